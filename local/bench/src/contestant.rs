@@ -212,7 +212,7 @@ pub async fn record_requests(work: Work, file: &Path) -> Result<(), Failure> {
     measure_function(work, &engine, &gateway).await?;
     environment.check_payments(work.rows).await?;
     environment.stop().await?;
-    Ok(std::fs::write(file, serde_json::to_vec(&recorder.chains())?)?)
+    Ok(std::fs::write(file, serde_json::to_vec(&recorder.requests_by_subscription())?)?)
 }
 
 /// Runs the payment function with the given URLs of the engine and of the gateway, and measures it.

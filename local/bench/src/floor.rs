@@ -79,7 +79,7 @@ impl Connection {
 }
 
 /// Sends all recorded requests. The requests of one subscription are sent one after the other.
-pub fn replay(args: &FloorArgs) -> Result<(), Failure> {
+pub fn replay_recorded_requests(args: &FloorArgs) -> Result<(), Failure> {
     let host = |url: &str| url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let (engine, gateway) = (host(&args.engine), host(&args.gateway));
     let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;

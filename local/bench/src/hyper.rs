@@ -18,7 +18,7 @@ use crate::floor::FloorArgs;
 use crate::recorder::Request;
 
 /// The HTTP client.
-type Hyper = Client<HttpConnector, Full<Bytes>>;
+type HyperClient = Client<HttpConnector, Full<Bytes>>;
 
 /// A recorded request in the form that hyper sends.
 struct PreparedRequest {
@@ -37,7 +37,7 @@ fn prepare_request(request: Request, base: &str) -> Result<PreparedRequest, Fail
 }
 
 /// Sends `request`, and reads its response to the end.
-async fn send_request(hyper: &Hyper, request: PreparedRequest) -> Result<(), Failure> {
+async fn send_request(hyper: &HyperClient, request: PreparedRequest) -> Result<(), Failure> {
     let PreparedRequest { http, body } = request;
     let response = hyper.request(http.map(|()| Full::new(body))).await?;
     if !response.status().is_success() {
@@ -47,7 +47,7 @@ async fn send_request(hyper: &Hyper, request: PreparedRequest) -> Result<(), Fai
     Ok(())
 }
 
-async fn send_chain(hyper: &Hyper, chain: Vec<PreparedRequest>) -> Result<(), Failure> {
+async fn send_chain(hyper: &HyperClient, chain: Vec<PreparedRequest>) -> Result<(), Failure> {
     for request in chain {
         send_request(hyper, request).await?;
     }
@@ -55,7 +55,7 @@ async fn send_chain(hyper: &Hyper, chain: Vec<PreparedRequest>) -> Result<(), Fa
 }
 
 /// Sends all recorded requests. The requests of one subscription are sent one after the other.
-pub fn replay(args: &FloorArgs) -> Result<(), Failure> {
+pub fn replay_recorded_requests(args: &FloorArgs) -> Result<(), Failure> {
     let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
     let (engine, gateway) = (args.engine.trim_end_matches('/'), args.gateway.trim_end_matches('/'));
     let prepare = |request: Request| {
@@ -71,7 +71,7 @@ pub fn replay(args: &FloorArgs) -> Result<(), Failure> {
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
-        let hyper: Hyper = Client::builder(TokioExecutor::new()).build(connector);
+        let hyper: HyperClient = Client::builder(TokioExecutor::new()).build(connector);
         send_chain(&hyper, first_chain).await?;
         stream::iter(chains.map(Ok)).try_for_each_concurrent(args.concurrency, |chain| send_chain(&hyper, chain)).await
     })?;

@@ -96,8 +96,10 @@ async fn main() -> Result<(), Failure> {
         Some(Command::Engine(args)) => engine::serve(&args).await,
         Some(Command::Table(args)) => table::serve(&args).await,
         Some(Command::Gateway(args)) => gateway::serve(&args).await,
-        Some(Command::Floor(args)) => floor::replay(&args),
+        Some(Command::Floor(args)) => floor::replay_recorded_requests(&args),
         // The replay needs its own thread, because it creates its own runtime.
-        Some(Command::Hyper(args)) => tokio::task::spawn_blocking(move || hyper::replay(&args)).await?,
+        Some(Command::Hyper(args)) => {
+            tokio::task::spawn_blocking(move || hyper::replay_recorded_requests(&args)).await?
+        }
     }
 }

@@ -79,7 +79,7 @@ impl Recorder {
 
     /// Returns the requests of each subscription, in order. The first element contains all requests that belong to no
     /// subscription, such as those for due rows and for run records.
-    pub fn chains(&self) -> Vec<Vec<Request>> {
+    pub fn requests_by_subscription(&self) -> Vec<Vec<Request>> {
         let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chains: BTreeMap<Option<String>, Vec<Request>> = BTreeMap::new();
         for request in requests.iter() {

@@ -72,7 +72,7 @@ impl RateLimit {
     }
 
     /// Takes `units`. Returns the time at which they are available.
-    fn take(&mut self, now: Time, units: u64) -> Time {
+    fn reserve_units(&mut self, now: Time, units: u64) -> Time {
         let available_at = self.free_at.max(now);
         self.free_at = available_at + self.interval * units;
         available_at
@@ -123,9 +123,9 @@ fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
             continue;
         }
         all[shard].due -= 1;
-        let turn = gateway.take(now, 1);
+        let turn = gateway.reserve_units(now, 1);
         let charged = turn + call + charge;
-        let written = all[shard].partition.take(charged, WRITES_PER_PAYMENT);
+        let written = all[shard].partition.reserve_units(charged, WRITES_PER_PAYMENT);
         let settled = written + call;
         waited += u128::from(written - charged);
         total += u128::from(settled - now);
@@ -167,14 +167,14 @@ pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
     }
     let folder = crate::folder();
     std::fs::write(folder.join("scale.json"), serde_json::to_string_pretty(&days)? + "\n")?;
-    std::fs::write(folder.join("scale.svg"), chart(args, &days))?;
+    std::fs::write(folder.join("scale.svg"), draw_throughput_chart(args, &days))?;
     println!("\nwritten: scale.json and scale.svg in {}", folder.display());
     Ok(())
 }
 
 /// Returns a chart with the payments per second, on a logarithmic scale, for each gateway rate and each number of
 /// shards.
-fn chart(args: &ScaleArgs, days: &[SimulatedDay]) -> String {
+fn draw_throughput_chart(args: &ScaleArgs, days: &[SimulatedDay]) -> String {
     const COLOURS: [&str; 4] = ["#fdba74", "#f97316", "#c2410c", "#7c2d12"];
     let colour = |place: usize| COLOURS[place.min(COLOURS.len() - 1)];
     let height = |rate: f64| (rate.max(1.0).log10() * 50.0).max(1.0);

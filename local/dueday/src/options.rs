@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use config::{ConfigError, Env, Flag, Variable};
-use emulator::{Config, variables};
+use emulator::{Config, environment_variables};
 use gateways::GATEWAY;
 use mail::MAIL_FROM;
 use store::TABLE;
@@ -48,7 +48,7 @@ impl Options {
     /// # Errors
     /// [`ConfigError`] if an environment variable is invalid. Flags are already checked.
     pub fn config(&self) -> Result<Config, ConfigError> {
-        for variable in variables() {
+        for variable in environment_variables() {
             let checked = self.setting(variable).map_or(Ok(()), |text| Config::check(variable, text));
             checked.map_err(|reason| ConfigError::Invalid { name: variable.name, reason })?;
         }
@@ -112,7 +112,7 @@ impl Args for Options {
                 .value_parser(value_parser!(PathBuf))
                 .help(format!("The data folder [default: {DEFAULT_DATA_FOLDER}] [env: {DATA_VARIABLE}]")),
         ];
-        let settings = variables().filter_map(|variable| {
+        let settings = environment_variables().filter_map(|variable| {
             let (flag, is_rare) = flag_of(variable)?;
             let check = move |text: &str| Config::check(variable, text).map(|()| text.to_owned());
             let value = ValueParser::new(check);
@@ -131,7 +131,7 @@ impl Args for Options {
 impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let from_environment = |name| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
-        let settings = variables().filter_map(|variable| {
+        let settings = environment_variables().filter_map(|variable| {
             let (_, _) = flag_of(variable)?;
             let by_flag = matches.get_one::<String>(variable.name).cloned();
             Some((variable.name, by_flag.or_else(|| environment_variable(variable).and_then(from_environment))?))

@@ -21,7 +21,7 @@ pub struct Config {
 }
 
 /// Returns the environment variables of all Lambda functions, in the order of the help text of `dueday`.
-pub fn variables() -> impl Iterator<Item = &'static Variable> {
+pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
     [
         store::VARIABLES,
         config::VARIABLES,
@@ -115,7 +115,7 @@ mod tests {
         ] {
             let error = read(name, value).unwrap_err().to_string();
             assert!(error.starts_with(name) && error.contains(expected), "{name}={value}: {error}");
-            let variable = variables().find(|variable| variable.name == name).unwrap();
+            let variable = environment_variables().find(|variable| variable.name == name).unwrap();
             assert_eq!(format!("{name} {}", Config::check(variable, value).unwrap_err()), error);
         }
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn every_default_value_is_valid() {
-        for variable in variables() {
+        for variable in environment_variables() {
             let checked = variable.default.map_or(Ok(()), |default| Config::check(variable, default));
             assert_eq!(checked, Ok(()), "{}", variable.name);
         }

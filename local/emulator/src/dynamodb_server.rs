@@ -18,14 +18,14 @@ use crate::operations::execute;
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// The prefixes of the operation's name in the header `X-Amz-Target`.
-const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
+const TARGET_PREFIXES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 /// The response to a GET request: a hint for a person who opens the port in a browser.
-const HINT: &str = "This port speaks DynamoDB: aws dynamodb list-tables --endpoint-url http://...\n";
+const DYNAMODB_ONLY_HINT: &str = "This port speaks DynamoDB: aws dynamodb list-tables --endpoint-url http://...\n";
 
 /// Returns the route that SDKs call.
 pub(crate) fn dynamodb_router(database: Database) -> Router {
     Router::new()
-        .route("/", post(respond).get(|| async { HINT }))
+        .route("/", post(respond).get(|| async { DYNAMODB_ONLY_HINT }))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(database)
 }
@@ -33,7 +33,7 @@ pub(crate) fn dynamodb_router(database: Database) -> Router {
 async fn respond(State(database): State<Database>, headers: HeaderMap, body: Bytes) -> Response {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let target = header("x-amz-target").unwrap_or_default();
-    let Some(operation) = TARGETS.iter().find_map(|prefix| target.strip_prefix(prefix)) else {
+    let Some(operation) = TARGET_PREFIXES.iter().find_map(|prefix| target.strip_prefix(prefix)) else {
         let unknown = r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#;
         return json_response(StatusCode::BAD_REQUEST, unknown.to_owned());
     };

@@ -60,7 +60,7 @@ pub struct Call<'a> {
 }
 
 /// A future that is ready when a call may continue.
-pub type Turn = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type CallTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Decides the fault of each call. A closure that takes a call and returns its fault also implements this trait.
 pub trait Faults: Send + Sync {
@@ -69,14 +69,14 @@ pub trait Faults: Send + Sync {
 
     /// Returns the number of times that a call yields to other tasks before it takes effect. The call yields the same
     /// number of times before it returns.
-    fn turns(&self) -> u32 {
+    fn yields_per_call(&self) -> u32 {
         0
     }
 
     /// Returns a future that a call awaits. Each call asks for two futures: one before the call takes effect
     /// (`is_before_return` is false), and one before the call returns (`is_before_return` is true). If the result is
-    /// `None`, the call yields to other tasks [`Faults::turns`] times instead.
-    fn turn(&self, _operation: Operation<'_>, _is_before_return: bool) -> Option<Turn> {
+    /// `None`, the call yields to other tasks [`Faults::yields_per_call`] times instead.
+    fn turn_of_call(&self, _operation: Operation<'_>, _is_before_return: bool) -> Option<CallTurn> {
         None
     }
 }
@@ -106,7 +106,7 @@ impl Injector {
     }
 
     /// Creates an injector that is active only during [`Injector::run`].
-    pub fn for_runs(faults: Arc<dyn Faults>) -> Self {
+    pub fn active_during_runs(faults: Arc<dyn Faults>) -> Self {
         Self { is_on: AtomicBool::new(false), ..Self::new(faults) }
     }
 
@@ -169,10 +169,10 @@ impl Injector {
     }
 
     async fn wait_for_turn(&self, operation: Operation<'_>, is_before_return: bool) {
-        if let Some(turn) = self.faults.turn(operation, is_before_return) {
+        if let Some(turn) = self.faults.turn_of_call(operation, is_before_return) {
             return turn.await;
         }
-        for _ in 0..self.faults.turns() {
+        for _ in 0..self.faults.yields_per_call() {
             tokio::task::yield_now().await;
         }
     }

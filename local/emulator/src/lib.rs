@@ -19,10 +19,10 @@ mod stripe_server;
 mod timetable;
 mod wire;
 
-pub use config::{Config, variables};
+pub use config::{Config, environment_variables};
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, RunningEngine};
-pub use faults::{Call, Fault, Faults, Injector, Operation, Turn};
+pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
 pub use gateway_server::gateway_router;
 pub use http_server::{Limits, serve};
 pub use stream::{Stream, StreamError};

@@ -229,11 +229,11 @@ impl StripeServer {
 
     /// Returns all PaymentIntents, the oldest first.
     pub fn intents(&self) -> Vec<Intent> {
-        self.with_intents(<[Intent]>::to_vec)
+        self.read_intents(<[Intent]>::to_vec)
     }
 
     /// Calls `read` with all PaymentIntents, the oldest first, without copying them.
-    pub fn with_intents<T>(&self, read: impl FnOnce(&[Intent]) -> T) -> T {
+    pub fn read_intents<T>(&self, read: impl FnOnce(&[Intent]) -> T) -> T {
         let mut state = self.state();
         state.advance_to(self.clock.now());
         read(&state.intents)

@@ -43,13 +43,13 @@ impl DailyRuns {
     }
 
     /// Returns the two instants of `day` at which both batches run.
-    pub fn times(&self, day: NaiveDate) -> [DateTime<Utc>; 2] {
+    pub fn run_times_on(&self, day: NaiveDate) -> [DateTime<Utc>; 2] {
         run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), self.zone)
     }
 
     /// Executes all runs of `day`.
     pub async fn run_day(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
-        for time in self.times(day) {
+        for time in self.run_times_on(day) {
             self.run_both_batches(day, time).await?;
         }
         Ok(())

@@ -56,7 +56,7 @@ impl EventConsumer {
 
     /// Returns the differences between the state that follows from all events and the stored `items`, and the
     /// contradictions between events.
-    pub fn contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
+    pub fn find_contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
         let mut errors = self.errors.clone();
         let mut ids = HashSet::new();
         let twice = self.events.iter().filter(|event| !ids.insert(&event.id));

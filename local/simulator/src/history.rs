@@ -50,9 +50,9 @@ impl History {
     }
 
     /// Returns the differences between the state that follows from all events and the current items.
-    pub fn contradictions(&self) -> Vec<String> {
+    pub fn find_contradictions(&self) -> Vec<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-        self.event_consumer().contradictions(items.values())
+        self.event_consumer().find_contradictions(items.values())
     }
 
     /// Returns the number of events that followed from all recorded changes.

@@ -111,7 +111,7 @@ pub async fn simulate(
     let before = read_table_and_ledger(&system).await?;
     let mut findings = check(&before, timespan.last);
     let reminders = mailer.sent();
-    runs.run_both_batches(timespan.last, runs.times(timespan.last)[1]).await?;
+    runs.run_both_batches(timespan.last, runs.run_times_on(timespan.last)[1]).await?;
     let after = read_table_and_ledger(&system).await?;
     findings.push(check_unchanged(&before, &after, mailer.sent() - reminders));
     Ok(Simulation {

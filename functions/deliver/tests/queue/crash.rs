@@ -19,7 +19,7 @@ async fn run_with_kill_at(number: u64, fault: Fault) -> u64 {
     let is_due = Arc::new(AtomicBool::new(true));
     let faults =
         move |call: &Call<'_>| (call.number == number && is_due.swap(false, Ordering::SeqCst)).then_some(fault);
-    let injector = Arc::new(Injector::for_runs(Arc::new(faults)));
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
     let world = World::with_injector(injector.clone()).await;
     let (merchant, received) = start_merchant_server_with(injector.clone()).await;
     let endpoint = world.create_endpoint(1, &format!("{merchant}/rejects-first"), &[]).await;

@@ -113,7 +113,7 @@ async fn simulate_days(
     let days: Vec<NaiveDate> = from.iter_days().take_while(|day| *day <= to).collect();
     let bar = ProgressBar::new(u64::try_from(days.len()).unwrap_or(0));
     for day in days {
-        let times: Vec<DateTime<Utc>> = runs.times(day).into_iter().filter(|time| *time <= now).collect();
+        let times: Vec<DateTime<Utc>> = runs.run_times_on(day).into_iter().filter(|time| *time <= now).collect();
         for time in times {
             runs.run_both_batches(day, time).await?;
         }

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{KeySchemaElement, TableDescription};
 use chrono::TimeDelta;
 use config::{ReadBy, Variable};
 use emulator::Engine;
-use emulator::variables;
+use emulator::environment_variables;
 use orders::OrdersTable;
 use payments::LEASE_MINUTES;
 use serde_yaml_ng::Value;
@@ -219,7 +219,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
-        let read = variables().chain(rest::VARIABLES).filter(is_read).map(|variable| variable.name);
+        let read = environment_variables().chain(rest::VARIABLES).filter(is_read).map(|variable| variable.name);
         let read: BTreeSet<_> = read.filter(|name| LEFT_AT_DEFAULT.iter().all(|left| left.name != *name)).collect();
         assert_eq!(read.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), set(of), "{read_by:?}");
     }

@@ -40,7 +40,7 @@ async fn new_system() -> (InMemoryDeployment, Arc<RecordedMails>) {
 
 /// Returns an injector that gives `fault` to each call during its runs.
 fn injector_with(fault: Option<Fault>) -> Arc<Injector> {
-    Arc::new(Injector::for_runs(Arc::new(move |_: &Call<'_>| fault)))
+    Arc::new(Injector::active_during_runs(Arc::new(move |_: &Call<'_>| fault)))
 }
 
 fn charge_request() -> ChargeRequest {
@@ -133,7 +133,7 @@ async fn mail_behaves_as_its_fault() {
 #[tokio::test]
 async fn injector_counts_the_calls_of_all_systems_only_during_its_runs() {
     let (system, mails_sent) = new_system().await;
-    let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
     let deployment = Deployment {
         gateway: Arc::new(Faulty::new(system.sandbox.clone(), injector.clone())),
         mailer: Arc::new(Faulty::new(mails_sent, injector.clone())),

@@ -96,7 +96,7 @@ async fn start_server(limits: Limits) -> SocketAddr {
 }
 
 /// Runs `client` on a thread that may block.
-async fn blocking<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) -> T {
+async fn run_blocking_client<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(client).await.unwrap()
 }
 
@@ -108,7 +108,7 @@ fn limits(wait: Duration) -> Limits {
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_ends_incomplete_requests_and_slow_handlers() {
     let address = start_server(limits(Duration::from_millis(50))).await;
-    blocking(move || {
+    run_blocking_client(move || {
         let own_host = address.to_string();
         for incomplete in ["", "GET / HTTP/1.1\r\nHo", "GET / HTTP/1.1\r\nHost: x\r\n"] {
             assert_eq!(
@@ -130,7 +130,7 @@ async fn serve_ends_incomplete_requests_and_slow_handlers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_still_responds_when_incomplete_requests_use_every_connection() {
     let address = start_server(Limits { connections: 32, ..limits(Duration::from_millis(200)) }).await;
-    blocking(move || {
+    run_blocking_client(move || {
         let half_open: Vec<TcpStream> = (0..96)
             .map(|_| {
                 let mut stream = TcpStream::connect(address).unwrap();
@@ -148,7 +148,7 @@ async fn serve_still_responds_when_incomplete_requests_use_every_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_accepts_no_more_connections_than_its_limit() {
     let address = start_server(Limits { connections: 1, ..limits(Duration::from_secs(60)) }).await;
-    blocking(move || {
+    run_blocking_client(move || {
         let mut first = TcpStream::connect(address).unwrap();
         first.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
         let mut buffer = [0; 16];
@@ -170,7 +170,7 @@ async fn serve_accepts_no_more_connections_than_its_limit() {
 async fn serve_closes_a_connection_after_its_maximum_duration() {
     let wait = Duration::from_secs(60);
     let address = start_server(Limits { lifetime: Duration::from_millis(50), ..limits(wait) }).await;
-    blocking(move || {
+    run_blocking_client(move || {
         let keep_alive = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
         assert!(send_request(address, &keep_alive).ends_with("here"));
     })

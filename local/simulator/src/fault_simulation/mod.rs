@@ -126,7 +126,7 @@ pub fn simulate_with_faults(
     let mut oracle = world.oracle();
     if oracle.violations.is_empty() {
         oracle.simulation_ended(world.clock.now(), to);
-        oracle.violations.extend(world.history.contradictions());
+        oracle.violations.extend(world.history.find_contradictions());
     }
     Ok(FaultSimulationResult {
         seed: fault_config.seed,
@@ -139,7 +139,7 @@ pub fn simulate_with_faults(
         turns: world.schedule.resumed_calls(),
         faults: world.faults.fault_count(),
         outage_days: simulation.planner.outage_days,
-        digest: world.schedule.digest(),
+        digest: world.schedule.trace_digest(),
         violations: oracle.violations.clone(),
     })
 }
@@ -203,7 +203,7 @@ impl FaultSimulation {
             let gateway = &self.world.gateway;
             let next_by_gateway = gateway.next_late_payment().into_iter().chain(gateway.next_event());
             let next = self.planned_tasks.last().map(|(at, _)| *at).into_iter().chain(next_by_gateway).min();
-            match self.world.schedule.decide(next) {
+            match self.world.schedule.decide_next_step(next) {
                 Decision::Resume(actor) => {
                     self.actors.resume(actor);
                     self.end_finished_actors();

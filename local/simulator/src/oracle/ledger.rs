@@ -88,7 +88,7 @@ impl Ledger {
         let attempt = (subscription.clone(), no);
         let is_shown = || {
             self.payments_of_attempt(subscription, no)
-                .any(|ledger_payment| ledger_payment.was_visible(now, LONGEST_ROW))
+                .any(|ledger_payment| ledger_payment.was_visible_at_gateway(now, LONGEST_ROW))
         };
         self.rejected.contains(&attempt) || (self.received.contains(&attempt) && !is_shown())
     }
@@ -167,7 +167,7 @@ impl Oracle {
         };
         let mut violations = Vec::new();
         for (id, other) in self.ledger.payments.iter_mut().filter(|(_, other)| is_other(other)) {
-            if other.was_visible(now, LATEST_CHARGE) {
+            if other.was_visible_at_gateway(now, LATEST_CHARGE) {
                 violations.push(format!(
                     "the payment due on {} was charged again by {}, after {id}: {ledger_payment:?} after {other:?}",
                     ledger_payment.due, payment.id

@@ -179,7 +179,8 @@ impl Oracle {
         let actor = self.active_actors.get(&id).map(|active| active.actor.clone());
         let actor = actor.ok_or("the write belongs to no active actor")?;
         let predictions = self.possible_days(&actor, now).into_iter().map(|today| {
-            let predicted = self.predict(id, &actor, (now, today), expected.clone(), (before, after), records)?;
+            let predicted =
+                self.predict_subscription(id, &actor, (now, today), expected.clone(), (before, after), records)?;
             let mut differences = predicted.differences(after);
             differences.extend(predicted.waiver_difference(records));
             if differences.is_empty() { Ok(predicted) } else { Err(differences.join("; ")) }
@@ -216,7 +217,7 @@ impl Oracle {
     ///
     /// # Errors
     /// The violation, if the actor must not make this write.
-    fn predict(
+    fn predict_subscription(
         &self,
         id: ActorId,
         actor: &Actor,

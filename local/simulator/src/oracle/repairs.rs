@@ -20,7 +20,7 @@ impl LedgerPayment {
     }
 
     /// Returns whether a look-up at any moment of the period `time` before `now` could find the payment.
-    pub fn was_visible(&self, now: DateTime<Utc>, time: TimeDelta) -> bool {
+    pub fn was_visible_at_gateway(&self, now: DateTime<Utc>, time: TimeDelta) -> bool {
         self.made_late_at.is_none_or(|at| now - at > time)
     }
 }

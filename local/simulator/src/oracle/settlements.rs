@@ -122,7 +122,7 @@ impl Oracle {
             return Err(format!("{failed_attempt:?} was recorded, but the open attempt was {open:?}"));
         }
         let is_visible = |ledger_payment: &LedgerPayment| {
-            ledger_payment.is_succeeded_or_pending() && ledger_payment.was_visible(now, LONGEST_ROW)
+            ledger_payment.is_succeeded_or_pending() && ledger_payment.was_visible_at_gateway(now, LONGEST_ROW)
         };
         if let Some((payment, _)) =
             self.ledger.payments_of_month(&next.name, open.due).find(|(_, ledger_payment)| is_visible(ledger_payment))

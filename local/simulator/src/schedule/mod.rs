@@ -110,14 +110,14 @@ impl Schedule {
     }
 
     /// Returns a digest of the whole trace so far.
-    pub fn digest(&self) -> u64 {
+    pub fn trace_digest(&self) -> u64 {
         self.state().trace.finish()
     }
 
     /// Decides what happens next. If all waiting calls are frozen or wait for a later instant, the clock advances, at
     /// most to `until`.
-    pub fn decide(&self, until: Option<DateTime<Utc>>) -> Decision {
-        self.state().decide(until)
+    pub fn decide_next_step(&self, until: Option<DateTime<Utc>>) -> Decision {
+        self.state().decide_next_step(until)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -126,7 +126,7 @@ impl Schedule {
 }
 
 impl State {
-    fn decide(&mut self, until: Option<DateTime<Utc>>) -> Decision {
+    fn decide_next_step(&mut self, until: Option<DateTime<Utc>>) -> Decision {
         let now = self.clock.now();
         self.frozen.retain(|_, thaws_at| *thaws_at > now);
         if self.pending_calls.is_empty() {
@@ -155,7 +155,7 @@ impl State {
                 Decision::TimePassed
             }
             roll if roll < CLOCK_ADVANCES + ACTOR_FREEZES && !self.is_fault_free => {
-                self.freeze(self.pending_calls[chosen].actor, now);
+                self.freeze_actor(self.pending_calls[chosen].actor, now);
                 Decision::TimePassed
             }
             _ => self.resume(chosen),
@@ -188,7 +188,7 @@ impl State {
         instant.timestamp_millis().hash(&mut self.trace);
     }
 
-    fn freeze(&mut self, actor: ActorId, now: DateTime<Utc>) {
+    fn freeze_actor(&mut self, actor: ActorId, now: DateTime<Utc>) {
         let minutes = self.rng.random_range(1..=LONGEST_FREEZE_MINUTES);
         // An actor is not frozen while one of its calls must be resumed in time.
         if self.pending_calls.iter().all(|call| call.actor != actor || call.latest.is_none()) {

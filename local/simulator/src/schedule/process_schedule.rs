@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use emulator::{Call, Fault, Faults, Operation, Turn};
+use emulator::{Call, CallTurn, Fault, Faults, Operation};
 
 use super::{ActorId, PendingCall, SLOWEST_REQUEST, Schedule};
 use crate::random_faults::RandomFaults;
@@ -59,7 +59,7 @@ impl Faults for ProcessSchedule {
         fault
     }
 
-    fn turn(&self, operation: Operation<'_>, is_after_call: bool) -> Option<Turn> {
+    fn turn_of_call(&self, operation: Operation<'_>, is_after_call: bool) -> Option<CallTurn> {
         let actor = self.actor();
         if actor == 0 {
             return Some(Box::pin(std::future::ready(())));

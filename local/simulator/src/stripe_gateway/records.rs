@@ -34,7 +34,7 @@ impl ObservedServer {
     fn report_changes(&self, actor: Option<ActorId>) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut made, mut changed, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-        self.server.with_intents(|intents| {
+        self.server.read_intents(|intents| {
             for (index, intent) in intents.iter().enumerate() {
                 let is_new = match reported.get_mut(index) {
                     Some(status) if *status == intent.status => continue,
@@ -72,7 +72,7 @@ impl ObservedServer {
 
     /// Returns all payments of `customer` that were created at `since` or later.
     pub fn payments(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment> {
-        self.server.with_intents(|intents| {
+        self.server.read_intents(|intents| {
             let of_customer = intents.iter().filter(|intent| intent.customer == customer.as_str());
             of_customer.filter(|intent| intent.created >= since).filter_map(payment_of_intent).collect()
         })

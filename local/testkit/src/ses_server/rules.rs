@@ -200,7 +200,7 @@ mod tests {
     }
 
     /// Checks a valid request after `change` modified its JSON body.
-    fn check_changed_request(change: impl FnOnce(&mut Value)) -> Result<SesMail, Rejection> {
+    fn check_request_with_change(change: impl FnOnce(&mut Value)) -> Result<SesMail, Rejection> {
         let mut body = request_body(RAW);
         change(&mut body);
         check_request("application/json", &body)
@@ -217,29 +217,32 @@ mod tests {
     #[test]
     fn each_documented_rule_rejects_a_request() {
         assert_eq!(
-            check_changed_request(|_| {}).unwrap().tags,
+            check_request_with_change(|_| {}).unwrap().tags,
             BTreeMap::from([("account".to_owned(), "acme_-eu".to_owned())])
         );
         let tag = |body: &mut Value, value: &str| body["EmailTags"][0]["Value"] = value.into();
         let raw = |body: &mut Value, raw: &str| body["Content"]["Raw"]["Data"] = STANDARD.encode(raw).into();
         // Each entry contains the result of a request that breaks one rule, and the documentation page of this rule.
         let rejections = [
-            (check_changed_request(|body| tag(body, "acme.eu")), MESSAGE_TAG),
-            (check_changed_request(|body| tag(body, "")), MESSAGE_TAG),
-            (check_changed_request(|body| tag(body, &"x".repeat(257))), MESSAGE_TAG),
-            (check_changed_request(|body| body["Content"] = json!({})), SEND_EMAIL),
-            (check_changed_request(|body| body["Content"]["Simple"] = json!({})), SEND_EMAIL),
-            (check_changed_request(|body| body["ConfigurationSetName"] = "other".into()), SEND_EMAIL),
-            (check_changed_request(|body| body["Destination"]["ToAddresses"] = json!([])), DESTINATION),
-            (check_changed_request(|body| body["Destination"]["ToAddresses"] = json!(["ä@example.org"])), DESTINATION),
-            (check_changed_request(|body| body["Content"]["Raw"]["Data"] = RAW.into()), RAW_MESSAGE),
-            (check_changed_request(|body| raw(body, "Subject: Hi\r\n\r\nHello")), RAW_MESSAGE),
-            (check_changed_request(|body| raw(body, "From: shop@example.com\r\n")), RAW_MESSAGE),
-            (check_changed_request(|body| raw(body, &RAW.replace("Hello", "ä"))), RAW_MESSAGE),
-            (check_changed_request(|body| raw(body, &RAW.replace("Hello", &"x".repeat(999)))), RAW_MESSAGE),
-            (check_changed_request(|body| raw(body, &RAW.replace("To:", "Subject: Ha\r\nTo:"))), HEADER_FIELDS),
-            (check_changed_request(|body| raw(body, &RAW.replace("example.com", "example.net"))), IDENTITIES),
-            (check_changed_request(|body| raw(body, &"x".repeat(MAX_MESSAGE_BYTES))), QUOTAS),
+            (check_request_with_change(|body| tag(body, "acme.eu")), MESSAGE_TAG),
+            (check_request_with_change(|body| tag(body, "")), MESSAGE_TAG),
+            (check_request_with_change(|body| tag(body, &"x".repeat(257))), MESSAGE_TAG),
+            (check_request_with_change(|body| body["Content"] = json!({})), SEND_EMAIL),
+            (check_request_with_change(|body| body["Content"]["Simple"] = json!({})), SEND_EMAIL),
+            (check_request_with_change(|body| body["ConfigurationSetName"] = "other".into()), SEND_EMAIL),
+            (check_request_with_change(|body| body["Destination"]["ToAddresses"] = json!([])), DESTINATION),
+            (
+                check_request_with_change(|body| body["Destination"]["ToAddresses"] = json!(["ä@example.org"])),
+                DESTINATION,
+            ),
+            (check_request_with_change(|body| body["Content"]["Raw"]["Data"] = RAW.into()), RAW_MESSAGE),
+            (check_request_with_change(|body| raw(body, "Subject: Hi\r\n\r\nHello")), RAW_MESSAGE),
+            (check_request_with_change(|body| raw(body, "From: shop@example.com\r\n")), RAW_MESSAGE),
+            (check_request_with_change(|body| raw(body, &RAW.replace("Hello", "ä"))), RAW_MESSAGE),
+            (check_request_with_change(|body| raw(body, &RAW.replace("Hello", &"x".repeat(999)))), RAW_MESSAGE),
+            (check_request_with_change(|body| raw(body, &RAW.replace("To:", "Subject: Ha\r\nTo:"))), HEADER_FIELDS),
+            (check_request_with_change(|body| raw(body, &RAW.replace("example.com", "example.net"))), IDENTITIES),
+            (check_request_with_change(|body| raw(body, &"x".repeat(MAX_MESSAGE_BYTES))), QUOTAS),
             (check_request("application/x-amz-json-1.1", &request_body(RAW)), SEND_EMAIL),
         ];
         for (index, (result, page)) in rejections.into_iter().enumerate() {
@@ -249,6 +252,6 @@ mod tests {
                 "the request with index {index} in the list"
             );
         }
-        assert!(check_changed_request(|body| raw(body, &RAW.replace("Hello", &"x".repeat(998)))).is_ok());
+        assert!(check_request_with_change(|body| raw(body, &RAW.replace("Hello", &"x".repeat(998)))).is_ok());
     }
 }

@@ -40,7 +40,7 @@ impl Faults for TaskOrder {
         None
     }
 
-    fn turns(&self) -> u32 {
+    fn yields_per_call(&self) -> u32 {
         self.random_below(4)
     }
 }

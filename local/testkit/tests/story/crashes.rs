@@ -43,7 +43,7 @@ async fn run_with_fault<T: Task>(
     (fault, at, has_retries): (Fault, u64, bool),
     task: impl FnOnce(&Deployment) -> T,
 ) -> FaultyRun<CountsOf<T>> {
-    let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(at, fault))));
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
     let wire = Wire::with_injector(injector.clone());
     let wire = if has_retries { wire } else { wire.without_retries() };
     let deployment = Deployment {

@@ -115,7 +115,7 @@ async fn refund_is_made_once_despite_a_crash_at_any_call() {
         loop {
             let case = format!("{fault:?} at call {calls}");
             let paid = PaidWorld::new().await;
-            let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let wired = paid.world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
             let gateway = Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone()));
             let refunds = Refunds::new(wired.table, gateway, paid.world.clock.clone());
@@ -158,7 +158,7 @@ async fn refund_is_undone_if_the_gateway_rejects_our_key_and_reported_if_it_stay
     // Each case contains the fault of the refund request, and the amount that the receipt then shows as refunded, in
     // minor units.
     for (fault, pending) in [(Fault::Refused("401"), 0), (Fault::LostBefore, 1_299)] {
-        let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(1, fault))));
+        let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(1, fault))));
         let gateway = Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone()));
         let result = injector
             .run(async {

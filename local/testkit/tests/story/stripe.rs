@@ -140,7 +140,7 @@ async fn later_runs_complete_a_run_that_crashed_at_any_call() {
             let mut calls = 1;
             loop {
                 let stripe_world = StripeWorld::new(&subscription_with_card(card)).await;
-                let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
                 let gateway = Arc::new(Faulty::new(stripe_world.gateway.clone(), injector.clone()));
                 let wire = Wire::with_injector(injector.clone()).without_retries();
                 let payments = stripe_world.world.separate_payment_batch(wire, gateway).await;

@@ -177,7 +177,7 @@ async fn refund_is_made_once_despite_a_crash_and_a_later_fault() {
             loop {
                 let case = format!("{fault:?} at call {calls}, then {later_fault:?}");
                 let paid = PaidWorld::new().await;
-                let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
                 let wired =
                     paid.world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
                 let gateway = Arc::new(Faulty::new(paid.stripe.clone(), injector.clone()));

@@ -190,7 +190,7 @@ async fn month_is_paid_once_despite_a_crash_and_an_unproven_error() {
             let mut calls = 1;
             loop {
                 let stripe_world = StripeWorld::new().await;
-                let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
                 let gateway = Arc::new(Faulty::new(stripe_world.stripe.clone(), injector.clone()));
                 let wire = Wire::with_injector(injector.clone()).without_retries();
                 let payments = stripe_world.world.separate_payment_batch(wire, gateway).await;

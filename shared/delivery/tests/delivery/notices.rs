@@ -239,7 +239,7 @@ async fn notice_is_sent_at_least_once_and_at_most_twice_after_a_fault_at_any_cal
             let mut world = World::new("pm_card_visa").await;
             let events = world.run_payments("2026-03-10T12:00:00Z").await;
             let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
-            let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let wired = Deployment {
                 mailer: Arc::new(Faulty::new(world.mailbox.clone(), injector.clone())),
                 ..world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()))
@@ -268,7 +268,7 @@ async fn notice_that_another_worker_claimed_is_not_sent() {
     let events = world.run_payments("2026-03-10T12:00:00Z").await;
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
     // The first worker is killed after its claim, before it sends the mail.
-    let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
     let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
     let _ = injector.run(process_message(&World::notices(&world.system, &wired), paid)).await;
     let error = process_message(&world.notices, paid).await.unwrap_err();

@@ -287,7 +287,7 @@ async fn crash_at_any_call_of_a_won_dispute_waives_each_month_once() {
             world.server.dispute("pi_000001", "won");
             let event = world.server.event("evt_2", "charge.dispute.closed", &id);
             let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-            let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
             let events = World::event_handler(&world.system, wired.table, &world.stripe);
             let _ = injector.run(events.handle(&header, event.as_bytes())).await;

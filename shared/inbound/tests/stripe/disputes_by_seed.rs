@@ -162,7 +162,7 @@ impl Simulation {
         let call = u64::try_from(self.dice.roll(8)).unwrap() + 1;
         let world = &self.world;
         let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-        let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(call, fault))));
+        let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(call, fault))));
         let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
         let events = World::event_handler(&world.system, wired.table, &world.stripe);
         let _ = injector.run(events.handle(&header, event.as_bytes())).await;

@@ -11,7 +11,7 @@ const LAST_DAY: i64 = 31;
 ///
 /// # Errors
 /// A message with the allowed values.
-pub fn payment_day(text: &str) -> Result<PaymentDay, String> {
+pub fn parse_payment_day(text: &str) -> Result<PaymentDay, String> {
     let day = if text.eq_ignore_ascii_case("last") { Some(LAST_DAY) } else { text.parse().ok() };
     let day = day.and_then(|day: i64| PaymentDay::try_from(day).ok());
     day.ok_or_else(|| "must be a day of the month from 1 to 31, or last".to_owned())
@@ -21,7 +21,7 @@ pub fn payment_day(text: &str) -> Result<PaymentDay, String> {
 ///
 /// # Errors
 /// A message with the value to write instead, or with the allowed values.
-pub fn currency(text: &str) -> Result<Currency, String> {
+pub fn parse_currency(text: &str) -> Result<Currency, String> {
     text.parse().map_err(|error: MoneyError| match text.to_uppercase().parse::<Currency>() {
         Ok(intended) => format!("write {intended}"),
         Err(_) => error.to_string(),
@@ -32,7 +32,7 @@ pub fn currency(text: &str) -> Result<Currency, String> {
 ///
 /// # Errors
 /// A message with the value to write instead, or with the allowed values.
-pub fn locale(text: &str) -> Result<Locale, String> {
+pub fn parse_locale(text: &str) -> Result<Locale, String> {
     if text.is_empty() {
         return Ok(Locale::default());
     }
@@ -48,7 +48,7 @@ pub fn locale(text: &str) -> Result<Locale, String> {
 ///
 /// # Errors
 /// A message with the value to write instead, or with the allowed values.
-pub fn price(text: &str, currency: Currency) -> Result<Money, String> {
+pub fn parse_price(text: &str, currency: Currency) -> Result<Money, String> {
     let price = |text: &str| Money::parse(text, currency).and_then(|amount| currency.price(amount.minor()));
     price(text).map_err(|error| match (with_decimal_point(text).filter(|intended| price(intended).is_ok()), error) {
         (Some(intended), _) => format!("write {intended}"),
@@ -85,7 +85,7 @@ fn with_decimal_point(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// A message with the date to write instead, or with the allowed format.
-pub fn date(text: &str) -> Result<NaiveDate, String> {
+pub fn parse_date_cell(text: &str) -> Result<NaiveDate, String> {
     let allowed = match parse_date(text) {
         Ok(date) => return Ok(date),
         Err(error) => error.to_string(),
@@ -123,39 +123,42 @@ mod tests {
     fn price_suggests_our_format_for_amounts_in_other_formats() {
         let eur: Currency = "EUR".parse().unwrap();
         for text in ["12,99", "12.99 EUR", "€12,99", "€ 12.99", "EUR 12,99"] {
-            assert_eq!(error_text(price(text, eur)), "write 12.99", "{text}");
+            assert_eq!(error_text(parse_price(text, eur)), "write 12.99", "{text}");
         }
         for text in ["1.234,50", "1,234.50", "1 234,50", "1'234.50"] {
-            assert_eq!(error_text(price(text, eur)), "write 1234.50", "{text}");
+            assert_eq!(error_text(parse_price(text, eur)), "write 1234.50", "{text}");
         }
         for text in ["1,234", "-12,99", "12,,9", "", "free", "1e3", "12.99.00,"] {
-            assert_eq!(error_text(price(text, eur)), "must be a decimal amount like 12.99", "{text}");
+            assert_eq!(error_text(parse_price(text, eur)), "must be a decimal amount like 12.99", "{text}");
         }
-        assert_eq!(error_text(price("12.999", eur)), "must have at most 2 decimals in EUR");
+        assert_eq!(error_text(parse_price("12.999", eur)), "must have at most 2 decimals in EUR");
         for text in ["0", "0.00", "4242424242424242", "99999999999999999999"] {
-            assert_eq!(error_text(price(text, eur)), "must be from 0.01 to 9999999999.99 EUR", "{text}");
+            assert_eq!(error_text(parse_price(text, eur)), "must be from 0.01 to 9999999999.99 EUR", "{text}");
         }
-        assert_eq!(price("12.99", eur).unwrap().minor(), 1299);
+        assert_eq!(parse_price("12.99", eur).unwrap().minor(), 1299);
     }
 
     #[test]
     fn date_suggests_our_format_for_dates_in_other_formats() {
         for text in ["31.01.2027", "31.1.2027", "31/01/2027", "01/31/2027", "2027/01/31", "2027.1.31", "31-1-2027"] {
-            assert_eq!(error_text(date(text)), "write 2027-01-31", "{text}");
+            assert_eq!(error_text(parse_date_cell(text)), "write 2027-01-31", "{text}");
         }
         let allowed = "must be a date like 2027-01-31: year, month, day";
         for text in
             ["", "tomorrow", "2027-01", "31.01.27", "46053", "31.02.2027", "1-2-3-4", "2027-02-29", "0000-01-01"]
         {
-            assert_eq!(error_text(date(text)), allowed, "{text}");
+            assert_eq!(error_text(parse_date_cell(text)), allowed, "{text}");
         }
-        assert_eq!(error_text(date("01/02/2027")), format!("{allowed}; it is not clear which number is the month"));
-        assert_eq!(date("2028-02-29").unwrap().to_string(), "2028-02-29");
+        assert_eq!(
+            error_text(parse_date_cell("01/02/2027")),
+            format!("{allowed}; it is not clear which number is the month")
+        );
+        assert_eq!(parse_date_cell("2028-02-29").unwrap().to_string(), "2028-02-29");
     }
 
     #[test]
     fn payment_day_accepts_numbers_and_last() {
-        let day = |text| payment_day(text).map(u8::from);
+        let day = |text| parse_payment_day(text).map(u8::from);
         assert_eq!((day("1"), day("31"), day("last"), day("LAST")), (Ok(1), Ok(31), Ok(31), Ok(31)));
         for text in ["", "0", "32", "1.5", "first", "-1", "99999999999999999999"] {
             assert_eq!(error_text(day(text)), "must be a day of the month from 1 to 31, or last", "{text}");
@@ -164,9 +167,9 @@ mod tests {
 
     #[test]
     fn currency_and_locale_suggest_the_intended_value() {
-        assert_eq!(error_text(currency("eur")), "write EUR");
-        assert!(error_text(currency("euro")).contains("ISO 4217"));
-        assert_eq!(error_text(locale("de_AT")), "write de-AT");
-        assert!(locale("").is_ok() && locale("de-AT").is_ok());
+        assert_eq!(error_text(parse_currency("eur")), "write EUR");
+        assert!(error_text(parse_currency("euro")).contains("ISO 4217"));
+        assert_eq!(error_text(parse_locale("de_AT")), "write de-AT");
+        assert!(parse_locale("").is_ok() && parse_locale("de-AT").is_ok());
     }
 }

@@ -70,8 +70,8 @@ impl Row {
         let mut cells = Cells { header, record, line, rejections: Vec::new() };
         let row = cells.parse_row();
         if row.is_none()
-            && let Some(day) = cells.peek(Column::PaymentDay, parse_cell::payment_day)
-            && let Some(named) = cells.peek(Column::FirstPaymentDate, parse_cell::date)
+            && let Some(day) = cells.peek(Column::PaymentDay, parse_cell::parse_payment_day)
+            && let Some(named) = cells.peek(Column::FirstPaymentDate, parse_cell::parse_date_cell)
             && let Err(refusal) = first_due_on(day, Some(named), today)
         {
             cells.reject_cell(Column::FirstPaymentDate, &named.to_string(), refusal.to_string());
@@ -95,20 +95,21 @@ impl<'a> Cells<'a> {
         let account = self.cell(Column::Account, parse);
         let email = self.cell(Column::Email, parse);
         let name = self.cell(Column::Name, parse);
-        let locale = self.cell(Column::Locale, parse_cell::locale);
+        let locale = self.cell(Column::Locale, parse_cell::parse_locale);
         let external_id = self.cell(Column::ExternalId, parse);
         let sku = self.cell(Column::Sku, parse);
         let product_name = self.cell(Column::ProductName, parse);
-        let payment_day = self.cell(Column::PaymentDay, parse_cell::payment_day);
-        let currency = self.cell(Column::Currency, parse_cell::currency);
+        let payment_day = self.cell(Column::PaymentDay, parse_cell::parse_payment_day);
+        let currency = self.cell(Column::Currency, parse_cell::parse_currency);
         let intended =
-            currency.or_else(|| self.peek(Column::Currency, |text| parse_cell::currency(&text.to_uppercase())));
-        let price = intended.and_then(|currency| self.cell(Column::Amount, |text| parse_cell::price(text, currency)));
+            currency.or_else(|| self.peek(Column::Currency, |text| parse_cell::parse_currency(&text.to_uppercase())));
+        let price =
+            intended.and_then(|currency| self.cell(Column::Amount, |text| parse_cell::parse_price(text, currency)));
         let customer = self.cell(Column::Customer, parse::<GatewayToken>);
         let payment_method = self.cell(Column::PaymentMethod, parse::<GatewayToken>);
         let first_payment_on = self.cell(Column::FirstPaymentDate, |text| match text {
             "" => Ok(None),
-            text => parse_cell::date(text).map(Some),
+            text => parse_cell::parse_date_cell(text).map(Some),
         });
         currency?;
         Some(Row {

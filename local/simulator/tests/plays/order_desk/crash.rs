@@ -43,7 +43,7 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let sku = company.skus[0].0.clone();
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
     let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
-    let injector = Arc::new(Injector::for_runs(Arc::new(faults)));
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
     let world = World::with_injector(company, 4, injector.clone()).await;
     let paid = world.company.paid.clone();
     let has_crashed = injector.run(process_everything(&world, &paid)).await.is_none();

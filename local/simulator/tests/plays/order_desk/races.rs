@@ -109,7 +109,7 @@ impl Faults for YieldBeforeEachCall {
         None
     }
 
-    fn turns(&self) -> u32 {
+    fn yields_per_call(&self) -> u32 {
         1
     }
 }

@@ -95,7 +95,7 @@ async fn sign_up_that_crashes_at_any_call_is_charged_exactly_once() {
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         let mut calls = 1;
         loop {
-            let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let world = World::with_wire(Wire::with_injector(injector.clone()).without_retries()).await;
             let first = injector.run(world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa"))).await;
             if injector.calls() < calls {
