@@ -207,6 +207,10 @@ fn receipt_page(receipt: &Receipt, account: &Account, merchant: &Merchant, zone:
     let day = |at: DateTime<Utc>| language.format_date(at.with_timezone(&zone).date_naive());
     let date = day(receipt.processed_at);
     let reversed_on = |reversal: Reversal| format!("{}, {}", language.format_amount(reversal.amount), day(reversal.at));
+    let refunded_on = || {
+        let amount = language.format_amount(receipt.refunded);
+        receipt.refunded_at.map_or(amount.clone(), |at| format!("{amount}, {}", day(at)))
+    };
     let values = context! {
         language => texts.language.as_str(),
         labels => Serde(&texts.labels),
@@ -220,7 +224,7 @@ fn receipt_page(receipt: &Receipt, account: &Account, merchant: &Merchant, zone:
         sku => receipt.sku.as_str(),
         amount => language.format_amount(receipt.amount),
         due_on => language.format_date(receipt.due_on),
-        refunded => (receipt.refunded.minor() > 0).then(|| language.format_amount(receipt.refunded)),
+        refunded => (receipt.refunded.minor() > 0).then(refunded_on),
         reversed => receipt.reversal.map(reversed_on),
         payment => receipt.payment.as_str(),
         card => receipt.card.as_ref().map(|card| format!("{} •••• {}", brand_name(card.brand()), card.last4())),

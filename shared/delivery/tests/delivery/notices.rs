@@ -148,7 +148,7 @@ async fn receipt_is_sent_once_even_if_its_event_is_redelivered() {
     for expected in [
         "Gold plan",
         "Amount: €12.99",
-        "Date: Tuesday, March 10, 2026",
+        "Due date: Tuesday, March 10, 2026",
         "Paid on: Tuesday, March 10, 2026",
         "Receipt: 202603-",
     ] {

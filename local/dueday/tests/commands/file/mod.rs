@@ -15,7 +15,8 @@ pub const HEADER: &str = "account,email,name,locale,external_id,sku,product_name
 /// string.
 pub fn import(folder: &Path, path: &Path, flags: &[&str]) -> (i32, Value) {
     let (code, stdout, stderr) = output(dueday(&folder.join("data")).arg("import").arg(path).arg("--json").args(flags));
-    (code, serde_json::from_str(&stdout).unwrap_or(Value::String(stderr)))
+    let report = serde_json::from_str(&stdout);
+    (code, report.unwrap_or_else(|_| serde_json::from_str::<Value>(&stderr).unwrap()["error"]["message"].clone()))
 }
 
 /// Returns the numbers of rows in an import report: created, already in the table, different from the table, rejected.
