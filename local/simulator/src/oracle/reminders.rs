@@ -140,7 +140,7 @@ impl ReminderText {
     /// Reads the text of a reminder mail; `None` if a line is missing.
     fn read(text: &str) -> Option<Self> {
         let line = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
-        let due = NaiveDate::parse_from_str(line("Date")?, "%A, %B %d, %Y").ok()?;
+        let due = NaiveDate::parse_from_str(line("Due date")?, "%A, %B %d, %Y").ok()?;
         Some(Self { product: line("Product")?.to_owned(), amount: line("Amount")?.to_owned(), due })
     }
 }
