@@ -10,9 +10,9 @@ use delivery::DELIVERY_QUEUE;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
-use rest::Claims;
+use rest::TokenClaims;
 use sqs::SqsQueue;
-use store::{TableConfig, sdk};
+use store::{TableConfig, load_sdk_config};
 
 // A single thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Error> {
     let env = Env::process();
     let (config, charging) = (TableConfig::read(env)?, ChargeConfig::read(env)?);
     let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
-    let sdk = sdk().await;
+    let sdk = load_sdk_config().await;
     let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
     let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
         .await?
@@ -34,5 +34,5 @@ async fn main() -> Result<(), Error> {
             api
         }
     };
-    run(rest::behind_api_gateway(api.router(), Claims::read(env)?)).await
+    run(rest::behind_api_gateway(api.router(), TokenClaims::read(env)?)).await
 }

@@ -15,10 +15,12 @@ use billing::{DeliveryKey, ReceivedEvent};
 use clock::Clock;
 use config::{ConfigError, Env};
 use delivery::DELIVERY_QUEUE;
-use delivery::{AllowedAddresses, Deliverer, DeliveryQueue as _, FanOutResult, NextTry, QueueError, Sender, TIMEOUT};
+use delivery::{
+    AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, FanOutResult, NextTry, QueueError, Sender,
+};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use sqs::SqsQueue;
-use store::{Table, TableConfig, TableError, sdk};
+use store::{Table, TableConfig, TableError, load_sdk_config};
 
 /// The longest time for which a message in the queue is made invisible. SQS allows at most 12 hours, counted from when
 /// the message was received ("ChangeMessageVisibility" in the Amazon SQS API reference). A longer wait is split into
@@ -68,9 +70,9 @@ enum MessageError {
 /// Returns an error if a variable is missing or invalid, or the HTTP client cannot be created.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, SetUpError> {
     let config = TableConfig::read(env)?;
-    let sdk = sdk().await;
-    let sender =
-        Sender::new(AllowedAddresses::PublicOnly, TIMEOUT).map_err(|error| SetUpError::Http(error.to_string()))?;
+    let sdk = load_sdk_config().await;
+    let sender = Sender::new(AllowedAddresses::PublicOnly, DELIVERY_TIMEOUT)
+        .map_err(|error| SetUpError::Http(error.to_string()))?;
     Ok(Deliveries::new(config.connect(&sdk), sender, clock, Client::new(&sdk), env)?)
 }
 

@@ -13,12 +13,12 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use delivery::{Bus, BusEntry, FailedEntry, StreamEvent};
 
 /// The `Source` of all entries, by which EventBridge rules can match them.
-const SOURCE: &str = "dueday";
+const EVENT_SOURCE: &str = "dueday";
 /// The maximum number of entries in a request ("PutEvents" in the EventBridge API reference).
-const MAX_ENTRIES: usize = 10;
+const MAX_REQUEST_ENTRIES: usize = 10;
 /// The maximum size of a request in bytes. It is below the limit of EventBridge, because EventBridge also counts fields
 /// that this module does not count ("Calculating PutEvents event entry size" in the EventBridge user guide).
-const MAX_BYTES: usize = 250_000;
+const MAX_REQUEST_BYTES: usize = 250_000;
 /// The maximum number of times that rejected entries are sent again, for example after throttling.
 const MAX_RETRIES: usize = 4;
 /// The delay before the first retry of rejected entries. The delay doubles with each further retry.
@@ -35,7 +35,7 @@ pub struct EventBridge {
 struct PreparedEntry {
     index: usize,
     entry: PutEventsRequestEntry,
-    /// The size of the entry, as counted for [`MAX_BYTES`].
+    /// The size of the entry, as counted for [`MAX_REQUEST_BYTES`].
     bytes: usize,
 }
 
@@ -51,10 +51,10 @@ impl EventBridge {
             StreamEvent::Unreadable(event) => ("record.unreadable".to_owned(), event.time),
         };
         let detail = serde_json::to_string(&entry.event).expect("every event can be serialized as JSON");
-        let bytes = detail.len() + event_type.len() + SOURCE.len();
+        let bytes = detail.len() + event_type.len() + EVENT_SOURCE.len();
         let entry = PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)
-            .source(SOURCE)
+            .source(EVENT_SOURCE)
             .detail_type(event_type)
             .time(DateTime::from_millis(at.timestamp_millis()))
             .detail(detail);
@@ -89,7 +89,9 @@ fn split_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
     for prepared in all {
         bytes += prepared.bytes;
         match requests.last_mut() {
-            Some(request) if request.len() < MAX_ENTRIES && bytes <= MAX_BYTES => request.push(prepared),
+            Some(request) if request.len() < MAX_REQUEST_ENTRIES && bytes <= MAX_REQUEST_BYTES => {
+                request.push(prepared)
+            }
             _ => {
                 bytes = prepared.bytes;
                 requests.push(vec![prepared]);

@@ -9,7 +9,7 @@ use config::{ConfigError, Env};
 use delivery::{Bus, EVENT_BUS, Publisher};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
-use store::sdk;
+use store::load_sdk_config;
 
 pub use event_bridge::EventBridge;
 
@@ -19,7 +19,7 @@ pub use event_bridge::EventBridge;
 /// Returns an error if the variable is missing or invalid.
 pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError> {
     let bus = env.text(&EVENT_BUS)?;
-    let client = aws_sdk_eventbridge::Client::new(&sdk().await);
+    let client = aws_sdk_eventbridge::Client::new(&load_sdk_config().await);
     Ok(Publisher::new(EventBridge::new(client, bus)))
 }
 
@@ -27,7 +27,8 @@ pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError>
 /// retries this record and all later records.
 ///
 /// # Errors
-/// Returns an error of the type `Batch` if the input is not a batch of a DynamoDB stream ([`delivery::BatchError`]).
+/// Returns an error of the type `Batch` if the input is not a batch of a DynamoDB stream
+/// ([`delivery::StreamBatchError`]).
 pub async fn publish(
     publisher: &Publisher<impl Bus>,
     event: LambdaEvent<Value>,

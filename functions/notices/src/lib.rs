@@ -11,7 +11,7 @@ use config::{BillingConfig, ConfigError, Env};
 use delivery::{NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
-use store::{TableConfig, sdk};
+use store::{TableConfig, load_sdk_config};
 
 /// The reason why the function could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum SetUpError {
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetUpError> {
     let (config, billing, merchant) = (TableConfig::read(env)?, BillingConfig::read(env)?, Merchant::read(env)?);
     let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
-    let sdk = sdk().await;
+    let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
     let mailer = ses::mailer(&url, &from, &sdk)?;
     Ok(Notices::new(table, mailer, merchant, billing.zone, clock))

@@ -7,14 +7,14 @@ use orders::{FillCounts, OrderDesk, all_days};
 
 /// The function does not start to fill another order if less than this time remains until the deadline of the
 /// invocation.
-const MARGIN: TimeDelta = TimeDelta::seconds(15);
+const FILL_TIME_MARGIN: TimeDelta = TimeDelta::seconds(15);
 
 /// Tries to fill all backordered orders, until shortly before `deadline`.
 ///
 /// # Errors
 /// An order failed with an error, or there was not enough time for all orders.
 pub async fn fill_backorders(desk: &OrderDesk, deadline: DateTime<Utc>) -> Result<FillCounts, Diagnostic> {
-    match desk.fill_backorders(all_days(), deadline - MARGIN).await {
+    match desk.fill_backorders(all_days(), deadline - FILL_TIME_MARGIN).await {
         filled @ FillCounts { not_attempted: 0, failed: 0, .. } => Ok(filled),
         FillCounts { not_attempted, failed, .. } => Err(Diagnostic {
             error_type: "Fill".to_owned(),

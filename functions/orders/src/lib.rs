@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clock::Clock;
 use config::{ConfigError, Env};
 use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
-use store::{ENDPOINT, TableError, dynamodb, sdk};
+use store::{ENDPOINT, TableError, create_dynamodb_client, load_sdk_config};
 
 pub use queue::{FillScope, Request, Response, handle};
 
@@ -27,8 +27,8 @@ pub enum SetUpError {
 /// # Errors
 /// An environment variable is missing or not valid, or the table cannot be used.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, SetUpError> {
-    let client = dynamodb(&sdk().await, env.get(&ENDPOINT).as_deref());
+    let client = create_dynamodb_client(&load_sdk_config().await, env.get(&ENDPOINT).as_deref());
     let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
-    let buckets = table.buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
+    let buckets = table.get_or_store_buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
     Ok(OrderDesk::new(table, buckets, clock))
 }

@@ -4,7 +4,7 @@
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{FillCounts, NO_PRODUCTS, OrderDesk, PlaceOutcome, ProcessEventError};
+use orders::{FillCounts, OrderDesk, PlaceOutcome, ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE};
 use serde::{Deserialize, Serialize};
 
 use crate::fill_backorders::fill_backorders;
@@ -65,7 +65,7 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
             Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
                 // Log first, and then save that it was logged. If the process stops between the two, a later message
                 // logs it again.
-                tracing::warn!(%sku, "{NO_PRODUCTS}: payments for it create no orders");
+                tracing::warn!(%sku, "{SKU_WITHOUT_PRODUCTS_MESSAGE}: payments for it create no orders");
                 if let Err(error) = desk.table.mark_without_products_reported(&sku).await {
                     tracing::warn!(%error, "failed to save that the SKU was reported; the report will be repeated");
                 }

@@ -9,8 +9,8 @@ use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use payments::{ChargeConfig, GATEWAY_TIMEOUT, PaymentBatch};
 use serde_json::Value;
-use store::{PaymentCounts, TableConfig, TableError, sdk};
-use sweep::{BatchResponse, Limits, Sweep};
+use store::{PaymentCounts, TableConfig, TableError, load_sdk_config};
+use sweep::{BatchResponse, RunLimits, Sweep};
 
 /// The daily sweep of the payment batch.
 pub type Payments = Sweep<PaymentBatch>;
@@ -30,8 +30,8 @@ pub enum SetUpError {
 /// [`SetUpError::Config`] if a variable is missing or not valid. [`SetUpError::Table`] if the table could not be read.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
-    let limits = Limits::read(env, billing.zone)?;
-    let sdk = sdk().await;
+    let limits = RunLimits::read(env, billing.zone)?;
+    let sdk = load_sdk_config().await;
     let gateway = secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
     let table = config.connect(&sdk);
     let batch = PaymentBatch::new(table.clone(), gateway, (&billing, &charging), clock.clone());
@@ -48,5 +48,5 @@ pub async fn charge(
     event: LambdaEvent<Value>,
 ) -> Result<BatchResponse<PaymentCounts>, Diagnostic> {
     let response = payments.handle(event.payload, event.context.deadline().into()).await;
-    response.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
+    response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
 }

@@ -10,8 +10,8 @@ use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use reminders::ReminderBatch;
 use serde_json::Value;
-use store::{ReminderCounts, TableConfig, TableError, sdk};
-use sweep::{BatchResponse, Limits, Sweep};
+use store::{ReminderCounts, TableConfig, TableError, load_sdk_config};
+use sweep::{BatchResponse, RunLimits, Sweep};
 
 /// The daily sweep of the reminder batch.
 pub type Reminders = Sweep<ReminderBatch>;
@@ -31,11 +31,11 @@ pub enum SetUpError {
 /// `DUEDAY_MAIL_FROM` is the sender of the mails.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = TableConfig::read(env)?;
-    let limits = Limits::read(env, BillingConfig::read(env)?.zone)?;
+    let limits = RunLimits::read(env, BillingConfig::read(env)?.zone)?;
     let merchant = Merchant::read(env)?;
     let url = env.text(&MAIL_URL)?;
     let from = env.text(&MAIL_FROM)?;
-    let sdk = sdk().await;
+    let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
     let mailer = ses::mailer(&url, &from, &sdk)?;
     let reminder_task = ReminderBatch::new(table.clone(), mailer, merchant, clock.clone());
@@ -51,5 +51,5 @@ pub async fn remind(
     event: LambdaEvent<Value>,
 ) -> Result<BatchResponse<ReminderCounts>, Diagnostic> {
     let response = reminders.handle(event.payload, event.context.deadline().into()).await;
-    response.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
+    response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
 }

@@ -20,13 +20,13 @@ fn today() -> NaiveDate {
 #[divan::bench]
 fn due_date_of_the_next_month(bencher: Bencher<'_, '_>) {
     let day = PaymentDay::try_from(31).expect("a valid day of the month");
-    bencher.bench(|| day.due_in(black_box(Period::of(today())).next()));
+    bencher.bench(|| day.due_in(black_box(Period::from_day(today())).next()));
 }
 
 #[divan::bench]
 fn due_date_by_the_terms_of_a_month(bencher: Bencher<'_, '_>) {
     let subscription = sample::subscription(31, today());
-    bencher.bench(|| subscription.due_in(black_box(Period::of(today())).next()));
+    bencher.bench(|| subscription.due_in(black_box(Period::from_day(today())).next()));
 }
 
 #[divan::bench]
@@ -36,12 +36,12 @@ fn reminder_before_a_due_date(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn create_subscription_key(bencher: Bencher<'_, '_>) {
-    let key = SubscriptionKey::of(&sample::subscription(31, today()));
+    let key = SubscriptionKey::from_subscription(&sample::subscription(31, today()));
     bencher.bench(|| black_box(&key).key());
 }
 
 #[divan::bench]
 fn parse_subscription_key(bencher: Bencher<'_, '_>) {
-    let key = SubscriptionKey::of(&sample::subscription(31, today())).key();
+    let key = SubscriptionKey::from_subscription(&sample::subscription(31, today())).key();
     bencher.bench(|| SubscriptionKey::parse(black_box(&key)));
 }

@@ -104,7 +104,7 @@ fn due_payment(runtime: &Runtime) -> DuePayment {
     );
     let due = Subscription { next_reminder_on: None, ..sample::subscription(31, today() - TimeDelta::days(31)) };
     let due = Subscription { due_on: today(), next_payment_on: Some(today()), ..due };
-    let key = SubscriptionKey::of(&due);
+    let key = SubscriptionKey::from_subscription(&due);
     let claimed = runtime.block_on(async {
         table.create_if_absent().await.expect("a table");
         table.put_account(&sample::account()).await.expect("an account");

@@ -11,7 +11,7 @@ use axum::{Json, Router};
 use billing::{GatewayAccount, Payment, PaymentStatus};
 use chrono::Utc;
 use clap::Args;
-use gateways::{ACCOUNT, ChargeRequest, ChargeResponse, PAYMENTS};
+use gateways::{ACCOUNT_PATH, ChargeRequest, ChargeResponse, PAYMENTS_PATH};
 use tokio::net::TcpListener;
 
 use crate::Failure;
@@ -34,8 +34,8 @@ struct Gateway {
 pub async fn serve(args: &GatewayArgs) -> Result<(), Failure> {
     let gateway = Gateway { charge_count: Arc::default(), delay: Duration::from_millis(args.delay_ms) };
     let routes = Router::new()
-        .route(PAYMENTS, post(charge))
-        .route(ACCOUNT, get(account))
+        .route(PAYMENTS_PATH, post(charge))
+        .route(ACCOUNT_PATH, get(account))
         .route(
             "/made",
             get(async |State(gateway): State<Gateway>| gateway.charge_count.load(Ordering::Relaxed).to_string()),

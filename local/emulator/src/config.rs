@@ -6,7 +6,7 @@ use gateways::GatewayChoice;
 use mail::{MAIL_FROM, Merchant, Outbox};
 use payments::ChargeConfig;
 use store::TableConfig;
-use sweep::Limits;
+use sweep::RunLimits;
 
 /// The settings of all Lambda functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub struct Config {
     /// The sender of mails and the issuer of receipts.
     pub merchant: Merchant,
     /// The limits of the batches.
-    pub limits: Limits,
+    pub limits: RunLimits,
     pub charging: ChargeConfig,
 }
 
@@ -46,7 +46,7 @@ impl Config {
         Ok(Self {
             table: TableConfig::read(env)?,
             merchant: Merchant::read(env)?,
-            limits: Limits::read(env, billing.zone)?,
+            limits: RunLimits::read(env, billing.zone)?,
             charging: ChargeConfig::read(env)?,
             billing,
         })

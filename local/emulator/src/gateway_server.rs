@@ -11,8 +11,9 @@ use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::{Clock as _, SystemClock};
 use gateways::{
-    ACCOUNT, CLOCK, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, GatewayRefund,
-    ListQuery, PAGES, PAYMENTS, PaymentGateway, REFUNDS, RefundRequest, RefundResponse, Sandbox,
+    ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest,
+    CheckoutPageState, GatewayRefund, ListQuery, PAYMENTS_PATH, PaymentGateway, REFUNDS_PATH, RefundRequest,
+    RefundResponse, Sandbox,
 };
 
 use crate::card_page;
@@ -20,13 +21,13 @@ use crate::card_page;
 /// Returns the routes that `HttpGateway` calls.
 pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
     Router::new()
-        .route(ACCOUNT, get(get_account))
-        .route(PAYMENTS, post(charge).get(list_payments))
-        .route(&format!("{PAYMENTS}/{{id}}"), get(get_payment))
-        .route(PAGES, post(open_checkout_page))
-        .route(&format!("{PAGES}/{{id}}"), get(checkout_page_state))
-        .route(REFUNDS, post(refund))
-        .route(&format!("{REFUNDS}/{{payment}}"), get(list_refunds))
+        .route(ACCOUNT_PATH, get(get_account))
+        .route(PAYMENTS_PATH, post(charge).get(list_payments))
+        .route(&format!("{PAYMENTS_PATH}/{{id}}"), get(get_payment))
+        .route(CHECKOUT_PAGES_PATH, post(open_checkout_page))
+        .route(&format!("{CHECKOUT_PAGES_PATH}/{{id}}"), get(checkout_page_state))
+        .route(REFUNDS_PATH, post(refund))
+        .route(&format!("{REFUNDS_PATH}/{{payment}}"), get(list_refunds))
         // The checkout page, for the customer's browser.
         .route("/pages/{id}", get(show_page).post(submit_card))
         .with_state(sandbox)
@@ -136,12 +137,13 @@ fn page_not_found() -> ErrorResponse {
     (StatusCode::NOT_FOUND, "the checkout page does not exist".to_owned())
 }
 
-/// Returns the caller's current time from the header `CLOCK`; `None` if the request has no such header.
+/// Returns the caller's current time from the header `CLOCK_HEADER`; `None` if the request has no such header.
 fn time_of_caller(headers: &HeaderMap) -> Result<Option<DateTime<Utc>>, ErrorResponse> {
-    let Some(value) = headers.get(CLOCK) else { return Ok(None) };
+    let Some(value) = headers.get(CLOCK_HEADER) else { return Ok(None) };
     let now = value.to_str().ok().and_then(|text| text.parse().ok());
-    now.map(Some)
-        .ok_or_else(|| (StatusCode::BAD_REQUEST, format!("{CLOCK} must be an instant such as 2027-01-31T06:00:00Z")))
+    now.map(Some).ok_or_else(|| {
+        (StatusCode::BAD_REQUEST, format!("{CLOCK_HEADER} must be an instant such as 2027-01-31T06:00:00Z"))
+    })
 }
 
 fn internal_error(error: impl std::error::Error) -> ErrorResponse {

@@ -58,7 +58,7 @@ impl DailyRuns {
     /// Executes both batches for `day`, at the instant `time`.
     pub async fn run_both_batches(&mut self, day: NaiveDate, time: DateTime<Utc>) -> Result<(), SimulationError> {
         self.clock.set(time);
-        let (request, deadline) = (BatchRequest::on(day), time + RUN_TIME_LIMIT);
+        let (request, deadline) = (BatchRequest::for_date(day), time + RUN_TIME_LIMIT);
         let reminded = self.reminders.run(&request, deadline).await;
         let charged = self.payments.run(&request, deadline).await;
         add_run_counts(&mut self.reminded, &reminded?)?;

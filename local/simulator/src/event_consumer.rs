@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use billing::{Event, EventData, Image, Status, SubscriptionData, SubscriptionId, events};
+use billing::{Event, EventData, ItemImage, Status, SubscriptionData, SubscriptionId, events_between_images};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use store::read_stream_image;
@@ -33,15 +33,17 @@ impl EventConsumer {
     /// Records the events of one changed item; the write took effect at `now`.
     pub fn record_change(&mut self, now: DateTime<Utc>, change: &Change) {
         match (read_if_exists(change.before.as_ref()), read_if_exists(change.after.as_ref())) {
-            (Ok(old), Ok(new)) => self.record_events(events(old.as_ref(), new.as_ref(), now), new.as_ref()),
+            (Ok(old), Ok(new)) => {
+                self.record_events(events_between_images(old.as_ref(), new.as_ref(), now), new.as_ref())
+            }
             (Err(error), _) | (_, Err(error)) => self.errors.push(error),
         }
     }
 
-    fn record_events(&mut self, events: Vec<Event>, new: Option<&Image>) {
+    fn record_events(&mut self, events: Vec<Event>, new: Option<&ItemImage>) {
         let changed = events.iter().filter_map(|event| subscription_data(&event.data));
         self.statuses.extend(changed.map(|data| (data.subscription, data.status)));
-        if let Some(Image::Subscription(new)) = new
+        if let Some(ItemImage::Subscription(new)) = new
             && self.statuses.get(&new.id) != Some(&new.status)
         {
             self.errors.push(format!("the subscription {} got the status {} without an event", new.id, new.status));
@@ -138,10 +140,10 @@ fn state_from_items<'a>(items: impl Iterator<Item = &'a Value>) -> PublishedStat
     let mut known = PublishedState::default();
     for item in items {
         match read_if_exists(Some(item)) {
-            Ok(Some(Image::Subscription(s))) => {
+            Ok(Some(ItemImage::Subscription(s))) => {
                 known.subscriptions.insert(format!("{} {}", s.account, s.id), s.status);
             }
-            Ok(Some(Image::Receipt(receipt))) => {
+            Ok(Some(ItemImage::Receipt(receipt))) => {
                 let amount = (receipt.amount.minor(), receipt.amount.currency().to_string());
                 known.receipts.insert(format!("{} {}", receipt.account, receipt.id()), amount);
             }
@@ -152,7 +154,7 @@ fn state_from_items<'a>(items: impl Iterator<Item = &'a Value>) -> PublishedStat
 }
 
 /// Reads the subscription or receipt that `item` contains; `None` if there is no item, or the item is of another kind.
-fn read_if_exists(item: Option<&Value>) -> Result<Option<Image>, String> {
+fn read_if_exists(item: Option<&Value>) -> Result<Option<ItemImage>, String> {
     let Some(item) = item else { return Ok(None) };
     let item: serde_dynamo::Item = serde_json::from_value(item.clone()).map_err(|error| error.to_string())?;
     let item: HashMap<String, AttributeValue> = item.into();

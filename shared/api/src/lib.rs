@@ -118,13 +118,13 @@ impl Api {
 
     /// Returns the stored settings. If the settings item was deleted, returns the settings with which this API object
     /// was created.
-    async fn settings(&self) -> Result<Settings, TableError> {
+    async fn read_settings(&self) -> Result<Settings, TableError> {
         Ok(self.table.get_settings().await?.unwrap_or_else(|| self.settings.clone()))
     }
 
     /// Returns the number of shards in the settings.
-    async fn shards(&self) -> Result<u32, TableError> {
-        Ok(self.settings().await?.shards)
+    async fn read_shard_count(&self) -> Result<u32, TableError> {
+        Ok(self.read_settings().await?.shards)
     }
 
     /// Converts `page`, a stored list page of `account`, into the wire format.

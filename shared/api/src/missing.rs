@@ -3,26 +3,26 @@
 use rest::Problem;
 
 /// 404: the account has no such subscription.
-pub fn subscription() -> Problem {
+pub fn subscription_not_found() -> Problem {
     Problem::not_found("there is no such subscription")
 }
 
 /// 404: the account has no such receipt.
-pub fn receipt() -> Problem {
+pub fn receipt_not_found() -> Problem {
     Problem::not_found("there is no such receipt, or it has expired")
 }
 
 /// 404: there is no such payment method setup.
-pub fn setup() -> Problem {
+pub fn setup_not_found() -> Problem {
     Problem::not_found("there is no such payment method setup, or it is no longer stored")
 }
 
 /// 404: there is no such webhook endpoint.
-pub fn endpoint() -> Problem {
+pub fn endpoint_not_found() -> Problem {
     Problem::not_found("there is no such webhook endpoint")
 }
 
 /// 404: there is no such delivery to the webhook endpoint.
-pub fn delivery() -> Problem {
+pub fn delivery_not_found() -> Problem {
     Problem::not_found("there is no such delivery to this endpoint, or it is more than 30 days old")
 }

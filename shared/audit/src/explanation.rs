@@ -107,7 +107,7 @@ async fn read_shard_proof(
     shard: u32,
     now: DateTime<Utc>,
 ) -> Result<ShardProof, TableError> {
-    let mut reader = DayReader::new(table, Batch::Payments, shard + 1, day.zone, now).only_shard(shard);
+    let mut reader = DayReader::new(table, Batch::Payments, shard + 1, day.zone, now).limit_to_shard(shard);
     Ok(reader.read(day.on).await?.prove_shard(shard))
 }
 

@@ -76,7 +76,7 @@ fn compare_payments(
     listed: &GatewayLists,
     violations: &mut Violations,
 ) {
-    let key = SubscriptionKey::of(subscription).key();
+    let key = SubscriptionKey::from_subscription(subscription).key();
     let made: Vec<&Payment> = listed
         .payments
         .iter()
@@ -84,7 +84,7 @@ fn compare_payments(
         .filter(|payment| payment.status == PaymentStatus::Succeeded)
         .collect();
     let mut by_month: BTreeMap<Period, Vec<&Payment>> = BTreeMap::new();
-    made.iter().for_each(|payment| by_month.entry(Period::of(payment.due_on)).or_default().push(payment));
+    made.iter().for_each(|payment| by_month.entry(Period::from_day(payment.due_on)).or_default().push(payment));
     for (month, payments) in by_month.iter().filter(|(_, payments)| payments.len() > 1) {
         let ids: Vec<String> = payments.iter().map(|payment| payment.id.to_string()).collect();
         violations.add(Invariant::PaidOnce, &key, format!("{month} was charged more than once: {}", ids.join(", ")));
@@ -93,7 +93,7 @@ fn compare_payments(
         partition.receipts.iter().filter(|receipt| receipt.subscription == subscription.id).collect();
     let is_open = |payment: &Payment| {
         let open = subscription.attempt.as_ref();
-        open.is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on))
+        open.is_some_and(|open| Period::from_day(open.due_on) == Period::from_day(payment.due_on))
     };
     for payment in made.iter().filter(|payment| !is_open(payment)) {
         match receipts.iter().find(|receipt| receipt.payment == payment.id) {

@@ -110,7 +110,7 @@ impl InvariantChecker {
         self.check_disputes(partition, &mut violations);
         check_findings(partition, &mut violations);
         for subscription in &partition.subscriptions {
-            let key = SubscriptionKey::of(subscription).key();
+            let key = SubscriptionKey::from_subscription(subscription).key();
             self.check_months(subscription, partition, &mut violations);
             if let Some(what) = index_violation(subscription) {
                 violations.add(Invariant::Indexed, &key, what);
@@ -171,7 +171,7 @@ impl InvariantChecker {
                     }
                     None => "charges of the payment method are stopped, but no stored dispute stops them".to_owned(),
                 };
-                violations.add(Invariant::Disputed, SubscriptionKey::of(subscription).key(), what);
+                violations.add(Invariant::Disputed, SubscriptionKey::from_subscription(subscription).key(), what);
             }
         }
         for receipt in &partition.receipts {
@@ -215,14 +215,14 @@ impl InvariantChecker {
 
     /// Checks that each month is exactly one of paid, waived and owed, for as long as records are kept.
     fn check_months(&self, subscription: &Subscription, partition: &AccountPartition, violations: &mut Violations) {
-        let key = SubscriptionKey::of(subscription).key();
+        let key = SubscriptionKey::from_subscription(subscription).key();
         let of_subscription = |receipt: &&Receipt| receipt.subscription == subscription.id;
         let mut paid: BTreeMap<Period, u32> = BTreeMap::new();
         for receipt in partition.receipts.iter().filter(of_subscription) {
-            *paid.entry(Period::of(receipt.due_on)).or_default() += 1;
+            *paid.entry(Period::from_day(receipt.due_on)).or_default() += 1;
         }
         let waived = partition.waived.iter().filter(|waived| waived.subscription == subscription.id);
-        let waived: BTreeSet<Period> = waived.map(|waived| Period::of(waived.due_on)).collect();
+        let waived: BTreeSet<Period> = waived.map(|waived| Period::from_day(waived.due_on)).collect();
         for (month, times) in &paid {
             if *times > 1 {
                 violations.add(Invariant::PaidOnce, &key, format!("{month} has {times} receipts"));
@@ -231,12 +231,12 @@ impl InvariantChecker {
                 violations.add(Invariant::MonthAccountedFor, &key, format!("{month} is both paid and waived"));
             }
         }
-        let owed_from = Period::of(subscription.due_on);
+        let owed_from = Period::from_day(subscription.due_on);
         for month in paid.keys().chain(&waived).filter(|month| **month >= owed_from) {
             violations.add(Invariant::MonthAccountedFor, &key, format!("{month} is paid or waived, but still owed"));
         }
-        let recorded_from = self.today.checked_sub_signed(self.records_kept).map_or(owed_from, Period::of).next();
-        let first = Period::of(subscription.first_due_on).max(recorded_from);
+        let recorded_from = self.today.checked_sub_signed(self.records_kept).map_or(owed_from, Period::from_day).next();
+        let first = Period::from_day(subscription.first_due_on).max(recorded_from);
         let months = std::iter::successors(Some(first), |month| Some(month.next()));
         for month in months.take_while(|month| *month < owed_from) {
             if !paid.contains_key(&month) && !waived.contains(&month) {
@@ -252,9 +252,9 @@ impl InvariantChecker {
     /// Returns a description of each impossible date of `subscription`.
     fn date_violations(&self, subscription: &Subscription) -> Vec<String> {
         let mut violations = Vec::new();
-        let next_month = Period::of(self.today).next();
+        let next_month = Period::from_day(self.today).next();
         let Subscription { due_on, first_due_on, next_payment_on, .. } = subscription;
-        if Period::of(*due_on) > next_month && due_on > first_due_on {
+        if Period::from_day(*due_on) > next_month && due_on > first_due_on {
             violations.push(format!("the next due date is {due_on}, but it cannot be after {next_month}"));
         }
         // After an outage, retries count from the day of the first try, which is today at the latest.
@@ -303,7 +303,7 @@ fn check_findings(partition: &AccountPartition, violations: &mut Violations) {
                 "the subscription counts {} findings that block charges, but there are {blocking}",
                 subscription.open_findings
             );
-            violations.add(Invariant::Resolved, SubscriptionKey::of(subscription).key(), what);
+            violations.add(Invariant::Resolved, SubscriptionKey::from_subscription(subscription).key(), what);
         }
     }
 }

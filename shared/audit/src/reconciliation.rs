@@ -100,7 +100,7 @@ impl Reconciliation {
         };
         let mut broken = Vec::new();
         for customer in customers(partition) {
-            match self.request(|| gateway.payments_of(customer, since)).await? {
+            match self.send_with_retries(|| gateway.payments_of(customer, since)).await? {
                 Ok(payments) => {
                     let is_of_table = |payment: &Payment| payment.table.is_none_or(|table| table == self.table);
                     lists.payments.extend(payments.into_iter().filter(is_of_table));
@@ -113,7 +113,7 @@ impl Reconciliation {
             }
         }
         for payment in unlisted_payments(partition, &lists) {
-            match self.request(|| gateway.payment(payment)).await? {
+            match self.send_with_retries(|| gateway.payment(payment)).await? {
                 Ok(paid) => {
                     lists.payments.extend(paid.filter(|paid| paid.table.is_none_or(|table| table == self.table)))
                 }
@@ -129,7 +129,7 @@ impl Reconciliation {
             RefundList::ByPayment => {
                 let mut refunds = HashMap::new();
                 for receipt in &partition.receipts {
-                    match self.request(|| gateway.refunds_of(&receipt.payment)).await? {
+                    match self.send_with_retries(|| gateway.refunds_of(&receipt.payment)).await? {
                         Ok(made) => drop(refunds.insert(receipt.payment.clone(), made)),
                         Err(error) => {
                             let what = format!("the refunds of {} are not compared: {error}", receipt.payment);
@@ -150,7 +150,7 @@ impl Reconciliation {
     where
         F: Future<Output = Result<T, GatewayError>>,
     {
-        match self.request(request).await {
+        match self.send_with_retries(request).await {
             Err(error @ GatewayError::Unusable { .. }) => Ok(Err(error)),
             result => result,
         }
@@ -158,7 +158,7 @@ impl Reconciliation {
 
     /// Sends a request, and repeats it after a wait while the gateway throttles it. The outer error means that the
     /// gateway is not available; the inner error concerns only this request.
-    async fn request<T, F>(&mut self, send: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
+    async fn send_with_retries<T, F>(&mut self, send: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
     where
         F: Future<Output = Result<T, GatewayError>>,
     {

@@ -174,7 +174,7 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
     let (first, last) = days.into_inner();
     let mut reader = DayReader::new(table, Batch::Payments, settings.shards, zone, now);
     for date in first.iter_days().take_while(|date| *date <= last) {
-        let state = DayState::of(&reader.read(date).await?.prove());
+        let state = DayState::from_proofs(&reader.read(date).await?.prove());
         let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();
         // A demo table contains payments and runs from before its creation.
         if date < created_on && taken.is_empty() && !state.is_done() {

@@ -135,9 +135,10 @@ impl SubscriptionOnDay<'_> {
     /// Returns the reason if a payment was owed on the explained day. Explains the payment of the month or, if that
     /// payment was not owed, the oldest owed payment.
     fn reason_if_owed(&self) -> Option<ChargeReason> {
-        let (on, period) = (self.day.on, Period::of(self.day.on));
+        let (on, period) = (self.day.on, Period::from_day(self.day.on));
         let owed = self.due_dates().filter(|(due_on, settled_on)| *due_on <= on && settled_on.is_none_or(|at| at > on));
-        let due_on = owed.map(|(due_on, _)| due_on).min_by_key(|due_on| (Period::of(*due_on) != period, *due_on))?;
+        let due_on =
+            owed.map(|(due_on, _)| due_on).min_by_key(|due_on| (Period::from_day(*due_on) != period, *due_on))?;
         let next = self.later_outcome(due_on);
         if let Some(LaterOutcome::Waived { .. }) = next {
             return self
@@ -170,8 +171,8 @@ impl SubscriptionOnDay<'_> {
 
     /// Returns the reason if the payment of the month was paid or waived on or before the explained day.
     fn reason_if_settled(&self) -> Option<ChargeReason> {
-        let (on, period) = (self.day.on, Period::of(self.day.on));
-        let is_settled_by_day = |due_on, at| Period::of(due_on) == period && self.day.date_of(at) <= on;
+        let (on, period) = (self.day.on, Period::from_day(self.day.on));
+        let is_settled_by_day = |due_on, at| Period::from_day(due_on) == period && self.day.date_of(at) <= on;
         let paid = self.records.receipts.iter().find(|receipt| is_settled_by_day(receipt.due_on, receipt.processed_at));
         let waived = self.records.waived.iter().find(|waived| is_settled_by_day(waived.due_on, waived.waived_at));
         paid.cloned().map(ChargeReason::Paid).or_else(|| waived.cloned().map(ChargeReason::Waived))
@@ -179,7 +180,7 @@ impl SubscriptionOnDay<'_> {
 
     /// Returns the reason for a day on which no payment was owed, paid, waived or tried.
     fn reason_if_nothing_owed(&self) -> ChargeReason {
-        let (on, period, subscription) = (self.day.on, Period::of(self.day.on), self.subscription);
+        let (on, period, subscription) = (self.day.on, Period::from_day(self.day.on), self.subscription);
         if on < subscription.first_due_on {
             return self.not_begun_reason();
         }
@@ -188,7 +189,7 @@ impl SubscriptionOnDay<'_> {
         }
         let is_after_day = |due_on: &NaiveDate| *due_on > on;
         let is_of_this_month =
-            self.due_dates().any(|(due_on, _)| is_after_day(&due_on) && Period::of(due_on) == period);
+            self.due_dates().any(|(due_on, _)| is_after_day(&due_on) && Period::from_day(due_on) == period);
         let paid = self.records.receipts.iter().map(|receipt| receipt.due_on);
         let next_on = paid.chain([subscription.due_on]).filter(is_after_day).min();
         if !is_of_this_month && subscription.payment_day.due_in(period) <= on {

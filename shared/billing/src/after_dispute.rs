@@ -109,12 +109,12 @@ impl Subscription {
         let last = self.last_due_by(today).filter(|_| was_given_up || self.status.is_chargeable());
         let Some(last) = last else { return self.into() };
         let is_waived = policy.after_won_dispute == AfterWonDispute::Waive;
-        let oldest = Period::of(self.due_on);
+        let oldest = Period::from_day(self.due_on);
         let not_owed_from = |period: Period| self.cancel_from.map_or(period, |from| from.min(period)).max(oldest);
         // If the periods of the dispute are waived, `ahead` is the next period to charge. If these periods are owed,
         // `latest` is the latest of them.
-        let ahead = not_owed_from(if last == today { Period::of(last) } else { Period::of(last).next() });
-        let latest = not_owed_from(Period::of(last).next()).previous().max(oldest);
+        let ahead = not_owed_from(if last == today { Period::from_day(last) } else { Period::from_day(last).next() });
+        let latest = not_owed_from(Period::from_day(last).next()).previous().max(oldest);
         if self.attempt.is_some() || self.due_on < since {
             if is_waived && oldest.next() < ahead {
                 self.unpaid_since = self.unpaid_since.or(Some(since));

@@ -41,14 +41,14 @@ impl PaymentDay {
 
     /// Returns the first due date strictly after `day`.
     pub fn first_after(self, day: NaiveDate) -> NaiveDate {
-        let period = Period::of(day);
+        let period = Period::from_day(day);
         let due_on = self.due_in(period);
         if due_on > day { due_on } else { self.due_in(period.next()) }
     }
 
     /// Returns the first due date on or after `day`.
     pub fn first_on_or_after(self, day: NaiveDate) -> NaiveDate {
-        let period = Period::of(day);
+        let period = Period::from_day(day);
         let due_on = self.due_in(period);
         if due_on >= day { due_on } else { self.due_in(period.next()) }
     }
@@ -87,12 +87,12 @@ pub struct Period {
 crate::openapi_schema!(
     Period,
     "Period",
-    crate::openapi::pattern("A calendar month, such as 2027-03.", "^[0-9]{4}-(0[1-9]|1[0-2])$")
+    crate::openapi::build_pattern_schema("A calendar month, such as 2027-03.", "^[0-9]{4}-(0[1-9]|1[0-2])$")
 );
 
 impl Period {
     /// Returns the month that contains `day`.
-    pub fn of(day: NaiveDate) -> Self {
+    pub fn from_day(day: NaiveDate) -> Self {
         Self { year: day.year(), month: day.month() }
     }
 
@@ -123,7 +123,7 @@ impl FromStr for Period {
 
     fn from_str(text: &str) -> Result<Self, CalendarError> {
         NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d")
-            .map(Period::of)
+            .map(Period::from_day)
             .map_err(|_| CalendarError::Period { text: text.chars().take(16).collect() })
     }
 }
@@ -249,8 +249,8 @@ mod tests {
         #[test]
         fn due_date_is_the_payment_day_or_the_last_day_of_the_month(n in 1i64..=31, days in 0u64..80_000) {
             let today = date("2000-01-01") + Days::new(days);
-            let due_on = day(n).due_in(Period::of(today));
-            prop_assert_eq!(Period::of(due_on), Period::of(today));
+            let due_on = day(n).due_in(Period::from_day(today));
+            prop_assert_eq!(Period::from_day(due_on), Period::from_day(today));
             prop_assert!(i64::from(due_on.day()) == n || (i64::from(due_on.day()) < n && due_on.succ_opt().unwrap().day() == 1));
             let next = day(n).first_after(today);
             prop_assert!(next > today && day(n).first_on_or_after(next) == next);

@@ -13,8 +13,8 @@ impl Subscription {
         if self.status == Status::Cancelled {
             return self.clone().into();
         }
-        let due_next = Period::of(self.due_on);
-        let last = self.last_due_by(today).map(Period::of);
+        let due_next = Period::from_day(self.due_on);
+        let last = self.last_due_by(today).map(Period::from_day);
         // The month of a planned cancellation is not owed, even if its due date has been reached.
         let first_not_owed = |last: Period| self.cancel_from.map_or(last.next(), |from| from.min(last.next()));
         let first = if self.attempt.is_some() { due_next.next() } else { due_next };
@@ -51,7 +51,7 @@ impl Subscription {
         let mut ending = self.clone();
         let is_due_later = self.due_on > today && self.attempt.is_none();
         let next_on = if is_due_later { self.due_on } else { self.first_due_after(today.max(self.due_on)) };
-        ending.cancel_from = Some(Period::of(next_on));
+        ending.cancel_from = Some(Period::from_day(next_on));
         if ending.is_ending() {
             ending.next_reminder_on = None;
         }
@@ -83,6 +83,6 @@ impl Subscription {
 
     /// Returns whether the subscription will be cancelled on its current due date instead of being charged.
     pub fn is_ending(&self) -> bool {
-        self.cancel_from.is_some_and(|from| from <= Period::of(self.due_on))
+        self.cancel_from.is_some_and(|from| from <= Period::from_day(self.due_on))
     }
 }

@@ -20,9 +20,9 @@ impl CatchUp {
         if self == CatchUp::Each || !is_missed {
             return None;
         }
-        let last = Period::of(subscription.last_due_by(today)?);
+        let last = Period::from_day(subscription.last_due_by(today)?);
         let latest = subscription.cancel_from.map_or(last, |from| from.previous().min(last));
-        let oldest = Period::of(subscription.due_on);
+        let oldest = Period::from_day(subscription.due_on);
         if latest <= oldest {
             return None;
         }

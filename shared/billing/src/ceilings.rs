@@ -33,7 +33,7 @@ impl Ceilings {
         if self.sums == Sums::default() {
             return None;
         }
-        day.sums.iter().find_map(|sum| match self.sums.of(sum.currency()) {
+        day.sums.iter().find_map(|sum| match self.sums.get_sum(sum.currency()) {
             Some(most) if sum.minor() > most.minor() => {
                 Some(format!("{sum} are due or charged; at most {most} may be charged per day"))
             }

@@ -44,7 +44,7 @@ pub struct Locale(String);
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Label(String);
-crate::openapi_schema!(Label, "Label", crate::openapi::label());
+crate::openapi_schema!(Label, "Label", crate::openapi::build_label_schema());
 
 impl TryFrom<String> for EmailAddress {
     type Error = ContactError;

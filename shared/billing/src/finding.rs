@@ -102,7 +102,7 @@ impl Subscription {
         if *is_paid_by_another {
             return Err(FindingReason::PaidTwice);
         }
-        if Period::of(payment.due_on) != Period::of(self.due_on) || self.attempt.is_some() {
+        if Period::from_day(payment.due_on) != Period::from_day(self.due_on) || self.attempt.is_some() {
             return Err(FindingReason::NotDue);
         }
         match record {
@@ -128,6 +128,6 @@ impl Subscription {
     /// Returns whether a payment of `due_on` without a receipt blocks charges of this subscription: the payment is for
     /// the due period or a later period, and `reason` is not [`FindingReason::PaidTwice`].
     pub fn is_blocked_by(&self, due_on: NaiveDate, reason: FindingReason) -> bool {
-        reason != FindingReason::PaidTwice && Period::of(due_on) >= Period::of(self.due_on)
+        reason != FindingReason::PaidTwice && Period::from_day(due_on) >= Period::from_day(self.due_on)
     }
 }

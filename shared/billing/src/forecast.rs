@@ -32,7 +32,7 @@ impl Forecast {
         let (terms, today, until) = (payment_schedule.clone(), self.today, self.until);
         let ahead = payment_schedule.planned_payment_dates(Some(next_payment_on), today);
         for (due_on, payment_on) in ahead.take_while(|(_, payment_on)| (*payment_on).max(today) < until) {
-            let price = terms.terms_in(Period::of(due_on)).price;
+            let price = terms.terms_in(Period::from_day(due_on)).price;
             self.days.entry(payment_on.max(today)).or_default().add(price);
         }
     }

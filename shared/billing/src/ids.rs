@@ -70,7 +70,7 @@ macro_rules! checked_text {
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
         $crate::checked_text!($(#[$doc])* $name, $crate::check_id);
-        $crate::openapi_schema!($name, "Id", $crate::openapi::id());
+        $crate::openapi_schema!($name, "Id", $crate::openapi::build_id_schema());
     };
 }
 
@@ -112,7 +112,7 @@ checked_text!(
 crate::openapi_schema!(
     GatewayToken,
     "GatewayToken",
-    crate::openapi::pattern(
+    crate::openapi::build_pattern_schema(
         "A token of the payment gateway, which identifies a customer, a payment method or a payment, for example.",
         "^[A-Za-z0-9._-]{1,255}$"
     )
@@ -172,7 +172,7 @@ pub struct SubscriptionId(Ulid);
 crate::openapi_schema!(
     SubscriptionId,
     "SubscriptionId",
-    crate::openapi::pattern("The id of a subscription, a ULID.", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
+    crate::openapi::build_pattern_schema("The id of a subscription, a ULID.", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
 );
 
 impl SubscriptionId {

@@ -129,5 +129,5 @@ fn is_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt
     (payment.table.is_none() || payment.table == attempt.table)
         && payment.account == subscription.account
         && payment.subscription == subscription.id
-        && Period::of(payment.due_on) == Period::of(attempt.due_on)
+        && Period::from_day(payment.due_on) == Period::from_day(attempt.due_on)
 }

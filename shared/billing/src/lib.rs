@@ -140,8 +140,9 @@ pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
-    AccountData, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType, ExpiredReceiptData, Image,
-    PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaivedPeriodData, events,
+    AccountData, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType, ExpiredReceiptData, ItemImage,
+    PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaivedPeriodData,
+    events_between_images,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;
@@ -153,7 +154,8 @@ pub use new_subscription::{NewSubscription, first_due_on};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use payment_method_setup::PaymentMethodSetup;
 pub use policy::{
-    AfterWonDispute, AfterWonDisputeError, CatchUp, CatchUpError, LeadDays, OnResume, OnResumeError, Policy,
+    AfterWonDispute, CatchUp, LeadDays, OnResume, ParseAfterWonDisputeError, ParseCatchUpError, ParseOnResumeError,
+    Policy,
 };
 pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;

@@ -21,8 +21,10 @@ fn schema() -> utoipa::openapi::ObjectBuilder {
     let codes =
         letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| String::from_iter([a, b, c]))));
     let accepted = codes.filter(|code| code.parse::<Currency>().is_ok());
-    crate::openapi::text("An ISO 4217 currency code. Amounts are integers in the minor units of the currency.")
-        .enum_values(Some(accepted))
+    crate::openapi::build_text_schema(
+        "An ISO 4217 currency code. Amounts are integers in the minor units of the currency.",
+    )
+    .enum_values(Some(accepted))
 }
 
 impl Currency {

@@ -40,7 +40,7 @@ pub fn first_due_on(
     today: NaiveDate,
 ) -> Result<NaiveDate, Refusal> {
     let Some(requested) = requested else { return Ok(payment_day.first_after(today)) };
-    let (latest, expected) = (days_after(today, MAX_DAYS_AHEAD), payment_day.due_in(Period::of(requested)));
+    let (latest, expected) = (days_after(today, MAX_DAYS_AHEAD), payment_day.due_in(Period::from_day(requested)));
     if requested < today {
         Err(Refusal::FirstPaymentPast { requested, today })
     } else if requested > latest {

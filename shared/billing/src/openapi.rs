@@ -26,31 +26,33 @@ mod schemas {
     use utoipa::openapi::{ObjectBuilder, Type};
 
     /// Returns the schema of a string.
-    pub fn text(description: &str) -> ObjectBuilder {
+    pub fn build_text_schema(description: &str) -> ObjectBuilder {
         ObjectBuilder::new().schema_type(Type::String).description(Some(description))
     }
 
     /// Returns the schema of a string that matches `pattern`.
-    pub fn pattern(description: &str, pattern: &str) -> ObjectBuilder {
-        text(description).pattern(Some(pattern))
+    pub fn build_pattern_schema(description: &str, pattern: &str) -> ObjectBuilder {
+        build_text_schema(description).pattern(Some(pattern))
     }
 
     /// Returns the schema of an identifier that the merchant chooses.
-    pub fn id() -> ObjectBuilder {
+    pub fn build_id_schema() -> ObjectBuilder {
         let description = "An identifier that the merchant chooses: letters, digits, `.`, `_` and `-`. The first \
             character is a letter or a digit.";
-        pattern(description, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$").min_length(Some(1)).max_length(Some(64))
+        build_pattern_schema(description, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$").min_length(Some(1)).max_length(Some(64))
     }
 
     /// Returns the schema of a [`Label`](crate::Label).
-    pub(crate) fn label() -> ObjectBuilder {
-        const FORBIDDEN: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
-        const INVISIBLE: &str = r"\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8";
-        let visible = format!(r"^(?!.*=\?)(?=.*[^{INVISIBLE}])[^{FORBIDDEN}\s]([^{FORBIDDEN}]*[^{FORBIDDEN}\s])?$");
+    pub(crate) fn build_label_schema() -> ObjectBuilder {
+        const FORBIDDEN_CHARACTERS: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
+        const INVISIBLE_CHARACTERS: &str = r"\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8";
+        let visible = format!(
+            r"^(?!.*=\?)(?=.*[^{INVISIBLE_CHARACTERS}])[^{FORBIDDEN_CHARACTERS}\s]([^{FORBIDDEN_CHARACTERS}]*[^{FORBIDDEN_CHARACTERS}\s])?$"
+        );
         let description = "A name that appears in mails, with at least one visible character. Not allowed: control \
             characters, white space at the start or end, characters that change the direction of the text, =? (the \
             start of an encoded word in a mail), and card numbers (in digits of any script).";
-        pattern(description, &visible).min_length(Some(1)).max_length(Some(200))
+        build_pattern_schema(description, &visible).min_length(Some(1)).max_length(Some(200))
     }
 }
 

@@ -54,8 +54,8 @@ impl Subscription {
         let mut waived = Vec::new();
         if let Some(last) = self.last_due_by(today) {
             let is_owed = on_resume == OnResume::Charge || last == today;
-            let next = if is_owed { Period::of(last) } else { Period::of(last).next() };
-            waived = waive_periods(self, Period::of(self.due_on), next, WaivedReason::Paused, now);
+            let next = if is_owed { Period::from_day(last) } else { Period::from_day(last).next() };
+            waived = waive_periods(self, Period::from_day(self.due_on), next, WaivedReason::Paused, now);
             resumed.move_to_period(next);
         }
         resumed.schedule_payment_and_reminder(lead, today);

@@ -23,11 +23,11 @@ pub struct LeadDays(u32);
 
 impl LeadDays {
     /// The maximum number of days. With more days, a reminder could be sent before the payment of the previous month.
-    pub const MAX: u32 = 27;
+    pub const MAX_DAYS: u32 = 27;
 
-    /// Returns a lead of `days`; `None` if `days` is more than [`LeadDays::MAX`].
+    /// Returns a lead of `days`; `None` if `days` is more than [`LeadDays::MAX_DAYS`].
     pub fn new(days: u32) -> Option<Self> {
-        (days <= Self::MAX).then_some(Self(days))
+        (days <= Self::MAX_DAYS).then_some(Self(days))
     }
 
     /// Returns the number of days.
@@ -50,7 +50,7 @@ impl Default for LeadDays {
 /// The rule that selects which months are charged after an outage during which several months fell due and were not
 /// charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = CatchUpError, parse_err_fn = unknown_catch_up)]
+#[strum(serialize_all = "snake_case", parse_err_ty = ParseCatchUpError, parse_err_fn = unknown_catch_up)]
 pub enum CatchUp {
     /// Each month is charged: one month per day, the oldest first.
     #[default]
@@ -62,17 +62,17 @@ pub enum CatchUp {
 /// The text of the setting is neither `each` nor `latest`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be each or latest, not {text:?}")]
-pub struct CatchUpError {
+pub struct ParseCatchUpError {
     text: String,
 }
 
-fn unknown_catch_up(text: &str) -> CatchUpError {
-    CatchUpError { text: text.chars().take(32).collect() }
+fn unknown_catch_up(text: &str) -> ParseCatchUpError {
+    ParseCatchUpError { text: text.chars().take(32).collect() }
 }
 
 /// Whether the last month that fell due during a pause is charged or waived when the subscription is resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = OnResumeError, parse_err_fn = unknown_on_resume)]
+#[strum(serialize_all = "snake_case", parse_err_ty = ParseOnResumeError, parse_err_fn = unknown_on_resume)]
 pub enum OnResume {
     /// The month is owed, and payable on the day of the resumption.
     #[default]
@@ -85,17 +85,21 @@ pub enum OnResume {
 /// The text of the setting is neither `charge` nor `wait`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be charge or wait, not {text:?}")]
-pub struct OnResumeError {
+pub struct ParseOnResumeError {
     text: String,
 }
 
-fn unknown_on_resume(text: &str) -> OnResumeError {
-    OnResumeError { text: text.chars().take(32).collect() }
+fn unknown_on_resume(text: &str) -> ParseOnResumeError {
+    ParseOnResumeError { text: text.chars().take(32).collect() }
 }
 
 /// Whether the periods that fell due during a dispute are waived or owed when the dispute is won.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = AfterWonDisputeError, parse_err_fn = unknown_after_won_dispute)]
+#[strum(
+    serialize_all = "snake_case",
+    parse_err_ty = ParseAfterWonDisputeError,
+    parse_err_fn = unknown_after_won_dispute
+)]
 pub enum AfterWonDispute {
     /// The periods are waived: the customer is not charged for several months at once.
     #[default]
@@ -107,10 +111,10 @@ pub enum AfterWonDispute {
 /// The text of the setting is neither `waive` nor `charge`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be waive or charge, not {text:?}")]
-pub struct AfterWonDisputeError {
+pub struct ParseAfterWonDisputeError {
     text: String,
 }
 
-fn unknown_after_won_dispute(text: &str) -> AfterWonDisputeError {
-    AfterWonDisputeError { text: text.chars().take(32).collect() }
+fn unknown_after_won_dispute(text: &str) -> ParseAfterWonDisputeError {
+    ParseAfterWonDisputeError { text: text.chars().take(32).collect() }
 }

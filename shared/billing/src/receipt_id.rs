@@ -25,7 +25,7 @@ pub struct ReceiptId {
 crate::openapi_schema!(
     ReceiptId,
     "ReceiptId",
-    crate::openapi::pattern(
+    crate::openapi::build_pattern_schema(
         "Due date, subscription and SKU.",
         "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}\\.[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
     )

@@ -41,7 +41,7 @@ pub enum ReceiptReference {
 crate::openapi_schema!(
     ReceiptReference,
     "ReceiptReference",
-    crate::openapi::pattern(
+    crate::openapi::build_pattern_schema(
         "The id of a receipt (due date, subscription and SKU), or its number.",
         "^([0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}\\.[A-Za-z0-9][A-Za-z0-9._-]{0,63}|[0-9]{6}-[0-9A-Za-z]{6}-[0-9A-Za-z]{6})$"
     )
@@ -49,7 +49,7 @@ crate::openapi_schema!(
 
 impl SubscriptionCode {
     /// Computes the code of a subscription.
-    pub fn of(account: &AccountId, subscription: SubscriptionId) -> Self {
+    pub fn compute(account: &AccountId, subscription: SubscriptionId) -> Self {
         let digest = Sha256::digest(format!("{account}\n{subscription}"));
         let mut code = [0; 12];
         for (character, byte) in code.iter_mut().zip(digest) {
@@ -68,7 +68,7 @@ impl fmt::Display for SubscriptionCode {
 impl ReceiptNumber {
     /// Returns the number of the receipt for the payment of `subscription` that was due on `due_on`.
     pub fn new(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Self {
-        Self { period: Period::of(due_on), code: SubscriptionCode::of(account, subscription) }
+        Self { period: Period::from_day(due_on), code: SubscriptionCode::compute(account, subscription) }
     }
 }
 
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn numbers_of_a_subscription_differ_only_in_the_month() {
         let account: AccountId = "acme".parse().unwrap();
-        let code = SubscriptionCode::of(&account, "01JZXCVBNM0123456789ABCDEF".parse().unwrap());
+        let code = SubscriptionCode::compute(&account, "01JZXCVBNM0123456789ABCDEF".parse().unwrap());
         let number = |month: &str| ReceiptNumber { period: month.parse().unwrap(), code }.to_string();
         assert_eq!(number("2026-03").replace("202603", "202604"), number("2026-04"));
         assert_eq!(number("2026-03").parse(), Ok(ReceiptNumber { period: "2026-03".parse().unwrap(), code }));
-        let other = SubscriptionCode::of(&"acme2".parse().unwrap(), "01JZXCVBNM0123456789ABCDEF".parse().unwrap());
+        let other = SubscriptionCode::compute(&"acme2".parse().unwrap(), "01JZXCVBNM0123456789ABCDEF".parse().unwrap());
         assert_ne!(code, other, "the same subscription id in another account");
     }
 

@@ -25,7 +25,8 @@ impl Subscription {
         };
         // An open attempt has the amount that its claim froze.
         let open = |due_on| self.attempt.as_ref().filter(|attempt| attempt.due_on == due_on);
-        let amount = |due_on| open(due_on).map_or_else(|| self.terms_in(Period::of(due_on)).price, |open| open.amount);
+        let amount =
+            |due_on| open(due_on).map_or_else(|| self.terms_in(Period::from_day(due_on)).price, |open| open.amount);
         let planned = |(due_on, payment_on)| PlannedPayment {
             due_on,
             payment_on,

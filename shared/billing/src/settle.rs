@@ -12,7 +12,7 @@ use super::{
 };
 
 /// The maximum number of waived months in one settlement, because a DynamoDB transaction has at most 100 items.
-const MAX_WAIVED: usize = 90;
+const MAX_WAIVED_PERIODS: usize = 90;
 
 /// The maximum number of days for which a subscription stays past due. If a month's payment is declined again this many
 /// days after its first decline, or later, the subscription becomes unpaid or cancelled, even if the customer has
@@ -150,11 +150,11 @@ pub(super) fn settle_success(
         refunded_at: None,
         reversal: None,
     };
-    let paid = Period::of(due_on);
+    let paid = Period::from_day(due_on);
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
         // The cancellation has already waived all owed months except the month of this payment.
         Some(end) => end,
-        None => Period::of(next.payment_schedule().due_after(due_on, sweep_on)),
+        None => Period::from_day(next.payment_schedule().due_after(due_on, sweep_on)),
     };
     let waived = if next.status == Status::Cancelled {
         Vec::new()
@@ -198,7 +198,8 @@ pub(super) fn waive_periods(
         waived_at: now,
     };
     let backwards = std::iter::successors(Some(end.previous()), |period| Some(period.previous()));
-    let mut latest: Vec<_> = backwards.take_while(|period| *period >= first).take(MAX_WAIVED).map(waived).collect();
+    let mut latest: Vec<_> =
+        backwards.take_while(|period| *period >= first).take(MAX_WAIVED_PERIODS).map(waived).collect();
     latest.reverse();
     latest
 }
@@ -259,7 +260,7 @@ fn retry_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settle
     if next.status != Status::Cancelled {
         return next.into();
     }
-    let unpaid = Period::of(next.due_on);
+    let unpaid = Period::from_day(next.due_on);
     let end = next.cancel_from.unwrap_or(unpaid.next());
     let waived = waive_periods(&next, unpaid, unpaid.next(), WaivedReason::Cancelled, now);
     next.cancel_from = Some(end);

@@ -36,7 +36,7 @@ impl Sums {
     }
 
     /// Returns the sum in `currency`; `None` if no amount in this currency was added.
-    pub fn of(&self, currency: Currency) -> Option<Money> {
+    pub fn get_sum(&self, currency: Currency) -> Option<Money> {
         self.0.get(&currency).copied()
     }
 

@@ -37,19 +37,23 @@ impl PaymentSchedule {
 
     /// Returns the due date of `period`.
     pub fn due_in(&self, period: Period) -> NaiveDate {
-        if period == Period::of(self.due_on) { self.due_on } else { self.terms_in(period).payment_day.due_in(period) }
+        if period == Period::from_day(self.due_on) {
+            self.due_on
+        } else {
+            self.terms_in(period).payment_day.due_in(period)
+        }
     }
 
     /// Returns the first due date after `day` that is not before `due_on`.
     pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
-        let first = self.due_in(Period::of(self.due_on).max(Period::of(day)));
-        if first > day { first } else { self.due_in(Period::of(first).next()) }
+        let first = self.due_in(Period::from_day(self.due_on).max(Period::from_day(day)));
+        if first > day { first } else { self.due_in(Period::from_day(first).next()) }
     }
 
     /// Returns the due date that follows `paid` if the payment of `paid` succeeds on `today`. For an unpaid
     /// subscription, this is the first due date after `today`, because the months between the two due dates are waived.
     pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
-        let next = self.due_in(Period::of(paid).next());
+        let next = self.due_in(Period::from_day(paid).next());
         match self.unpaid_since {
             Some(_) => next.max(self.first_due_after(today)),
             None => next,
@@ -70,7 +74,7 @@ impl PaymentSchedule {
             let due_on = self.due_after(due_on, today);
             Some((due_on, due_on.max(days_after(payment_on.max(today), 1))))
         };
-        let is_charged = move |due_on: NaiveDate| cancel_from.is_none_or(|from| Period::of(due_on) < from);
+        let is_charged = move |due_on: NaiveDate| cancel_from.is_none_or(|from| Period::from_day(due_on) < from);
         std::iter::successors(first, after).take_while(move |(due_on, _)| is_charged(*due_on))
     }
 }
@@ -106,8 +110,8 @@ impl Subscription {
 
     /// Returns the latest due date that is not after `today`; `None` if the next due date is after `today`.
     pub(super) fn last_due_by(&self, today: NaiveDate) -> Option<NaiveDate> {
-        let in_month = self.due_in(Period::of(today));
-        let last = if in_month <= today { in_month } else { self.due_in(Period::of(today).previous()) };
+        let in_month = self.due_in(Period::from_day(today));
+        let last = if in_month <= today { in_month } else { self.due_in(Period::from_day(today).previous()) };
         (self.due_on <= today).then(|| last.max(self.due_on))
     }
 
@@ -135,7 +139,7 @@ impl Subscription {
         let from = self.first_changeable_month(|due_on, period| due_on > today && day.due_in(period) > today);
         self.change_terms_from(from, |terms| terms.payment_day = day);
         let moved = day.due_in(from);
-        if from != Period::of(self.due_on) || moved == self.due_on {
+        if from != Period::from_day(self.due_on) || moved == self.due_on {
             return;
         }
         if self.last_payment_at.is_none() && self.first_due_on == self.due_on {
@@ -151,7 +155,7 @@ impl Subscription {
     /// which `is_changeable` returns `true`. The arguments of `is_changeable` are the due date of the month, and the
     /// month.
     fn first_changeable_month(&self, is_changeable: impl Fn(NaiveDate, Period) -> bool) -> Period {
-        let due_next = Period::of(self.due_on);
+        let due_next = Period::from_day(self.due_on);
         let is_untried = self.attempt.is_none() && self.failed_attempts == 0;
         let first = if is_untried { due_next } else { due_next.next() };
         let mut months = std::iter::successors(Some(first), |period| Some(period.next()));
@@ -160,7 +164,7 @@ impl Subscription {
 
     /// Applies `change` to the terms of the month `from` and of all later months.
     fn change_terms_from(&mut self, from: Period, change: impl Fn(&mut Terms)) {
-        let due_next = Period::of(self.due_on);
+        let due_next = Period::from_day(self.due_on);
         let mut all: Vec<Terms> = self.waiting_terms.clone();
         let place = all.partition_point(|terms| terms.from < from);
         if all.get(place).is_none_or(|terms| terms.from != from) {

@@ -15,7 +15,7 @@ variables! {
         .default("UTC").common_flag("time-zone");
     REMINDER_LEAD_DAYS = Variable::new(&[Every], "DUEDAY_REMINDER_LEAD_DAYS", "DAYS",
         "Days from the reminder to the due date")
-        .in_range(0, billing::LeadDays::MAX).default("7").common_flag("reminder-lead-days");
+        .in_range(0, billing::LeadDays::MAX_DAYS).default("7").common_flag("reminder-lead-days");
     RETRY_GAPS = Variable::new(&[Every], "DUEDAY_RETRY_GAPS", "GAPS", "Days from each soft decline to the next try")
         .default("1,2,2,2").rare_flag("retry-gaps");
     AFTER_LAST_RETRY = Variable::new(&[Every], "DUEDAY_AFTER_LAST_RETRY", "STATUS",

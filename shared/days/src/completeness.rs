@@ -62,7 +62,7 @@ impl ShardProof {
 /// let (on, now) = ("2026-03-31".parse().unwrap(), "2026-03-31T06:00:00Z".parse().unwrap());
 /// let proofs = DayRecords::new(Batch::Payments, on, 2, now).prove();
 /// assert!(proofs.iter().all(|shard| shard.walked == ShardState::Missing && !shard.is_complete()));
-/// assert_eq!(DayState::of(&proofs), DayState::NotDone);
+/// assert_eq!(DayState::from_proofs(&proofs), DayState::NotDone);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DayRecords {

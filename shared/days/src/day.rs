@@ -41,7 +41,7 @@ impl DayState {
     }
 
     /// Returns the state of a day with `proofs` of all its shards. A day without shards is not done.
-    pub fn of<'a>(proofs: impl IntoIterator<Item = &'a ShardProof>) -> Self {
+    pub fn from_proofs<'a>(proofs: impl IntoIterator<Item = &'a ShardProof>) -> Self {
         let state_of_shard = |proof: &ShardProof| match proof.walked {
             ShardState::Expired => Self::Expired,
             _ if !proof.is_complete() => Self::NotDone,
@@ -76,7 +76,7 @@ impl<'a> DayReader<'a> {
     }
 
     /// Restricts the reader to the run records of `shard`.
-    pub fn only_shard(self, shard: u32) -> Self {
+    pub fn limit_to_shard(self, shard: u32) -> Self {
         Self { shard: Some(shard), ..self }
     }
 

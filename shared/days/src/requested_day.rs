@@ -38,7 +38,7 @@ impl RequestedDay {
 /// of the day or on `due_on`, and the records that were written on the day.
 pub fn relevant_records(mut records: PaymentRecords, day: &RequestedDay, due_on: Option<NaiveDate>) -> PaymentRecords {
     let is_relevant = |due: NaiveDate, at: DateTime<Utc>| {
-        Period::of(due) == Period::of(day.on) || Some(due) == due_on || day.date_of(at) == day.on
+        Period::from_day(due) == Period::from_day(day.on) || Some(due) == due_on || day.date_of(at) == day.on
     };
     records.receipts.retain(|receipt| is_relevant(receipt.due_on, receipt.processed_at));
     records.attempts.retain(|attempt| is_relevant(attempt.due_on, attempt.processed_at));

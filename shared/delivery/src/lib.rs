@@ -14,5 +14,5 @@ pub use bus::{Bus, BusEntry, FailedEntry, StreamEvent};
 pub use config::*;
 pub use notices::{NOTICE_MESSAGE_FAILED, NOTICE_REJECTED, NoticeError, NoticeOutcome, Notices};
 pub use outbound::*;
-pub use publisher::{BatchError, PublishOutcome, Publisher};
+pub use publisher::{PublishOutcome, Publisher, StreamBatchError};
 pub use unreadable_record::UnreadableRecord;

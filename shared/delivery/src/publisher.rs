@@ -28,7 +28,7 @@ pub struct PublishOutcome {
 /// The error for an input that is not a batch of DynamoDB stream records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the input is not a batch of DynamoDB stream records: Records is missing, or a record has no SequenceNumber")]
-pub struct BatchError;
+pub struct StreamBatchError;
 
 impl<B: Bus> Publisher<B> {
     /// Creates a publisher that publishes events on `bus`.
@@ -41,12 +41,12 @@ impl<B: Bus> Publisher<B> {
     /// # Errors
     /// Returns an error if `batch` has no `Records` or a record without a `SequenceNumber`. In this case nothing is
     /// published.
-    pub async fn publish(&self, batch: &Value) -> Result<PublishOutcome, BatchError> {
-        let records = batch["Records"].as_array().ok_or(BatchError)?;
+    pub async fn publish(&self, batch: &Value) -> Result<PublishOutcome, StreamBatchError> {
+        let records = batch["Records"].as_array().ok_or(StreamBatchError)?;
         // After a failure, the caller continues at the sequence number of the failed record, so every record must have
         // one.
         if records.iter().any(|record| !record["dynamodb"]["SequenceNumber"].is_string()) {
-            return Err(BatchError);
+            return Err(StreamBatchError);
         }
         let entries: Vec<_> = records.iter().flat_map(read_events).collect();
         let unreadable = entries.iter().filter_map(|entry| match &entry.event {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_lambda_events::dynamodb::EventRecord;
 use billing::CloudEvent;
-use billing::events;
+use billing::events_between_images;
 use serde_json::Value;
 use store::read_stream_image;
 
@@ -37,7 +37,7 @@ fn events_from_record(record: &Value) -> Result<Vec<StreamEvent>, String> {
         if item.is_empty() { Ok(None) } else { read_stream_image(&item).map_err(|error| error.to_string()) }
     };
     let (old, new) = (read_item(change.old_image)?, read_item(change.new_image)?);
-    let events = events(old.as_ref(), new.as_ref(), change.approximate_creation_date_time);
+    let events = events_between_images(old.as_ref(), new.as_ref(), change.approximate_creation_date_time);
     Ok(events.into_iter().map(|event| StreamEvent::Event(CloudEvent::new(event, table_arn(arn)))).collect())
 }
 

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Builder;
 
 /// Loads the AWS SDK's settings, with the region and the credentials of this machine.
-pub async fn sdk() -> SdkConfig {
+pub async fn load_sdk_config() -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
         .timeout_config(timeouts())
         // This protection aborts stalled transfers of long response bodies. DynamoDB's response bodies are short, and
@@ -20,7 +20,7 @@ pub async fn sdk() -> SdkConfig {
 }
 
 /// Creates a client for DynamoDB at `endpoint`; `None` means AWS.
-pub fn dynamodb(sdk: &SdkConfig, endpoint: Option<&str>) -> Client {
+pub fn create_dynamodb_client(sdk: &SdkConfig, endpoint: Option<&str>) -> Client {
     let config = Builder::from(sdk);
     Client::from_conf(match endpoint {
         Some(endpoint) => config.endpoint_url(endpoint).build(),

@@ -14,7 +14,7 @@ impl<S> Dynamo<S> {
         match self.client.describe_table().table_name(self.name()).send().await {
             Ok(_) => Ok(true),
             Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(false),
-            Err(error) => Err(TableError::request("DescribeTable", error)),
+            Err(error) => Err(TableError::from_sdk_error("DescribeTable", error)),
         }
     }
 
@@ -22,7 +22,7 @@ impl<S> Dynamo<S> {
     /// DescribeTimeToLive and, if necessary, UpdateTimeToLive.
     pub async fn enable_ttl(&self) -> Result<(), TableError> {
         let described = self.client.describe_time_to_live().table_name(self.name()).send().await;
-        let described = described.map_err(|error| TableError::request("DescribeTimeToLive", error))?;
+        let described = described.map_err(|error| TableError::from_sdk_error("DescribeTimeToLive", error))?;
         if described.time_to_live_description.and_then(|ttl| ttl.attribute_name).is_some() {
             return Ok(());
         }
@@ -33,7 +33,7 @@ impl<S> Dynamo<S> {
             .time_to_live_specification(ttl.expect("attribute_name and enabled are set"))
             .send()
             .await
-            .map_err(|error| TableError::request("UpdateTimeToLive", error))?;
+            .map_err(|error| TableError::from_sdk_error("UpdateTimeToLive", error))?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use crate::Key;
 
 /// The SDK's error that caused a [`TableError::Request`].
-type Source = Box<dyn std::error::Error + Send + Sync>;
+type ErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a request to the table failed. A failed condition is not an error: each operation returns it as one of its
 /// results, because its meaning depends on the operation.
@@ -37,7 +37,7 @@ pub enum TableError {
         /// Whether the same request may succeed later.
         transient: bool,
         #[source]
-        source: Source,
+        source: ErrorSource,
     },
 }
 
@@ -78,7 +78,7 @@ impl TableError {
     }
 
     /// Creates [`TableError::Request`] from the SDK's `error` of the DynamoDB `operation`, such as `GetItem`.
-    pub fn request<E>(operation: &'static str, error: SdkError<E>) -> Self
+    pub fn from_sdk_error<E>(operation: &'static str, error: SdkError<E>) -> Self
     where
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {
@@ -92,7 +92,7 @@ impl TableError {
 
     /// Creates the error of a transaction that DynamoDB cancelled for another reason than a failed condition, such as
     /// `TransactionConflict`.
-    pub fn cancelled(operation: &'static str, code: &str, source: Source) -> Self {
+    pub fn from_cancelled_transaction(operation: &'static str, code: &str, source: ErrorSource) -> Self {
         TableError::Request {
             operation,
             code: Some(code.to_owned()),

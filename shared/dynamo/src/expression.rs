@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::Item;
 
 /// Returns the `ExpressionAttributeNames` of `expressions`: each placeholder `#Name` means the attribute `Name`.
-pub fn names(expressions: &[&str]) -> HashMap<String, String> {
+pub fn collect_attribute_names(expressions: &[&str]) -> HashMap<String, String> {
     let mut names = HashMap::new();
     for expression in expressions {
         for (at, _) in expression.match_indices('#') {
@@ -25,14 +25,14 @@ pub fn names(expressions: &[&str]) -> HashMap<String, String> {
 
 /// An update expression, with its values, for the attributes that differ between two versions of an item.
 #[derive(Debug)]
-pub struct Difference {
+pub struct ItemDifference {
     pub update: String,
     pub values: HashMap<String, AttributeValue>,
 }
 
 /// Returns the update that changes the item `before` to `after`; `None` if they are equal. The update removes an
 /// attribute that `after` does not have; it never sets an attribute to NULL or to an empty value.
-pub fn difference(before: &Item, after: Item) -> Option<Difference> {
+pub fn build_difference(before: &Item, after: Item) -> Option<ItemDifference> {
     let mut removed: Vec<&str> = before.keys().filter(|name| !after.contains_key(*name)).map(String::as_str).collect();
     let mut set: Vec<(String, AttributeValue)> =
         after.into_iter().filter(|(name, value)| before.get(name) != Some(value)).collect();
@@ -56,7 +56,7 @@ pub fn difference(before: &Item, after: Item) -> Option<Difference> {
         update.extend([separator, name]);
     }
     let values = set.into_iter().map(|(name, value)| (format!(":{name}"), value)).collect();
-    Some(Difference { update, values })
+    Some(ItemDifference { update, values })
 }
 
 #[cfg(test)]
@@ -68,12 +68,12 @@ mod tests {
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let before = Item::from([("A".into(), s("1")), ("B".into(), s("2")), ("C".into(), s("3"))]);
         let after = Item::from([("A".into(), s("1")), ("B".into(), s("4")), ("D".into(), s("5"))]);
-        let difference = difference(&before, after).unwrap();
+        let difference = build_difference(&before, after).unwrap();
         assert_eq!(difference.update, "SET #B = :B, #D = :D REMOVE #C");
         assert_eq!(difference.values, HashMap::from([(":B".into(), s("4")), (":D".into(), s("5"))]));
-        assert!(super::difference(&before, before.clone()).is_none());
+        assert!(super::build_difference(&before, before.clone()).is_none());
         assert_eq!(
-            names(&["#B = :b AND (#C < :c)"]),
+            collect_attribute_names(&["#B = :b AND (#C < :c)"]),
             HashMap::from([("#B".into(), "B".into()), ("#C".into(), "C".into())])
         );
     }

@@ -111,7 +111,7 @@ impl<S> Dynamo<S> {
         ]);
         let set = "SET #Answer = :answer, #AnswerVersion = :version";
         let update = self.build_update(record_key(&request.key_hash), set, "#RequestHash = :request", values);
-        Ok(matches!(self.update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
+        Ok(matches!(self.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
     }
 
     /// Builds the write of a transaction that stores the response to `request`. The transaction fails if the

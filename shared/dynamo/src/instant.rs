@@ -9,13 +9,13 @@ pub struct Instant(pub DateTime<Utc>);
 
 impl Instant {
     /// Returns the text as it is stored in the table.
-    pub fn text(self) -> String {
+    pub fn to_text(self) -> String {
         self.0.to_rfc3339_opts(SecondsFormat::Millis, true)
     }
 }
 
 impl Serialize for Instant {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text())
+        serializer.serialize_str(&self.to_text())
     }
 }

@@ -10,14 +10,14 @@ use crate::{Item, TableError};
 /// The items that a Scan or a Query returns, in order. At most one page is in memory.
 #[derive(Debug)]
 pub struct Items {
-    request: Request,
+    request: ItemsRequest,
     next: NextPage,
     /// Items of the page that was read last, which the caller has not taken yet.
     buffered: VecDeque<Item>,
 }
 
 #[derive(Debug)]
-enum Request {
+enum ItemsRequest {
     Query(QueryFluentBuilder),
     Scan(ScanFluentBuilder),
 }
@@ -34,11 +34,11 @@ enum NextPage {
 
 impl Items {
     pub(crate) fn from_query(request: QueryFluentBuilder, after: Option<Item>) -> Self {
-        Self { request: Request::Query(request), next: NextPage::First(after), buffered: VecDeque::new() }
+        Self { request: ItemsRequest::Query(request), next: NextPage::First(after), buffered: VecDeque::new() }
     }
 
     pub(crate) fn from_scan(request: ScanFluentBuilder, after: Option<Item>) -> Self {
-        Self { request: Request::Scan(request), next: NextPage::First(after), buffered: VecDeque::new() }
+        Self { request: ItemsRequest::Scan(request), next: NextPage::First(after), buffered: VecDeque::new() }
     }
 
     /// Requests and returns the next page of items; `None` after the last page. A page may be empty even if it is not
@@ -51,14 +51,14 @@ impl Items {
         };
         // The SDK's futures need much memory. They are boxed so that the futures of all callers stay small.
         let (items, last) = match &self.request {
-            Request::Query(query) => {
+            ItemsRequest::Query(query) => {
                 let page = Box::pin(query.clone().set_exclusive_start_key(after).send()).await;
-                let page = page.map_err(|error| TableError::request("Query", error))?;
+                let page = page.map_err(|error| TableError::from_sdk_error("Query", error))?;
                 (page.items, page.last_evaluated_key)
             }
-            Request::Scan(scan) => {
+            ItemsRequest::Scan(scan) => {
                 let page = Box::pin(scan.clone().set_exclusive_start_key(after).send()).await;
-                let page = page.map_err(|error| TableError::request("Scan", error))?;
+                let page = page.map_err(|error| TableError::from_sdk_error("Scan", error))?;
                 (page.items, page.last_evaluated_key)
             }
         };
@@ -67,7 +67,7 @@ impl Items {
     }
 
     /// Returns the key after which the next page starts; `None` before the first page was read and after the last page.
-    pub fn position(&self) -> Option<&Item> {
+    pub fn last_evaluated_key(&self) -> Option<&Item> {
         match &self.next {
             NextPage::After(key) => Some(key),
             NextPage::First(_) | NextPage::None => None,

@@ -62,16 +62,16 @@ impl Lease {
     }
 
     /// Returns the token of the lease's holder that is stored in `item`; `None` if there is no holder.
-    fn token<'a>(&self, item: &'a Item) -> Option<&'a str> {
+    fn read_holder_token<'a>(&self, item: &'a Item) -> Option<&'a str> {
         item.get(self.holder)?.as_s().ok().map(String::as_str)
     }
 
     /// Reads from `item` the token of the holder and the time at which the lease expires. Fails with
     /// [`TableError::Unreadable`] if one of the two attributes is missing.
-    pub fn read(&self, item: &Item) -> Result<(String, DateTime<Utc>), TableError> {
+    pub fn read_holder_and_expiry(&self, item: &Item) -> Result<(String, DateTime<Utc>), TableError> {
         let missing =
             |name: &str| TableError::unreadable(key_of(item), format!("its lease attribute {name} is missing"));
-        let token = self.token(item).ok_or_else(|| missing(self.holder))?;
+        let token = self.read_holder_token(item).ok_or_else(|| missing(self.holder))?;
         let expires = item.get(self.expires).and_then(|at| at.as_s().ok()?.parse().ok());
         Ok((token.to_owned(), expires.ok_or_else(|| missing(self.expires))?))
     }
@@ -92,7 +92,7 @@ impl<S> Dynamo<S> {
             "" => is_available,
             condition => format!("{condition} AND ({is_available})"),
         };
-        terms.values.insert(":now".to_owned(), s(Instant(holder.now).text()));
+        terms.values.insert(":now".to_owned(), s(Instant(holder.now).to_text()));
         self.acquire_lease_if(key, lease, holder, LeaseTerms { condition: &condition, ..terms }).await
     }
 
@@ -109,11 +109,11 @@ impl<S> Dynamo<S> {
         let comma = if set.is_empty() { "" } else { ", " };
         let update = format!("SET #{} = :token, #{} = :lease{comma}{set}", lease.holder, lease.expires);
         values.insert(":token".to_owned(), s(&holder.token));
-        values.insert(":lease".to_owned(), s(Instant(holder.until).text()));
-        match self.update(self.build_update(key, &update, condition, values), returned).await? {
+        values.insert(":lease".to_owned(), s(Instant(holder.until).to_text()));
+        match self.send_update(self.build_update(key, &update, condition, values), returned).await? {
             UpdateItemOutcome::Updated(item) => Ok(LeaseResult::Acquired(item)),
             // The SDK has retried the update: an earlier try succeeded, but its response was lost.
-            UpdateItemOutcome::ConditionFailed(Some(item)) if lease.token(&item) == Some(&holder.token) => {
+            UpdateItemOutcome::ConditionFailed(Some(item)) if lease.read_holder_token(&item) == Some(&holder.token) => {
                 Ok(LeaseResult::Acquired(item))
             }
             UpdateItemOutcome::ConditionFailed(stored) => Ok(LeaseResult::Refused(stored)),
@@ -143,7 +143,7 @@ impl<S> Dynamo<S> {
         at: DateTime<Utc>,
     ) -> Result<(), TableError> {
         let (set, is_own_lease) = (format!("SET #{attribute} = :at"), format!("#{} = :token", lease.holder));
-        let values = values([(":at", s(Instant(at).text())), (":token", s(token))]);
-        self.update(self.build_update(key, &set, &is_own_lease, values), ReturnValue::None).await.map(drop)
+        let values = values([(":at", s(Instant(at).to_text())), (":token", s(token))]);
+        self.send_update(self.build_update(key, &set, &is_own_lease, values), ReturnValue::None).await.map(drop)
     }
 }

@@ -37,23 +37,23 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 pub use backoff::Backoff;
-pub use connect::{dynamodb, sdk, timeouts};
+pub use connect::{create_dynamodb_client, load_sdk_config, timeouts};
 pub use describe::TIME_TO_LIVE;
 pub use entity::{Entity, attribute_name, attribute_name_len};
 pub use error::TableError;
-pub use expression::{difference, names};
+pub use expression::{build_difference, collect_attribute_names};
 pub use idempotency::{IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse};
 pub use instant::Instant;
 pub use item::{expiry, from_item, is_expired, key_of, to_item};
 pub use items::Items;
 pub use key::Key;
 pub use lease::{Lease, LeaseHolder, LeaseResult, LeaseTerms};
-pub use page::{Cursor, List, Page, Paging};
+pub use page::{Cursor, Page, Paging, PrefixQuery};
 pub use query::Query;
 pub use requests::{ABSENT, PRESENT, TransactionOutcome, UpdateItemOutcome, n, s, values};
 pub use rewrite::{Rewrite, RewriteOutcome, Versioned, with_next_version};
 pub use scan::Scan;
-pub use schema::{Index, KeyAttribute, Keys, Schema};
+pub use schema::{IndexSchema, KeyAttributeDefinition, KeySchema, TableSchema};
 pub use sharding::shard_of;
 
 /// The attributes of an item, or of a part of it such as its key, by attribute name.

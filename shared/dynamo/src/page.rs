@@ -31,7 +31,7 @@ pub struct Paging {
 
 /// A list: the items of one partition whose sort keys begin with `prefix`.
 #[derive(Debug)]
-pub struct List {
+pub struct PrefixQuery {
     partition: String,
     prefix: String,
     is_ascending: bool,
@@ -40,10 +40,10 @@ pub struct List {
     unexpired_at: Option<DateTime<Utc>>,
 }
 
-impl List {
+impl PrefixQuery {
     /// Creates the list of the items of `partition` whose sort keys begin with `prefix`, in ascending order, including
     /// expired items.
-    pub fn of(partition: impl Into<String>, prefix: impl Into<String>) -> Self {
+    pub fn new(partition: impl Into<String>, prefix: impl Into<String>) -> Self {
         Self { partition: partition.into(), prefix: prefix.into(), is_ascending: true, unexpired_at: None }
     }
 
@@ -124,7 +124,7 @@ impl<T> Page<T> {
 impl<S> Dynamo<S> {
     /// Returns the part of `list` that `paging` requests. Sends one strongly consistent Query request for each page of
     /// DynamoDB (1 MB).
-    pub async fn list(&self, list: &List, paging: &Paging) -> Result<Page<Item>, TableError> {
+    pub async fn list(&self, list: &PrefixQuery, paging: &Paging) -> Result<Page<Item>, TableError> {
         const KEY_CONDITION: &str = "#PK = :partition AND begins_with(#SK, :prefix)";
         const UNEXPIRED: &str = "#TTL > :now";
         // Request one item more than `limit`: if this item exists, the list has a next page.
@@ -137,7 +137,7 @@ impl<S> Dynamo<S> {
             is_ascending: list.is_ascending,
             page_items: limit_and_one,
             after: after.map(Key::attributes),
-            ..Query::of(KEY_CONDITION, values)
+            ..Query::new(KEY_CONDITION, values)
         };
         let mut items = self.query(query).first(limit_and_one).await?;
         let has_more = paging.limit.is_some_and(|limit| items.len() > limit);

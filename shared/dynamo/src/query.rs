@@ -1,6 +1,6 @@
 //! Queries: the items of one partition of the table or of an index.
 
-use crate::{Dynamo, Item, Items, Values, names};
+use crate::{Dynamo, Item, Items, Values, collect_attribute_names};
 
 /// A query: the items of a partition that are read, and how they are read.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Query {
 
 impl Query {
     /// Creates the query for the items of the table for which `key_condition` is true, in ascending order.
-    pub fn of(key_condition: impl Into<String>, values: Values) -> Self {
+    pub fn new(key_condition: impl Into<String>, values: Values) -> Self {
         let key_condition = key_condition.into();
         Self { index: None, key_condition, filter: None, values, is_ascending: true, page_items: None, after: None }
     }
@@ -40,7 +40,10 @@ impl<S> Dynamo<S> {
             .table_name(&self.name)
             .set_index_name(index.map(str::to_owned))
             .set_consistent_read(index.is_none().then_some(true))
-            .set_expression_attribute_names(Some(names(&[&key_condition, filter.unwrap_or_default()])))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[
+                &key_condition,
+                filter.unwrap_or_default(),
+            ])))
             .set_expression_attribute_values(Some(values))
             .key_condition_expression(key_condition)
             .set_filter_expression(filter.map(str::to_owned))

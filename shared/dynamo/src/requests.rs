@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 use crate::Backoff;
-use crate::names;
+use crate::collect_attribute_names;
 use crate::{Dynamo, Item, Key, TableError, Values};
 
 /// A condition expression that is true if the item does not exist.
@@ -60,13 +60,13 @@ impl<S> Dynamo<S> {
     /// Returns the item with `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get(&self, key: Key) -> Result<Option<Item>, TableError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.attributes())).consistent_read(true);
-        Ok(get.send().await.map_err(|error| TableError::request("GetItem", error))?.item)
+        Ok(get.send().await.map_err(|error| TableError::from_sdk_error("GetItem", error))?.item)
     }
 
     /// Writes `item`, and replaces a stored item with the same key. Sends one PutItem request.
     pub async fn put(&self, item: Item) -> Result<(), TableError> {
         let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
-        put.send().await.map(drop).map_err(|error| TableError::request("PutItem", error))
+        put.send().await.map(drop).map_err(|error| TableError::from_sdk_error("PutItem", error))
     }
 
     /// Writes `item` unless an item with the same key exists. Returns whether it was written. Sends one PutItem
@@ -78,18 +78,18 @@ impl<S> Dynamo<S> {
             .table_name(&self.name)
             .set_item(Some(item))
             .condition_expression(ABSENT)
-            .set_expression_attribute_names(Some(names(&[ABSENT])));
+            .set_expression_attribute_names(Some(collect_attribute_names(&[ABSENT])));
         match put.send().await {
             Ok(_) => Ok(true),
             Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
                 Ok(false)
             }
-            Err(error) => Err(TableError::request("PutItem", error)),
+            Err(error) => Err(TableError::from_sdk_error("PutItem", error)),
         }
     }
 
     /// Executes `update`, and returns the attributes that `returned` selects. Sends one UpdateItem request.
-    pub async fn update(&self, update: Update, returned: ReturnValue) -> Result<UpdateItemOutcome, TableError> {
+    pub async fn send_update(&self, update: Update, returned: ReturnValue) -> Result<UpdateItemOutcome, TableError> {
         let request = self
             .client
             .update_item()
@@ -107,7 +107,7 @@ impl<S> Dynamo<S> {
                 Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
                     Ok(UpdateItemOutcome::ConditionFailed(failed.item.clone().filter(|item| !item.is_empty())))
                 }
-                _ => Err(TableError::request("UpdateItem", error)),
+                _ => Err(TableError::from_sdk_error("UpdateItem", error)),
             },
         }
     }
@@ -118,7 +118,7 @@ impl<S> Dynamo<S> {
         Update::builder()
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
-            .set_expression_attribute_names(Some(names(&[expression, condition])))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[expression, condition])))
             .update_expression(expression)
             .condition_expression(condition)
             .set_expression_attribute_values(Some(values))
@@ -140,7 +140,7 @@ impl<S> Dynamo<S> {
             .table_name(&self.name)
             .set_item(Some(item))
             .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[condition])))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[condition])))
             .set_expression_attribute_values(values)
             .return_values_on_condition_check_failure(ALL_OLD)
             .build();
@@ -154,7 +154,7 @@ impl<S> Dynamo<S> {
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
             .condition_expression(PRESENT)
-            .set_expression_attribute_names(Some(names(&[PRESENT])))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[PRESENT])))
             .build();
         TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build()
     }
@@ -167,13 +167,13 @@ impl<S> Dynamo<S> {
             Err(error) => error,
         };
         let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
-            return Err(TableError::request(OPERATION, error));
+            return Err(TableError::from_sdk_error(OPERATION, error));
         };
         let reasons = cancelled.cancellation_reasons().to_vec();
         let other_code =
             reasons.iter().filter_map(|r| r.code()).find(|code| *code != "None" && *code != FAILED_CONDITION);
         if let Some(code) = other_code {
-            return Err(TableError::cancelled(OPERATION, code, Box::new(error.into_service_error())));
+            return Err(TableError::from_cancelled_transaction(OPERATION, code, Box::new(error.into_service_error())));
         }
         let stored = |reason: CancellationReason| {
             (reason.code() == Some(FAILED_CONDITION)).then(|| reason.item.unwrap_or_default())

@@ -5,12 +5,12 @@
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 
 use crate::Backoff;
-use crate::difference;
+use crate::build_difference;
 use crate::{Dynamo, Entity, Item, TableError};
 use crate::{TransactionOutcome, UpdateItemOutcome, n};
 
 /// A condition expression that is true if the stored version is the version that was read.
-const UNCHANGED: &str = "#Version = :seen";
+const VERSION_UNCHANGED: &str = "#Version = :seen";
 
 /// The largest number of write conflicts after which one call of [`Dynamo::rewrite`] tries again. After one more
 /// conflict it fails with [`TableError::Contended`].
@@ -69,13 +69,13 @@ pub enum RewriteOutcome<T, R> {
 
 impl<T> Rewrite<T> {
     /// Creates a rewrite of `item` without further writes.
-    pub fn only(item: T) -> Self {
+    pub fn without_records(item: T) -> Self {
         Self { item, idempotency_record: None, records: Vec::new() }
     }
 }
 
 /// The result of one try to write a [`Rewrite`].
-enum Write<T> {
+enum WriteResult<T> {
     Applied(T),
     /// Another worker has changed the item. Contains the stored item, or `None` if it does not exist any more.
     Conflict(Option<T>),
@@ -105,14 +105,14 @@ impl<S> Dynamo<S> {
                 Ok(next) => next,
                 Err(reason) => return Ok(RewriteOutcome::Unchanged(reason)),
             };
-            match self.write(&stored, next).await {
-                Ok(Write::Applied(after)) => return Ok(RewriteOutcome::Applied(after)),
-                Ok(Write::Exists(item)) => return exists(&item).map(RewriteOutcome::Unchanged),
-                Ok(Write::Conflict(None)) => return Ok(RewriteOutcome::Missing),
-                Ok(Write::Conflict(Some(newer))) if conflicts < MAX_CONFLICTS => {
+            match self.write_with_version_check(&stored, next).await {
+                Ok(WriteResult::Applied(after)) => return Ok(RewriteOutcome::Applied(after)),
+                Ok(WriteResult::Exists(item)) => return exists(&item).map(RewriteOutcome::Unchanged),
+                Ok(WriteResult::Conflict(None)) => return Ok(RewriteOutcome::Missing),
+                Ok(WriteResult::Conflict(Some(newer))) if conflicts < MAX_CONFLICTS => {
                     (stored, conflicts) = (newer, conflicts + 1);
                 }
-                Ok(Write::Conflict(Some(_))) => return Err(TableError::Contended { key: stored.key() }),
+                Ok(WriteResult::Conflict(Some(_))) => return Err(TableError::Contended { key: stored.key() }),
                 Err(error) if error.is_transient() && backoff.wait().await => {
                     tracing::warn!(%error, "retrying a write after a transient error");
                 }
@@ -129,7 +129,7 @@ impl<S> Dynamo<S> {
         stored: T,
         change: impl Fn(&T) -> Option<T>,
     ) -> Result<Option<T>, TableError> {
-        self.change_with_records(stored, |stored| change(stored).map(Rewrite::only)).await
+        self.change_with_records(stored, |stored| change(stored).map(Rewrite::without_records)).await
     }
 
     /// Like [`Dynamo::change`], with further writes in the same transaction.
@@ -148,17 +148,21 @@ impl<S> Dynamo<S> {
     }
 
     /// Tries once to write `next`, if the stored item is still `before`.
-    async fn write<T: Versioned<S>>(&self, before: &T, next: Rewrite<T>) -> Result<Write<T>, TableError> {
+    async fn write_with_version_check<T: Versioned<S>>(
+        &self,
+        before: &T,
+        next: Rewrite<T>,
+    ) -> Result<WriteResult<T>, TableError> {
         let written = with_next_version(before, next.item);
         let update = self.build_versioned_update(before, &written);
-        let conflict = |item: Option<Item>| item.map(|item| T::from_item(&item)).transpose().map(Write::Conflict);
+        let conflict = |item: Option<Item>| item.map(|item| T::from_item(&item)).transpose().map(WriteResult::Conflict);
         if next.idempotency_record.is_none() && next.records.is_empty() {
-            let Some(update) = update else { return Ok(Write::Applied(written)) };
-            return match self.update(update, ReturnValue::None).await? {
-                UpdateItemOutcome::Updated(_) => Ok(Write::Applied(written)),
+            let Some(update) = update else { return Ok(WriteResult::Applied(written)) };
+            return match self.send_update(update, ReturnValue::None).await? {
+                UpdateItemOutcome::Updated(_) => Ok(WriteResult::Applied(written)),
                 // The SDK has retried the write: an earlier try succeeded, but its response was lost.
                 UpdateItemOutcome::ConditionFailed(Some(item)) if T::from_item(&item)? == written => {
-                    Ok(Write::Applied(written))
+                    Ok(WriteResult::Applied(written))
                 }
                 UpdateItemOutcome::ConditionFailed(item) => conflict(item),
             };
@@ -167,11 +171,11 @@ impl<S> Dynamo<S> {
         let update = update.map(|update| TransactWriteItem::builder().update(update).build());
         let writes = next.idempotency_record.into_iter().chain(update).chain(next.records).collect();
         let TransactionOutcome::ConditionFailed(failed) = self.transact(writes).await? else {
-            return Ok(Write::Applied(written));
+            return Ok(WriteResult::Applied(written));
         };
         match (0..).zip(failed).find_map(|(index, item)| Some((index, item?))) {
             Some((index, item)) if Some(index) == update_index => conflict(Some(item).filter(|item| !item.is_empty())),
-            Some((_, item)) => Ok(Write::Exists(item)),
+            Some((_, item)) => Ok(WriteResult::Exists(item)),
             None => Err(TableError::Contended { key: before.key() }),
         }
     }
@@ -179,9 +183,9 @@ impl<S> Dynamo<S> {
     /// Builds the update of the attributes in which `written` differs from the stored item `before`, on condition that
     /// the stored version is that of `before`. Returns `None` if the two are equal.
     pub fn build_versioned_update<T: Versioned<S>>(&self, before: &T, written: &T) -> Option<Update> {
-        let mut change = difference(&before.to_item(), written.to_item())?;
+        let mut change = build_difference(&before.to_item(), written.to_item())?;
         change.values.insert(":seen".to_owned(), n(before.version()));
-        Some(self.build_update(before.key(), &change.update, UNCHANGED, change.values))
+        Some(self.build_update(before.key(), &change.update, VERSION_UNCHANGED, change.values))
     }
 }
 

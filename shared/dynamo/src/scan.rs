@@ -1,6 +1,6 @@
 //! Scans: reading the whole table.
 
-use crate::{Dynamo, Items, Values, names, s, values};
+use crate::{Dynamo, Items, Values, collect_attribute_names, s, values};
 
 /// A scan: the items of the whole table that are returned, and how they are read.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<S> Dynamo<S> {
     /// items.
     pub fn scan(&self, scan: Scan) -> Items {
         let Scan { filter, values, attributes, is_consistent } = scan;
-        let names = names(&[filter.unwrap_or_default(), attributes.unwrap_or_default()]);
+        let names = collect_attribute_names(&[filter.unwrap_or_default(), attributes.unwrap_or_default()]);
         let request = self
             .client
             .scan()

@@ -8,41 +8,42 @@ use aws_sdk_dynamodb::types::{
 use crate::{Dynamo, TableError};
 
 /// An attribute of a key: its name and its DynamoDB type, such as `S` or `N`.
-pub type KeyAttribute = (&'static str, &'static str);
+pub type KeyAttributeDefinition = (&'static str, &'static str);
 
 /// The keys of a table or an index.
 #[derive(Clone, Copy, Debug)]
-pub struct Keys {
-    pub partition: KeyAttribute,
-    pub sort: KeyAttribute,
+pub struct KeySchema {
+    pub partition: KeyAttributeDefinition,
+    pub sort: KeyAttributeDefinition,
 }
 
 /// A global secondary index.
 #[derive(Debug)]
-pub struct Index {
+pub struct IndexSchema {
     pub name: &'static str,
-    pub keys: Keys,
+    pub keys: KeySchema,
     /// The attributes that the index projects (contains) besides the keys; `None` for all attributes.
     pub attributes: Option<&'static [&'static str]>,
 }
 
 /// A table and its indexes.
 #[derive(Debug)]
-pub struct Schema<const N: usize> {
-    pub keys: Keys,
-    pub indexes: [Index; N],
+pub struct TableSchema<const N: usize> {
+    pub keys: KeySchema,
+    pub indexes: [IndexSchema; N],
 }
 
-impl Keys {
+impl KeySchema {
     fn elements(&self) -> Vec<KeySchemaElement> {
-        let key =
-            |(name, _): KeyAttribute, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+        let key = |(name, _): KeyAttributeDefinition, kind| {
+            KeySchemaElement::builder().attribute_name(name).key_type(kind).build()
+        };
         let keys = [key(self.partition, KeyType::Hash), key(self.sort, KeyType::Range)];
         keys.map(|key| key.expect("name and kind are set")).into()
     }
 }
 
-impl Index {
+impl IndexSchema {
     fn build(&self) -> GlobalSecondaryIndex {
         let projection = match self.attributes {
             None => Projection::builder().projection_type(ProjectionType::All),
@@ -59,9 +60,9 @@ impl<S> Dynamo<S> {
     /// Creates the table with its indexes, and switches on TTL. Used only with the embedded engine, the local
     /// replacement of DynamoDB: on AWS, the templates create the tables. Sends the requests CreateTable,
     /// DescribeTimeToLive and UpdateTimeToLive.
-    pub async fn create<const N: usize>(&self, schema: &Schema<N>) -> Result<(), TableError> {
+    pub async fn create<const N: usize>(&self, schema: &TableSchema<N>) -> Result<(), TableError> {
         let keys = schema.indexes.iter().map(|index| index.keys).chain([schema.keys]);
-        let mut attributes: Vec<KeyAttribute> = keys.flat_map(|keys| [keys.partition, keys.sort]).collect();
+        let mut attributes: Vec<KeyAttributeDefinition> = keys.flat_map(|keys| [keys.partition, keys.sort]).collect();
         attributes.sort_unstable();
         attributes.dedup();
         let attributes = attributes.into_iter().map(|(name, kind)| {
@@ -74,11 +75,11 @@ impl<S> Dynamo<S> {
             .table_name(&self.name)
             .billing_mode(BillingMode::PayPerRequest)
             .set_key_schema(Some(schema.keys.elements()))
-            .set_global_secondary_indexes(Some(schema.indexes.iter().map(Index::build).collect()))
+            .set_global_secondary_indexes(Some(schema.indexes.iter().map(IndexSchema::build).collect()))
             .set_attribute_definitions(Some(attributes.collect()))
             .send()
             .await
-            .map_err(|error| TableError::request("CreateTable", error))?;
+            .map_err(|error| TableError::from_sdk_error("CreateTable", error))?;
         self.enable_ttl().await
     }
 }

@@ -22,22 +22,22 @@ use clock::Clock;
 /// The path of payments. POST with a [`ChargeRequest`] makes a charge and returns a [`ChargeResponse`]. GET with a
 /// [`ListQuery`] returns a list of [`Payment`]s. GET with the id of a payment appended to the path returns this
 /// [`Payment`], or status 404.
-pub const PAYMENTS: &str = "/v1/payments";
+pub const PAYMENTS_PATH: &str = "/v1/payments";
 
 /// The path of checkout pages. POST with a [`CheckoutPageRequest`] opens one and returns a [`CheckoutPage`]. GET with
 /// the id of a checkout page appended to the path returns its [`CheckoutPageState`].
-pub const PAGES: &str = "/v1/pages";
+pub const CHECKOUT_PAGES_PATH: &str = "/v1/pages";
 
 /// The path of refunds. POST with a [`RefundRequest`] makes a refund and returns a [`RefundResponse`]. GET with the id
 /// of a payment appended to the path returns a list of this payment's [`GatewayRefund`]s.
-pub const REFUNDS: &str = "/v1/refunds";
+pub const REFUNDS_PATH: &str = "/v1/refunds";
 
 /// The path of the account. GET returns a [`GatewayAccount`].
-pub const ACCOUNT: &str = "/v1/account";
+pub const ACCOUNT_PATH: &str = "/v1/account";
 
 /// The request header with the simulated time of a client. The sandbox uses it instead of the current time for this
 /// request, similar to Stripe's test clocks.
-pub const CLOCK: &str = "sandbox-clock";
+pub const CLOCK_HEADER: &str = "sandbox-clock";
 
 /// The query parameters of the list of a customer's payments: the customer, and the earliest creation time of a
 /// payment.
@@ -55,7 +55,7 @@ pub struct HttpGateway {
     pages: String,
     refunds: String,
     account: String,
-    /// The simulated time to send in the header [`CLOCK`]; `None` to leave the header out.
+    /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -67,18 +67,26 @@ impl HttpGateway {
     pub fn new(url: &str, timeout: Duration) -> Self {
         let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client");
         let at = |path: &str| format!("{}{path}", url.trim_end_matches('/'));
-        Self { http, payments: at(PAYMENTS), pages: at(PAGES), refunds: at(REFUNDS), account: at(ACCOUNT), clock: None }
+        Self {
+            http,
+            payments: at(PAYMENTS_PATH),
+            pages: at(CHECKOUT_PAGES_PATH),
+            refunds: at(REFUNDS_PATH),
+            account: at(ACCOUNT_PATH),
+            clock: None,
+        }
     }
 
-    /// Returns this client, changed so that it sends the time of `clock` in the header [`CLOCK`] of each request.
+    /// Returns this client, changed so that it sends the time of `clock` in the header [`CLOCK_HEADER`] of each
+    /// request.
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
     }
 
-    /// Adds the header [`CLOCK`] to `request` if this client has a simulated clock.
+    /// Adds the header [`CLOCK_HEADER`] to `request` if this client has a simulated clock.
     fn with_clock_header(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.clock {
-            Some(clock) => request.header(CLOCK, clock.now().to_rfc3339()),
+            Some(clock) => request.header(CLOCK_HEADER, clock.now().to_rfc3339()),
             None => request,
         }
     }
@@ -143,7 +151,7 @@ impl PaymentGateway for HttpGateway {
 
 #[async_trait]
 impl CheckoutPages for HttpGateway {
-    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+    async fn create_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         read_response(self.with_clock_header(self.http.post(&self.pages).json(request)).send().await).await
     }
 

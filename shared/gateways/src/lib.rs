@@ -32,8 +32,10 @@ pub use stripe::{
     Transport, WebhookError,
 };
 
-pub use http_gateway::{ACCOUNT, CLOCK, HttpGateway, ListQuery, PAGES, PAYMENTS, REFUNDS};
-pub use sandbox::{KEY_LIFE, Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened, Sandbox};
+pub use http_gateway::{
+    ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,
+};
+pub use sandbox::{IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened, Sandbox};
 
 /// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is
 /// equal to the first request.
@@ -58,7 +60,7 @@ pub struct ChargeRequest {
 impl ChargeRequest {
     /// Returns the request that charges `attempt` of `subscription`. Repeated calls for the same attempt return equal
     /// requests.
-    pub fn of(subscription: &Subscription, attempt: &Attempt) -> Self {
+    pub fn from_attempt(subscription: &Subscription, attempt: &Attempt) -> Self {
         Self {
             idempotency_key: attempt.idempotency_key(subscription),
             table: attempt.table,
@@ -189,7 +191,7 @@ pub struct RefundRequest {
 
 impl RefundRequest {
     /// Returns the request for `refund`. Repeated calls for the same refund return equal requests.
-    pub fn of(refund: &Refund) -> Self {
+    pub fn from_refund(refund: &Refund) -> Self {
         Self { refund: refund.id, payment: refund.payment.clone(), amount: refund.amount }
     }
 }
@@ -334,7 +336,7 @@ pub trait CheckoutPages: PaymentGateway {
     /// # Errors
     /// [`GatewayError`] if there is no usable response. The gateway may nevertheless have opened a checkout page, which
     /// is never used and expires.
-    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError>;
+    async fn create_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError>;
 
     /// Returns the state of the checkout page `id`.
     ///

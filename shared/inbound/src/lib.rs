@@ -22,10 +22,10 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// The log message for a request without a valid signature of Stripe. A metric filter in `template.yaml` matches this
 /// text.
-pub const NOT_SIGNED: &str = "a message is not signed by Stripe";
+pub const UNSIGNED_EVENT_MESSAGE: &str = "a message is not signed by Stripe";
 /// The log message for an event whose processing failed and that Stripe will send again. A metric filter in
 /// `template.yaml` matches this text.
-pub const EVENT_FAILED: &str = "an event of the gateway could not be processed";
+pub const FAILED_EVENT_MESSAGE: &str = "an event of the gateway could not be processed";
 
 /// Returns the router with `POST /webhooks/stripe`, the endpoint for inbound webhooks from Stripe.
 pub fn routes(events: Arc<StripeEventHandler>) -> Router {
@@ -44,7 +44,7 @@ async fn receive_stripe_event(
     match events.handle(signature, &body).await {
         Ok(_) => Ok((StatusCode::OK, "{\"received\": true}\n")),
         Err(InboundError::NotVerified(error)) => {
-            tracing::warn!(%error, "{NOT_SIGNED}");
+            tracing::warn!(%error, "{UNSIGNED_EVENT_MESSAGE}");
             Err(Problem::invalid_field("Stripe-Signature", error))
         }
         // This is normal: a worker is settling the payment at this moment.
@@ -53,7 +53,7 @@ async fn receive_stripe_event(
             Err(Problem::in_progress())
         }
         Err(error) => {
-            tracing::error!(%error, "{EVENT_FAILED}");
+            tracing::error!(%error, "{FAILED_EVENT_MESSAGE}");
             Err(if error.is_transient() { Problem::unavailable() } else { Problem::internal() })
         }
     }

@@ -132,7 +132,7 @@ impl StripeEventHandler {
                 None => InboundOutcome::Ignored,
             },
             EventSubject::ChargeOfPayment(payment) => self.handle_refunds(payment).await?,
-            EventSubject::Dispute(id) => match self.stripe.dispute(id).await? {
+            EventSubject::Dispute(id) => match self.stripe.get_dispute(id).await? {
                 Some(dispute) => self.handle_dispute(dispute).await?,
                 None => InboundOutcome::Ignored,
             },
@@ -146,7 +146,7 @@ impl StripeEventHandler {
     /// Returns the payment `id`; `None` if it does not exist, or was requested for another table: another deployment
     /// may use the same Stripe account.
     async fn own_payment(&self, id: &GatewayToken) -> Result<Option<StripePayment>, InboundError> {
-        let Some(paid) = self.stripe.intent(id).await? else { return Ok(None) };
+        let Some(paid) = self.stripe.get_payment_intent(id).await? else { return Ok(None) };
         let settings = self.table.get_settings().await?;
         let is_own = paid.payment.table.is_none() || paid.payment.table == settings.map(|settings| settings.table_id);
         Ok(is_own.then_some(paid))
@@ -196,7 +196,7 @@ impl StripeEventHandler {
         let StripePayment { payment, .. } = paid;
         let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
         let open = stored.and_then(|stored| stored.attempt);
-        Ok(open.is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on)))
+        Ok(open.is_some_and(|open| Period::from_day(open.due_on) == Period::from_day(payment.due_on)))
     }
 
     /// Settles `paid`, a successful payment without a receipt and without an open attempt, or stores it as a finding.
@@ -223,7 +223,7 @@ impl StripeEventHandler {
     /// the payment day may have changed since the payment was requested.
     async fn find_receipt(&self, paid: &StripePayment) -> Result<Option<ReceiptId>, InboundError> {
         let payment = &paid.payment;
-        let (month, now) = (Period::of(payment.due_on), self.clock.now());
+        let (month, now) = (Period::from_day(payment.due_on), self.clock.now());
         let receipt = self.table.get_receipt_of_month(&payment.account, payment.subscription, month, now).await?;
         Ok(receipt.filter(|receipt| receipt.payment == payment.id).map(|receipt| receipt.id()))
     }
@@ -243,7 +243,8 @@ impl StripeEventHandler {
         let payment_method = charged_payment_method(paid)?;
         let read = async {
             let now = self.clock.now();
-            let StripePayment { payment, .. } = self.stripe.intent(id).await?.ok_or_else(|| object_not_found(id))?;
+            let StripePayment { payment, .. } =
+                self.stripe.get_payment_intent(id).await?.ok_or_else(|| object_not_found(id))?;
             let PaymentStatus::Declined(decline) = payment.status else {
                 return Err(GatewayError::Unknown {
                     reason: format!("the payment {id} has succeeded in the meantime"),
@@ -298,7 +299,7 @@ impl StripeEventHandler {
         let receipt = receipt.unwrap_or_else(|| expected_receipt_id(&paid));
         let (account, id) = (paid.payment.account.clone(), dispute.id);
         let read = async {
-            let current = self.stripe.dispute(&id).await?.ok_or_else(|| object_not_found(&id))?;
+            let current = self.stripe.get_dispute(&id).await?.ok_or_else(|| object_not_found(&id))?;
             Ok::<_, InboundError>(Dispute {
                 receipt,
                 account: account.clone(),
@@ -322,7 +323,7 @@ impl StripeEventHandler {
                 self.handle_payment(&paid).await?;
             }
             if let Some(receipt) = self.find_receipt(&paid).await? {
-                self.disputes.mark(&account, &receipt).await?;
+                self.disputes.update_marks(&account, &receipt).await?;
             }
         }
         Ok(InboundOutcome::Processed)

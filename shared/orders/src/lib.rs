@@ -13,7 +13,7 @@ mod table;
 
 pub use config::*;
 pub use desk::{AdvanceOutcome, DeskError, FillCounts, OrderDesk, PlaceOutcome};
-pub use dynamo::Keys;
+pub use dynamo::KeySchema;
 pub use model::*;
-pub use queue::{NO_PRODUCTS, ProcessEventError, process_event};
+pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{CreditedOrder, DateRange, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, WriteOutcome};

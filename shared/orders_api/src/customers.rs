@@ -155,7 +155,7 @@ pub async fn read(
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<CustomerView>>, Problem> {
-    let customer = api.desk.table.customer(&account).await?.ok_or_else(customer_not_found)?;
+    let customer = api.desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
     Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
 
@@ -179,9 +179,9 @@ pub async fn hand_over_customer(
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
 ) -> Result<WithETag<Json<HandOverResult>>, Problem> {
-    api.desk.table.customer(&account).await?.ok_or_else(customer_not_found)?;
+    api.desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
     let orders_handed_over = api.desk.hand_over(&account, &body.value.representative, all_days()).await?;
-    let customer = api.desk.table.customer(&account).await?.ok_or_else(customer_not_found)?;
+    let customer = api.desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
     let version = customer.version;
     Ok(WithETag(version, Json(HandOverResult { customer: customer.into(), orders_handed_over })))
 }
@@ -204,7 +204,7 @@ pub async fn list_orders(
 ) -> Result<Json<ListView<OrderView>>, Problem> {
     let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let page = api.desk.table.orders_of_customer(&account, &statuses, days, &paging).await?;
-    if page.is_empty() && api.desk.table.customer(&account).await?.is_none() {
+    if page.is_empty() && api.desk.table.get_customer(&account).await?.is_none() {
         return Err(customer_not_found());
     }
     Ok(Json(ListView::from_page(page, OrderView::from)?))

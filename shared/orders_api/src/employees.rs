@@ -98,7 +98,7 @@ pub async fn list(
             return Err(Problem::refused_field("name", detail));
         }
     };
-    Ok(Json(ListView::from_page(table.read_entities(page, OrdersTable::employee).await?, EmployeeView::from)?))
+    Ok(Json(ListView::from_page(table.read_entities(page, OrdersTable::get_employee).await?, EmployeeView::from)?))
 }
 
 /// Hire an employee
@@ -144,10 +144,10 @@ pub async fn hire_employee(
     if api.desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done {
         return Ok((StatusCode::CREATED, WithETag(1, Json(EmployeeView::from(new)))));
     }
-    let stored = table.employee(&id).await?.ok_or_else(Problem::in_progress)?;
+    let stored = table.get_employee(&id).await?.ok_or_else(Problem::in_progress)?;
     let is_same = stored.name == new.name
         && stored.assignment == new.assignment
-        && table.confidential(&id).await? == Some(confidential);
+        && table.get_confidential_data(&id).await? == Some(confidential);
     match is_same {
         true => Ok((StatusCode::OK, WithETag(stored.version, Json(EmployeeView::from(stored))))),
         false => Err(Problem::conflict("an employee with this id was already hired with other details")),
@@ -240,7 +240,7 @@ pub async fn end_employment(
         Some(CivilDate(date)) => date,
         // A repeated request without a date keeps the stored date.
         None => {
-            let left_on = api.desk.table.employee(&employee).await?.and_then(|employee| employee.left_on);
+            let left_on = api.desk.table.get_employee(&employee).await?.and_then(|employee| employee.left_on);
             left_on.unwrap_or(now.today)
         }
     };
@@ -280,7 +280,7 @@ pub async fn read_confidential(
     _: ConfidentialAccess,
     _: Query<NoParameters>,
 ) -> Result<Json<ConfidentialView>, Problem> {
-    let stored = api.desk.table.confidential(&employee).await?.ok_or_else(employee_not_found)?;
+    let stored = api.desk.table.get_confidential_data(&employee).await?.ok_or_else(employee_not_found)?;
     Ok(Json(stored.into()))
 }
 
@@ -303,7 +303,7 @@ pub async fn list_customers(
 ) -> Result<Json<ListView<RepresentedCustomer>>, Problem> {
     let paging = page.paging(OrdersTable::cursor_of_customers)?;
     let page = api.desk.table.customers_of_representative(&employee, &paging).await?;
-    if page.is_empty() && api.desk.table.employee(&employee).await?.is_none() {
+    if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
         return Err(employee_not_found());
     }
     Ok(Json(ListView::from_page(page, |account| RepresentedCustomer { account })?))
@@ -328,7 +328,7 @@ pub async fn list_orders(
 ) -> Result<Json<ListView<CreditedView>>, Problem> {
     let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
-    if page.is_empty() && api.desk.table.employee(&employee).await?.is_none() {
+    if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
         return Err(employee_not_found());
     }
     Ok(Json(ListView::from_page(page, CreditedView::from)?))

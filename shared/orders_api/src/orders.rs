@@ -184,7 +184,7 @@ pub async fn list(
     let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let table = &api.desk.table;
     // Read the current number of buckets: it may have been raised after this process started.
-    let buckets = table.buckets(api.desk.buckets()).await?;
+    let buckets = table.get_or_store_buckets(api.desk.buckets()).await?;
     Ok(Json(ListView::from_page(table.orders_in(&statuses, days, buckets, &paging).await?, OrderView::from)?))
 }
 
@@ -209,7 +209,7 @@ pub async fn read_ranking(
     _: Operator,
     Query(RankingQuery { quarter, currency }): Query<RankingQuery>,
 ) -> Result<Json<ListView<QuarterTotalView>>, Problem> {
-    Ok(Json(ListView::single_page(api.desk.table.ranking(quarter, currency).await?, QuarterTotalView::from)))
+    Ok(Json(ListView::single_page(api.desk.table.get_ranking(quarter, currency).await?, QuarterTotalView::from)))
 }
 
 /// Get an order
@@ -231,7 +231,8 @@ pub async fn read(
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let (order, lines) = api.desk.table.order(order.ok_or_else(order_not_found)?).await?.ok_or_else(order_not_found)?;
+    let (order, lines) =
+        api.desk.table.get_order(order.ok_or_else(order_not_found)?).await?.ok_or_else(order_not_found)?;
     caller.check_access(&order.customer).map_err(|_| order_not_found())?;
     Ok(order_response(&order, &lines))
 }

@@ -166,8 +166,11 @@ pub async fn list(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ProductView>>, Problem> {
-    let page = api.desk.table.products(&page.paging(OrdersTable::cursor_of_products)?).await?;
-    Ok(Json(ListView::from_page(api.desk.table.read_entities(page, OrdersTable::product).await?, ProductView::from)?))
+    let page = api.desk.table.get_products(&page.paging(OrdersTable::cursor_of_products)?).await?;
+    Ok(Json(ListView::from_page(
+        api.desk.table.read_entities(page, OrdersTable::get_product).await?,
+        ProductView::from,
+    )?))
 }
 
 /// Create or rename a product
@@ -197,7 +200,7 @@ pub async fn put(
     body: Body<ProductFields>,
 ) -> Result<(StatusCode, WithETag<Json<ProductView>>), Problem> {
     let (table, name) = (&api.desk.table, body.value.name);
-    let Some(stored) = table.product(&id).await? else {
+    let Some(stored) = table.get_product(&id).await? else {
         if_match.check_missing_item()?;
         let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
@@ -211,7 +214,7 @@ pub async fn put(
     }
     match table.rename_product(&stored, &name).await? {
         WriteOutcome::Done => {
-            let renamed = table.product(&id).await?.ok_or_else(product_not_found)?;
+            let renamed = table.get_product(&id).await?.ok_or_else(product_not_found)?;
             Ok((StatusCode::OK, WithETag(renamed.version, Json(ProductView::from(renamed)))))
         }
         WriteOutcome::Refused(_) => Err(Problem::in_progress()),
@@ -238,7 +241,7 @@ pub async fn read(
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<ProductWithStock>>, Problem> {
     let table = &api.desk.table;
-    let (stored, stock) = try_join(table.product(&product), table.stock(&product, None)).await?;
+    let (stored, stock) = try_join(table.get_product(&product), table.get_stock(&product, None)).await?;
     let stored = stored.ok_or_else(product_not_found)?;
     let (version, stock) = (stored.version, stock.into_iter().map(StockView::from).collect());
     Ok(WithETag(version, Json(ProductWithStock { product: stored.into(), stock })))
@@ -263,7 +266,7 @@ pub async fn list_orders(
 ) -> Result<Json<ListView<ProductOrderView>>, Problem> {
     let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let page = api.desk.table.orders_of_product(&product, &statuses, days, &paging).await?;
-    if page.is_empty() && api.desk.table.product(&product).await?.is_none() {
+    if page.is_empty() && api.desk.table.get_product(&product).await?.is_none() {
         return Err(product_not_found());
     }
     Ok(Json(ListView::from_page(page, ProductOrderView::from)?))

@@ -68,7 +68,7 @@ pub async fn list(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<ListView<WarehouseView>>, Problem> {
-    Ok(Json(ListView::single_page(api.desk.table.warehouses().await?, WarehouseView::from)))
+    Ok(Json(ListView::single_page(api.desk.table.get_warehouses().await?, WarehouseView::from)))
 }
 
 /// Create or change a warehouse
@@ -98,7 +98,7 @@ pub async fn put(
 ) -> Result<(StatusCode, WithETag<Json<WarehouseView>>), Problem> {
     let WarehouseFields { name, region } = body.value;
     let table = &api.desk.table;
-    let stored = table.warehouse(&id).await?;
+    let stored = table.get_warehouse(&id).await?;
     if_match.check_optional_version(stored.as_ref().map(|stored| stored.version))?;
     let (status, written, warehouse) = match stored {
         None => {
@@ -136,7 +136,7 @@ pub async fn read(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<WarehouseView>>, Problem> {
-    let stored = api.desk.table.warehouse(&warehouse).await?.ok_or_else(warehouse_not_found)?;
+    let stored = api.desk.table.get_warehouse(&warehouse).await?.ok_or_else(warehouse_not_found)?;
     Ok(WithETag(stored.version, Json(WarehouseView::from(stored))))
 }
 
@@ -159,8 +159,11 @@ pub async fn list_employees(
 ) -> Result<Json<ListView<EmployeeView>>, Problem> {
     let paging = page.paging(OrdersTable::cursor_of_employees)?;
     let page = api.desk.table.employees_of_warehouse(&warehouse, &paging).await?;
-    if page.is_empty() && api.desk.table.warehouse(&warehouse).await?.is_none() {
+    if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
         return Err(warehouse_not_found());
     }
-    Ok(Json(ListView::from_page(api.desk.table.read_entities(page, OrdersTable::employee).await?, EmployeeView::from)?))
+    Ok(Json(ListView::from_page(
+        api.desk.table.read_entities(page, OrdersTable::get_employee).await?,
+        EmployeeView::from,
+    )?))
 }

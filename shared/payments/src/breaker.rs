@@ -7,12 +7,12 @@ use gateways::GatewayError;
 
 /// Counts the consecutive requests of a run to which the gateway returned no usable response.
 #[derive(Debug)]
-pub struct Breaker {
+pub struct CircuitBreaker {
     consecutive_failures: AtomicU32,
     max: u32,
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// Creates a breaker that stops the run at its `max`th consecutive failed request.
     pub fn stopping_at(max: u32) -> Self {
         Self { consecutive_failures: AtomicU32::new(0), max }

@@ -21,23 +21,23 @@ const CHARGE_WINDOW: TimeDelta = TimeDelta::minutes(5);
 const MAX_TIME_IN_DOUBT: TimeDelta = TimeDelta::days(1);
 
 /// The permission to charge an attempt that this worker has claimed or taken over.
-pub(super) struct Permit {
+pub(super) struct ChargePermit {
     pub subscription: Subscription,
     pub attempt: Attempt,
     /// The time of the claim or take-over.
     allowed_at: DateTime<Utc>,
 }
 
-impl Permit {
+impl ChargePermit {
     /// Creates the permission to charge the open attempt of `subscription`, which `claim` has claimed or taken over.
     ///
     /// # Errors
     /// [`TableError::Unreadable`] if the subscription has no open attempt, although a claim always writes one.
-    pub fn of(subscription: Subscription, claim: Claim) -> Result<Self, TableError> {
+    pub fn from_claim(subscription: Subscription, claim: Claim) -> Result<Self, TableError> {
         match subscription.attempt.clone() {
             Some(attempt) => Ok(Self { subscription, attempt, allowed_at: claim.now }),
             None => Err(TableError::unreadable(
-                SubscriptionKey::of(&subscription).key(),
+                SubscriptionKey::from_subscription(&subscription).key(),
                 "the subscription was claimed, but has no open attempt",
             )),
         }
@@ -68,7 +68,7 @@ impl PaymentBatch {
     pub(super) async fn charge_claimed(
         &self,
         context: RowContext<'_>,
-        permit: Permit,
+        permit: ChargePermit,
     ) -> Result<RowResult, SettleError> {
         if let Some(customer) = permit.subscription.rejected_customer.clone() {
             let earlier = Attempt {
@@ -87,7 +87,7 @@ impl PaymentBatch {
     }
 
     /// Charges the attempt of `permit` and settles its outcome.
-    pub(super) async fn charge(&self, context: RowContext<'_>, permit: Permit) -> Result<RowResult, SettleError> {
+    pub(super) async fn charge(&self, context: RowContext<'_>, permit: ChargePermit) -> Result<RowResult, SettleError> {
         match self.charge_until_outcome_known(context, &permit).await {
             ChargeEnd::Outcome(outcome) => self.settle(context, permit.subscription, &permit.attempt, outcome).await,
             ChargeEnd::Open(done) => Ok(done),
@@ -97,8 +97,8 @@ impl PaymentBatch {
     /// Sends the charge of `permit` until its outcome is known or the attempt must stay open. If the gateway's error
     /// does not prove that no payment was made, looks the attempt up. If the gateway has no payment, sends the same
     /// request once more. If the gateway then returns the same error again, the attempt counts as rejected.
-    async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &Permit) -> ChargeEnd {
-        let Permit { subscription, attempt, .. } = permit;
+    async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &ChargePermit) -> ChargeEnd {
+        let ChargePermit { subscription, attempt, .. } = permit;
         let mut previous_code: Option<String> = None;
         loop {
             let response = match self.send_charge(context, permit).await {
@@ -111,7 +111,7 @@ impl PaymentBatch {
                 ChargeResponse::Succeeded(payment) => return ChargeEnd::Outcome(Outcome::Succeeded(payment)),
                 ChargeResponse::Declined(decline) => return ChargeEnd::Outcome(Outcome::Declined(decline)),
                 ChargeResponse::Rejected { code } => return ChargeEnd::Outcome(Outcome::Rejected { code }),
-                ChargeResponse::Processing => return ChargeEnd::Open(self.processing_result(attempt)),
+                ChargeResponse::Processing => return ChargeEnd::Open(self.result_of_processing_attempt(attempt)),
                 ChargeResponse::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
                 ChargeResponse::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
                 ChargeResponse::Unusable { reason } => return in_doubt(GatewayError::Unusable { reason }),
@@ -137,8 +137,8 @@ impl PaymentBatch {
     /// Sends the charge of `permit`, if the permission is still valid and enough time is left. Repeats the request if
     /// the gateway refuses it because of its rate limit. If the charge must not be sent, returns the result of the row
     /// as `Err`.
-    async fn send_charge(&self, context: RowContext<'_>, permit: &Permit) -> Result<ChargeResponse, RowResult> {
-        let request = ChargeRequest::of(&permit.subscription, &permit.attempt);
+    async fn send_charge(&self, context: RowContext<'_>, permit: &ChargePermit) -> Result<ChargeResponse, RowResult> {
+        let request = ChargeRequest::from_attempt(&permit.subscription, &permit.attempt);
         let mut refusals = RefusalCount::default();
         loop {
             // If too little time for the charge would be left after the current pause, do not wait for its end.
@@ -180,7 +180,7 @@ impl PaymentBatch {
         };
         match resolve(subscription, attempt, &listed, self.clock.now()) {
             Resolution::Settle(outcome) => LookUpResult::Settle(outcome),
-            Resolution::Processing => LookUpResult::Open(self.processing_result(attempt)),
+            Resolution::Processing => LookUpResult::Open(self.result_of_processing_attempt(attempt)),
             Resolution::ChargeAgain => LookUpResult::NoPayment,
         }
     }
@@ -213,7 +213,7 @@ impl PaymentBatch {
     }
 
     /// Returns the result of a row whose `attempt` the bank is processing.
-    pub(super) fn processing_result(&self, attempt: &Attempt) -> RowResult {
+    pub(super) fn result_of_processing_attempt(&self, attempt: &Attempt) -> RowResult {
         if self.clock.now().signed_duration_since(attempt.claimed_at) > self.max_processing {
             let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
             return RowResult::Failed {

@@ -4,7 +4,7 @@
 
 use chrono::{NaiveDate, TimeDelta};
 
-use super::charge::Permit;
+use super::charge::ChargePermit;
 use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, SignUp};
 use billing::Subscription;
@@ -92,14 +92,15 @@ impl PaymentBatch {
             return Ok(None);
         }
         let claim = self.new_claim();
-        let claimed = self.table.claim_payment(&SubscriptionKey::of(subscription), seen, table_id, claim).await?;
+        let claimed =
+            self.table.claim_payment(&SubscriptionKey::from_subscription(subscription), seen, table_id, claim).await?;
         let held = match claimed {
             ClaimOutcome::Claimed(held) => *held,
             ClaimOutcome::Refused(_) => return Ok(None),
         };
         let run = PaymentRun::new(true, self.max_failures);
         let context = RowContext { run: &run, today, deadline: claim.now + SIGN_UP_TIMEOUT };
-        Ok(match self.charge_claimed(context, Permit::of(held, claim)?).await? {
+        Ok(match self.charge_claimed(context, ChargePermit::from_claim(held, claim)?).await? {
             RowResult::Counted(outcome) => Some(outcome),
             _ => None,
         })

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::charge::Permit;
+use super::charge::ChargePermit;
 use super::run::RowContext;
 use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, RowResult, result_because_switched_off};
 use billing::{CatchUp, ClaimRefusal, Period, Subscription, claim_refusal};
@@ -39,13 +39,15 @@ impl PaymentBatch {
         for _ in 0..2 {
             let (claim, table_id) = (self.new_claim(), self.table_id.get().copied().unwrap_or_default());
             let stored = match self.table.claim_payment(&due.key, seen, table_id, claim).await? {
-                ClaimOutcome::Claimed(held) => return self.charge_claimed(context, Permit::of(*held, claim)?).await,
+                ClaimOutcome::Claimed(held) => {
+                    return self.charge_claimed(context, ChargePermit::from_claim(*held, claim)?).await;
+                }
                 ClaimOutcome::Refused(None) => return Ok(RowResult::Counted(PaymentOutcome::Skipped)),
                 ClaimOutcome::Refused(Some(stored)) => *stored,
             };
             match claim_refusal(&stored, claim.token, seen, today, claim.now) {
                 ClaimRefusal::OwnClaim => {
-                    return self.charge_claimed(context, Permit::of(stored, claim)?).await;
+                    return self.charge_claimed(context, ChargePermit::from_claim(stored, claim)?).await;
                 }
                 ClaimRefusal::InDoubt(_) | ClaimRefusal::Leased => return Ok(RowResult::LeftToOtherLane),
                 ClaimRefusal::DueOn(on) => seen = on,
@@ -101,7 +103,7 @@ impl PaymentBatch {
     /// Waives the months that the subscription of `due` missed during an outage, if the catch-up policy requires it.
     /// Returns the new due date if months were waived, otherwise `None`.
     async fn waive_missed_periods(&self, due: &Due, today: NaiveDate) -> Result<Option<NaiveDate>, SettleError> {
-        if self.policy.catch_up == CatchUp::Each || Period::of(due.due_on) >= Period::of(today) {
+        if self.policy.catch_up == CatchUp::Each || Period::from_day(due.due_on) >= Period::from_day(today) {
             return Ok(None);
         }
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {

@@ -29,7 +29,7 @@ use ::config::BillingConfig;
 use billing::{Ceilings, ClaimToken, GatewayAccount, Policy};
 use clock::Clock;
 use gateways::PaymentGateway;
-use pace::Pace;
+use pace::RequestPace;
 use run::RowContext;
 use settling::{SettleError, Settling};
 use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Table, TableError};
@@ -71,7 +71,7 @@ pub struct PaymentBatch {
     max_processing: TimeDelta,
     /// The longest time that a charge and its settlement can take.
     time_to_charge: TimeDelta,
-    pace: Pace,
+    pace: RequestPace,
     /// The id of the table; it is set when the first list page is read.
     table_id: OnceLock<Ulid>,
     /// The gateway account to which the API key belongs; it is set when the gateway has returned the account.
@@ -108,7 +108,7 @@ impl Task for PaymentBatch {
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
-    fn lease(&self) -> TimeDelta {
+    fn lease_duration(&self) -> TimeDelta {
         self.lease
     }
 
@@ -181,10 +181,10 @@ impl Task for PaymentBatch {
         let done = match done {
             Ok(done) => done,
             // It is unknown whether a write without a response took effect: an attempt may be open.
-            Err(SettleError::Table(error)) if error.is_transient() => in_doubt_result(&error),
+            Err(SettleError::Table(error)) if error.is_transient() => result_of_attempt_in_doubt(&error),
             Err(error) => RowResult::Failed { reason: error.to_string() },
         };
-        if lane == Lane::Due && is_counted_with_open_attempt(&done) {
+        if lane == Lane::Due && may_have_open_attempt(&done) {
             run.mark_left_open(due.key.subscription);
         }
         done
@@ -208,7 +208,7 @@ impl PaymentBatch {
             max_processing: config.max_processing,
             zone: billing.zone,
             time_to_charge: GATEWAY_TIMEOUT + SETTLE_MARGIN,
-            pace: Pace::at(config.gateway_rate),
+            pace: RequestPace::with_rate(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
             marker: OnceCell::new(),
@@ -253,7 +253,7 @@ impl PaymentBatch {
 }
 
 /// Returns whether a row with the result `done` was counted and may still have an open payment attempt.
-fn is_counted_with_open_attempt(done: &RowResult) -> bool {
+fn may_have_open_attempt(done: &RowResult) -> bool {
     let is_open = |outcome: &PaymentOutcome| matches!(outcome, PaymentOutcome::InDoubt | PaymentOutcome::Processing);
     match done {
         RowResult::Counted(outcome) => is_open(outcome),
@@ -270,7 +270,7 @@ fn result_because_switched_off(counted: PaymentOutcome) -> RowResult {
 }
 
 /// Returns the result of a row whose attempt stays in doubt, and logs the `reason`.
-fn in_doubt_result(reason: &dyn std::fmt::Display) -> RowResult {
+fn result_of_attempt_in_doubt(reason: &dyn std::fmt::Display) -> RowResult {
     tracing::warn!(%reason, "an attempt stays in doubt");
     RowResult::Counted(PaymentOutcome::InDoubt)
 }

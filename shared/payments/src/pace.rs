@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(240);
 /// When the gateway refuses a request because of its rate limit, the rate is halved. After each interval of this length
 /// without another refusal, the rate is raised by an eighth of the full rate.
 const RAISE_INTERVAL: Duration = Duration::from_secs(5);
-/// The value of `State::eighths` at the full rate.
+/// The value of `PaceState::eighths` at the full rate.
 const FULL_RATE: u32 = 8;
 /// The largest number of times that the same request is sent in one run, while the gateway refuses it because of its
 /// rate limit.
@@ -25,14 +25,14 @@ const MAX_TRIES_OF_REQUEST: u32 = 8;
 
 /// Decides when the next request to the gateway may be sent.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct RequestPace {
     /// The configured number of requests per second, which all concurrent runs share; `None` for no limit.
     rate: Option<NonZeroU32>,
-    state: Mutex<State>,
+    state: Mutex<PaceState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PaceState {
     /// The time between two requests if this run uses its full share of the configured rate; `None` for no limit.
     gap: Option<Duration>,
     /// The part of this run's share of the configured rate that it currently uses, in eighths.
@@ -51,21 +51,21 @@ struct State {
 #[derive(Debug, Default)]
 pub(super) struct RefusalCount(u32);
 
-impl Pace {
+impl RequestPace {
     /// Creates a pace of `rate` requests per second for one run; `None` for no limit.
-    pub fn at(rate: Option<NonZeroU32>) -> Self {
-        Self { rate, state: Mutex::new(State::of(rate, NonZeroU32::MIN)) }
+    pub fn with_rate(rate: Option<NonZeroU32>) -> Self {
+        Self { rate, state: Mutex::new(PaceState::for_run(rate, NonZeroU32::MIN)) }
     }
 
     /// Begins a new run, one of `runs` concurrent runs: its rate is the configured rate divided by `runs`.
     pub fn start_run(&self, runs: NonZeroU32) {
-        *self.state() = State::of(self.rate, runs);
+        *self.state() = PaceState::for_run(self.rate, runs);
     }
 
     /// Waits until the rate limit and the current pause allow a new request.
     pub async fn wait_for_turn(&self) {
         self.wait_for_pause_end().await;
-        let bucket = self.state().bucket(Instant::now());
+        let bucket = self.state().token_bucket_at(Instant::now());
         if let Some(bucket) = bucket {
             bucket.until_ready().await;
         }
@@ -91,7 +91,7 @@ impl Pace {
 
     /// Starts a pause after the gateway has refused a request because of its rate limit; `retry_after` is the time that
     /// the gateway wants us to wait. Returns whether the same request may be sent again after
-    /// [`Pace::wait_for_pause_end`].
+    /// [`RequestPace::wait_for_pause_end`].
     pub fn back_off(&self, retry_after: Option<Duration>, refusals: &mut RefusalCount) -> bool {
         self.state().back_off(Instant::now(), retry_after);
         refusals.0 += 1;
@@ -103,14 +103,14 @@ impl Pace {
         self.state().pauses = 0;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PaceState {
     /// Creates the state of one of `runs` concurrent runs, which starts with its full share of `rate`.
-    fn of(rate: Option<NonZeroU32>, runs: NonZeroU32) -> Self {
+    fn for_run(rate: Option<NonZeroU32>, runs: NonZeroU32) -> Self {
         let gap = rate.map(|rate| Duration::from_secs(runs.get().into()) / rate.get());
         let mut state =
             Self { gap, eighths: FULL_RATE, set_at: Instant::now(), bucket: None, paused_until: None, pauses: 0 };
@@ -127,7 +127,7 @@ impl State {
 
     /// Returns the token bucket; `None` if there is no rate limit. First raises the rate if [`RAISE_INTERVAL`] has
     /// passed at `now`.
-    fn bucket(&mut self, now: Instant) -> Option<Arc<DefaultDirectRateLimiter>> {
+    fn token_bucket_at(&mut self, now: Instant) -> Option<Arc<DefaultDirectRateLimiter>> {
         if self.eighths < FULL_RATE && now.duration_since(self.set_at) >= RAISE_INTERVAL {
             self.set_eighths(self.eighths + 1, now);
         }
@@ -164,19 +164,19 @@ mod tests {
 
     #[test]
     fn start_run_divides_the_rate_by_the_number_of_concurrent_runs() {
-        let pace = Pace::at(rate(1));
+        let pace = RequestPace::with_rate(rate(1));
         pace.start_run(NonZeroU32::new(1_000).unwrap());
         let bucket = pace.state().bucket.clone().unwrap();
         assert!(bucket.check().is_ok(), "the first request needs no wait");
         let refused = bucket.check().unwrap_err();
         let wait = refused.wait_time_from(governor::clock::Clock::now(bucket.clock()));
         assert!((998..=1_000).contains(&wait.as_secs()), "{wait:?}");
-        assert!(Pace::at(None).state().bucket.is_none());
+        assert!(RequestPace::with_rate(None).state().bucket.is_none());
     }
 
     #[test]
     fn back_off_pauses_for_retry_after_or_else_twice_as_long_each_time() {
-        let (mut state, began) = (State::of(None, NonZeroU32::MIN), Instant::now());
+        let (mut state, began) = (PaceState::for_run(None, NonZeroU32::MIN), Instant::now());
         let at = |ms: u64| began + Duration::from_millis(ms);
         // The columns are: the time of the refusal in milliseconds, its `Retry-After` in seconds, and the end of the
         // pause in milliseconds.
@@ -198,13 +198,13 @@ mod tests {
 
     #[test]
     fn back_off_halves_the_rate_which_then_rises_by_an_eighth_every_five_seconds() {
-        let (mut state, began) = (State::of(rate(10), NonZeroU32::MIN), Instant::now());
+        let (mut state, began) = (PaceState::for_run(rate(10), NonZeroU32::MIN), Instant::now());
         let at = |ms: u64| began + Duration::from_millis(ms);
         let mut eighths_at = |ms: u64, is_refused: bool| {
             if is_refused {
                 state.back_off(at(ms), Some(Duration::from_secs(1)));
             }
-            state.bucket(at(ms));
+            state.token_bucket_at(at(ms));
             state.eighths
         };
         // The pairs are: a time in milliseconds, and whether the gateway refuses a request at this time.
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn requests_at_one_eighth_of_the_rate_wait_eight_times_as_long() {
-        let mut state = State::of(rate(1), NonZeroU32::new(1_000).unwrap());
+        let mut state = PaceState::for_run(rate(1), NonZeroU32::new(1_000).unwrap());
         state.set_eighths(1, Instant::now());
-        let bucket = state.bucket(Instant::now()).unwrap();
+        let bucket = state.token_bucket_at(Instant::now()).unwrap();
         assert!(bucket.check().is_ok(), "the first request needs no wait");
         let wait = bucket.check().unwrap_err().wait_time_from(governor::clock::Clock::now(bucket.clock()));
         assert!((7_900..=8_000).contains(&wait.as_secs()), "{wait:?}");
@@ -229,7 +229,7 @@ mod tests {
         // The columns are, in seconds: the `Retry-After` time, and the shortest and the longest allowed remaining
         // pause.
         for (retry_after, least, most) in [(None, 0, 1), (Some(7), 6, 7), (Some(3_600), 239, 240)] {
-            let pace = Pace::at(None);
+            let pace = RequestPace::with_rate(None);
             assert_eq!(pace.remaining_pause(), Duration::ZERO, "no request was refused");
             pace.back_off(retry_after.map(Duration::from_secs), &mut RefusalCount::default());
             let left = pace.remaining_pause();
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn back_off_allows_no_further_try_of_a_request_after_eight_refusals() {
-        let (pace, mut refusals) = (Pace::at(None), RefusalCount::default());
+        let (pace, mut refusals) = (RequestPace::with_rate(None), RefusalCount::default());
         let may_repeat: Vec<bool> = (0..8).map(|_| pace.back_off(None, &mut refusals)).collect();
         assert_eq!(may_repeat, [true, true, true, true, true, true, true, false]);
     }

@@ -8,7 +8,7 @@ use billing::{Money, SubscriptionId};
 use chrono::{DateTime, NaiveDate, Utc};
 use sweep::RunTotals;
 
-use super::breaker::Breaker;
+use super::breaker::CircuitBreaker;
 
 /// The state of one run, which is shared by all rows that are processed concurrently.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct PaymentRun {
     /// Whether charging was switched on in the settings when the last list page was read.
     is_charging_enabled: AtomicBool,
     /// Stops the run after too many consecutive failures of the gateway.
-    pub(super) breaker: Breaker,
+    pub(super) breaker: CircuitBreaker,
     state: Mutex<State>,
 }
 
@@ -44,7 +44,7 @@ impl PaymentRun {
     pub(super) fn new(is_charging_enabled: bool, max_failures: u32) -> Self {
         Self {
             is_charging_enabled: AtomicBool::new(is_charging_enabled),
-            breaker: Breaker::stopping_at(max_failures),
+            breaker: CircuitBreaker::stopping_at(max_failures),
             state: Mutex::default(),
         }
     }

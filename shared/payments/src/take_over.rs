@@ -1,7 +1,7 @@
 //! Takes over attempts in doubt: open attempts whose lease has ended without a known outcome. Each attempt is looked up
 //! at the gateway before it is settled or charged again.
 
-use super::charge::Permit;
+use super::charge::ChargePermit;
 use super::pace::RefusalCount;
 use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
@@ -32,21 +32,21 @@ impl PaymentBatch {
             Some(_) => return Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
             None => return Ok(RowResult::LeftToOtherLane),
         }
-        let permit = Permit::of(subscription, claim)?;
+        let permit = ChargePermit::from_claim(subscription, claim)?;
         let listed = match self.list_payments_of_customer(context.run, &permit.attempt).await {
             Ok(listed) => listed,
             Err(error) => return Ok(self.result_without_response(context.run, &permit.attempt, &error)),
         };
         match resolve(&permit.subscription, &permit.attempt, &listed, self.clock.now()) {
             Resolution::Settle(outcome) => {
-                let Permit { subscription, attempt, .. } = permit;
+                let ChargePermit { subscription, attempt, .. } = permit;
                 let double_payment = describe_double_payment(&subscription, &attempt, &listed);
                 let done = self.settle(context, subscription, &attempt, outcome).await?;
                 // If there are two payments, only one of them gets the receipt of the month. A person must refund the
                 // other payment.
                 Ok(double_payment.map_or(done, |reason| RowResult::Failed { reason }))
             }
-            Resolution::Processing => Ok(self.processing_result(&permit.attempt)),
+            Resolution::Processing => Ok(self.result_of_processing_attempt(&permit.attempt)),
             // A dispute or a finding was stored after the attempt was claimed. The gateway has no payment, and the
             // dispute or finding forbids a charge now, so leave the attempt open.
             Resolution::ChargeAgain

@@ -98,7 +98,7 @@ impl Task for ReminderBatch {
     type Outcome = ReminderOutcome;
     type Run = ();
 
-    fn lease(&self) -> TimeDelta {
+    fn lease_duration(&self) -> TimeDelta {
         REMINDER_LEASE
     }
 

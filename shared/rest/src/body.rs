@@ -1,6 +1,6 @@
 //! JSON request bodies, read into types that accept only valid values.
 
-use crate::input::{Input, Invalid};
+use crate::input::{Input, InvalidInput};
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
@@ -51,7 +51,8 @@ impl TryFrom<Input> for MinorUnits {
     type Error = String;
 
     fn try_from(input: Input) -> Result<Self, String> {
-        let explained = |invalid: Invalid| format!("{invalid}; amounts are in minor units: 1299 EUR is 12.99 euros");
+        let explained =
+            |invalid: InvalidInput| format!("{invalid}; amounts are in minor units: 1299 EUR is 12.99 euros");
         input.read().map(Self).map_err(explained)
     }
 }
@@ -70,7 +71,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
         if bytes.is_empty() {
             bytes = "{}".into();
         }
-        let value = Input::json(&bytes)?.read()?;
+        let value = Input::parse_json(&bytes)?.read()?;
         Ok(Self { value, hash: format!("{:x}", Sha256::digest(&bytes)) })
     }
 }

@@ -82,7 +82,7 @@ impl<S: Sync> FromRequestParts<S> for ConfidentialAccess {
 
 /// The names of the token's claims and scopes that determine the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Claims {
+pub struct TokenClaims {
     /// The scope of an operator's token (`DUEDAY_OPERATOR_SCOPE`).
     operator_scope: String,
     /// The scope that an operator's token also needs to read confidential data (`DUEDAY_CONFIDENTIAL_SCOPE`).
@@ -91,7 +91,7 @@ pub struct Claims {
     account_claim: String,
 }
 
-impl Claims {
+impl TokenClaims {
     /// Reads the names of the claims and scopes from the environment.
     ///
     /// # Errors
@@ -121,7 +121,11 @@ impl Claims {
 
 /// The middleware for functions behind API Gateway. It sets the caller of the request from the verified claims, and
 /// removes any caller that was set before.
-pub(crate) async fn set_caller_from_claims(State(claims): State<Claims>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn set_caller_from_claims(
+    State(claims): State<TokenClaims>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     request.extensions_mut().remove::<Caller>();
     request.extensions_mut().remove::<ConfidentialAccess>();
     let caller = request.extensions().get::<RequestContext>().and_then(|context| claims.caller(context));

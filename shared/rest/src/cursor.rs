@@ -21,7 +21,7 @@ const MAX_CURSOR_CHARS: usize = 2_048;
 pub struct ListCursor(Option<String>);
 
 impl ListCursor {
-    const EXPECTED: &str = "must be the next_cursor of an earlier page of this list";
+    const INVALID_CURSOR_MESSAGE: &str = "must be the next_cursor of an earlier page of this list";
 
     /// Encodes `text`, a position in a list, as the cursor that callers get.
     pub fn encode(text: &str) -> String {
@@ -36,7 +36,7 @@ impl ListCursor {
     pub fn decode<T>(self, parse: impl Fn(String) -> Option<T>) -> Result<Option<T>, Problem> {
         let Some(encoded) = self.0 else { return Ok(None) };
         let decoded = URL_SAFE_NO_PAD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        decoded.and_then(parse).map(Some).ok_or_else(|| Problem::refused_field("cursor", Self::EXPECTED))
+        decoded.and_then(parse).map(Some).ok_or_else(|| Problem::refused_field("cursor", Self::INVALID_CURSOR_MESSAGE))
     }
 
     /// Returns the range of at most `limit` items that begins at this cursor. `parse` reads the decoded position; it
@@ -55,7 +55,7 @@ impl TryFrom<String> for ListCursor {
     fn try_from(text: String) -> Result<Self, &'static str> {
         let is_base64 = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
         let has_valid_length = (1..=MAX_CURSOR_CHARS).contains(&text.len());
-        if is_base64 && has_valid_length { Ok(Self(Some(text))) } else { Err(Self::EXPECTED) }
+        if is_base64 && has_valid_length { Ok(Self(Some(text))) } else { Err(Self::INVALID_CURSOR_MESSAGE) }
     }
 }
 

@@ -15,12 +15,12 @@ pub struct WithETag<T>(pub u64, pub T);
 impl<T: IntoResponse> IntoResponse for WithETag<T> {
     fn into_response(self) -> Response {
         let Self(version, body) = self;
-        ([(header::ETAG, tag(version))], body).into_response()
+        ([(header::ETAG, format_etag(version))], body).into_response()
     }
 }
 
 /// Returns the entity tag of `version`.
-fn tag(version: u64) -> String {
+fn format_etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
@@ -78,7 +78,7 @@ impl IfMatch {
     /// 412 if the header does not allow `version`.
     pub fn check_version(&self, version: u64) -> Result<(), Problem> {
         match &self.0 {
-            AllowedVersions::Tags(tags) if !tags.contains(&tag(version)) => Err(Problem::stale()),
+            AllowedVersions::Tags(tags) if !tags.contains(&format_etag(version)) => Err(Problem::stale()),
             _ => Ok(()),
         }
     }

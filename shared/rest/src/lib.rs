@@ -25,7 +25,7 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
-pub use caller::{Caller, Claims};
+pub use caller::{Caller, TokenClaims};
 pub use config::*;
 pub use now::Now;
 pub use problem::Problem;
@@ -40,7 +40,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
 }
 
 /// Adds the middleware that sets the [`Caller`] of each request from the claims of API Gateway's authorizer.
-pub fn behind_api_gateway(router: Router, claims: Claims) -> Router {
+pub fn behind_api_gateway(router: Router, claims: TokenClaims) -> Router {
     router.layer(from_fn_with_state(claims, caller::set_caller_from_claims))
 }
 

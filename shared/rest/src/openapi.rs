@@ -6,9 +6,9 @@ use utoipa::openapi::OpenApi;
 
 use crate::Problem;
 
-const TOKEN: &str = "A JSON Web Token of the deployment's issuer. A token with the scope dueday/operator is an \
-    operator's. Confidential data of employees requires the scope dueday/confidential, too. Any other token belongs to \
-    the account in its claim sub. A deployment can choose other names for the scopes and the claim.";
+const TOKEN_DESCRIPTION: &str = "A JSON Web Token of the deployment's issuer. A token with the scope dueday/operator is \
+    an operator's. Confidential data of employees requires the scope dueday/confidential, too. Any other token belongs \
+    to the account in its claim sub. A deployment can choose other names for the scopes and the claim.";
 
 /// An example request and its response.
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ pub fn document(routes: OpenApi, description: &Description) -> Value {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "JWT",
-        "description": TOKEN,
+        "description": TOKEN_DESCRIPTION,
     });
     let examples: Vec<Example> = serde_json::from_str(description.examples).expect("the examples are JSON");
     for operation in operations(&mut document) {

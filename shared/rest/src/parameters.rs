@@ -80,14 +80,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Path<T> {
         /// The account in the path. It is checked before the other parameters, so that errors reveal nothing about
         /// another account.
         #[derive(Deserialize)]
-        struct Scope {
+        struct AccountOfPath {
             account: Option<AccountId>,
         }
         let caller = Caller::from_request_parts(parts, state).await?;
         let names = RawPathParams::from_request_parts(parts, state).await;
         let names = names.map_err(|_| Problem::invalid_field("path", "must be text in UTF-8"))?;
         let names = Input::from_text_pairs(names.iter().map(|(name, text)| (name.to_owned(), text.to_owned())));
-        if let Some(account) = names.clone().read::<Scope>()?.account {
+        if let Some(account) = names.clone().read::<AccountOfPath>()?.account {
             caller.check_access(&account)?;
         }
         Ok(Self(names.read()?))

@@ -1,6 +1,6 @@
 //! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP status codes to errors.
 
-use crate::input::Invalid;
+use crate::input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::{RefundRefusal, Refusal};
@@ -196,8 +196,8 @@ impl Problem {
     }
 }
 
-impl From<Invalid> for Problem {
-    fn from(invalid: Invalid) -> Self {
+impl From<InvalidInput> for Problem {
+    fn from(invalid: InvalidInput) -> Self {
         match invalid.field() {
             Some(field) => Self::invalid_field(field, invalid.detail),
             None => Self::malformed(format!("the body {}", invalid.detail)),

@@ -13,7 +13,7 @@ use store::{RewriteOutcome, TableError};
 use super::Settling;
 
 /// The log message for each new finding. The filter of an alarm in `template.yaml` contains the same text.
-pub const NO_RECEIPT: &str = "a successful payment has no receipt";
+pub const PAYMENT_WITHOUT_RECEIPT_MESSAGE: &str = "a successful payment has no receipt";
 
 /// The result of handling a successful payment that has no open attempt: the gateway reported its success late.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub enum LatePaymentOutcome {
 
 /// A person's decision about a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Decision {
+pub enum FindingDecision {
     /// The payment pays the period that is due: settle the period and write the receipt.
     Receipt,
     /// The payment was handled at the gateway, for example refunded: close the finding without a receipt. The period is
@@ -95,10 +95,13 @@ impl Findings<'_> {
         let Some(stored) = self.settling.table.get_subscription(account, id).await? else {
             return Ok(LatePaymentOutcome::Missing);
         };
-        let (period, now) = (Period::of(payment.due_on), self.settling.clock.now());
+        let (period, now) = (Period::from_day(payment.due_on), self.settling.clock.now());
         let receipt = self.settling.table.get_receipt_of_month(account, id, period, now).await?;
         let is_period_open = |stored: &Subscription| {
-            stored.attempt.as_ref().is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on))
+            stored
+                .attempt
+                .as_ref()
+                .is_some_and(|open| Period::from_day(open.due_on) == Period::from_day(payment.due_on))
         };
         if receipt.as_ref().is_some_and(|receipt| receipt.payment == payment.id) || is_period_open(&stored) {
             return Ok(LatePaymentOutcome::HandledElsewhere);
@@ -140,7 +143,7 @@ impl Findings<'_> {
         };
         let finding = self.settling.table.put_finding(stored, new_finding).await?;
         if finding.resolved.is_none() {
-            tracing::error!(%account, %id, payment = %payment.id, %reason, "{NO_RECEIPT}");
+            tracing::error!(%account, %id, payment = %payment.id, %reason, "{PAYMENT_WITHOUT_RECEIPT_MESSAGE}");
         }
         Ok(LatePaymentOutcome::FindingStored(Box::new(finding)))
     }
@@ -155,7 +158,7 @@ impl Findings<'_> {
     pub async fn resolve(
         &self,
         (account, payment): (&AccountId, &GatewayToken),
-        decision: Decision,
+        decision: FindingDecision,
         because: &str,
         today: NaiveDate,
     ) -> Result<Subscription, FindingError> {
@@ -171,8 +174,9 @@ impl Findings<'_> {
         let settle = |stored: &Subscription| -> Result<Settlement, FindingError> {
             let is_owed = stored.is_blocked_by(open.due_on, open.reason);
             match (decision, &paid) {
-                (Decision::Receipt, Some(paid)) if is_not_refunded => {
-                    let is_due = Period::of(stored.due_on) == Period::of(open.due_on) && stored.attempt.is_none();
+                (FindingDecision::Receipt, Some(paid)) if is_not_refunded => {
+                    let is_due =
+                        Period::from_day(stored.due_on) == Period::from_day(open.due_on) && stored.attempt.is_none();
                     let reason =
                         "its period is not the subscription's due period, or another payment for it is in progress";
                     if !is_due {
@@ -180,14 +184,14 @@ impl Findings<'_> {
                     }
                     Ok(stored.apply_late_payment(paid, self.settling.policy.lead, today, now))
                 }
-                (Decision::Receipt, _) => {
+                (FindingDecision::Receipt, _) => {
                     let reason = "at the gateway it has not succeeded, or is refunded";
                     Err(FindingError::NoReceipt { payment: payment.clone(), reason })
                 }
-                (Decision::Close, _) if is_not_refunded && is_owed => {
+                (FindingDecision::Close, _) if is_not_refunded && is_owed => {
                     Err(FindingError::StillPaid { payment: payment.clone() })
                 }
-                (Decision::Close | Decision::CloseAlthoughPaid, _) => Ok(stored.clone().into()),
+                (FindingDecision::Close | FindingDecision::CloseAlthoughPaid, _) => Ok(stored.clone().into()),
             }
         };
         let resolved = Finding {
@@ -197,7 +201,7 @@ impl Findings<'_> {
         };
         let table = &self.settling.table;
         let settled = table.resolve_finding(stored, open, &resolved, settle).await?.ok_or_else(missing)??;
-        if let (Decision::Receipt, Some(paid)) = (decision, &paid) {
+        if let (FindingDecision::Receipt, Some(paid)) = (decision, &paid) {
             self.settling.add_uncounted_charge(paid.amount);
             self.settling.write_charge_total_or_warn(today, settled.shard).await;
         }

@@ -12,7 +12,9 @@ mod resolve;
 mod settle;
 
 pub use disputes::Disputes;
-pub use findings::{Decision, FindingError, Findings, LatePaymentOutcome, NO_RECEIPT, unresolved_findings};
+pub use findings::{
+    FindingDecision, FindingError, Findings, LatePaymentOutcome, PAYMENT_WITHOUT_RECEIPT_MESSAGE, unresolved_findings,
+};
 pub use gateway_account_check::GatewayAccountCheck;
 pub use lookup::{describe_double_payment, payments_since};
 pub use payment_method_setups::{PaymentMethodSetups, SetupError};

@@ -18,7 +18,7 @@ pub fn payments_since(attempt: &Attempt) -> DateTime<Utc> {
 pub fn describe_double_payment(subscription: &Subscription, attempt: &Attempt, listed: &[Payment]) -> Option<String> {
     let made: Vec<String> =
         successful_payments(subscription, attempt, listed).iter().map(|payment| payment.id.to_string()).collect();
-    let month = Period::of(attempt.due_on);
+    let month = Period::from_day(attempt.due_on);
     (made.len() > 1)
         .then(|| format!("{month} was paid more than once, by {}: refund all except the first", made.join(", ")))
 }

@@ -69,7 +69,7 @@ impl PaymentMethodSetups {
             customer,
             return_url: return_url(id),
         };
-        let page = self.pages.open_checkout_page(&request).await?;
+        let page = self.pages.create_checkout_page(&request).await?;
         Ok(PaymentMethodSetup {
             id,
             account: account.id.clone(),

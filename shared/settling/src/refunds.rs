@@ -27,7 +27,7 @@ pub use ids::{refund_id_with_key, refund_id_without_key};
 
 /// How long a worker leases a refund, so that only one worker requests it. A request to the gateway takes less time
 /// than this lease.
-const LEASE: TimeDelta = TimeDelta::minutes(2);
+const REFUND_LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// Refunds payments at the gateway, and stores the refunds in the table.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl Refunds {
         let requested = if minor.is_some() { RequestedAmount::Exact } else { RequestedAmount::Remainder };
         let refund = Refund {
             requested: Some(requested),
-            leased_until: now + LEASE,
+            leased_until: now + REFUND_LEASE,
             ..self.new_pending_refund(&stored, id, stored.checked_refund_amount(minor)?, now)
         };
         let reserved = match &failed {
@@ -238,7 +238,7 @@ impl Refunds {
         if refund.leased_until > now {
             return Err(RefundError::InProgress);
         }
-        let leased = match self.table.lease_refund(refund, now + LEASE).await? {
+        let leased = match self.table.lease_refund(refund, now + REFUND_LEASE).await? {
             RewriteOutcome::Applied(leased) => leased,
             RewriteOutcome::Unchanged(()) => return Err(RefundError::InProgress),
             RewriteOutcome::Missing => return Err(RefundError::NoReceipt),
@@ -252,7 +252,7 @@ impl Refunds {
     /// Requests `refund` at the gateway for the first time. If the outcome is unknown, looks the refund up. If the
     /// gateway does not list it, the refund stays pending, because the request may still take effect.
     async fn request_refund(&self, refund: Refund) -> Result<Refund, RefundError> {
-        let error = match self.gateway.refund(&RefundRequest::of(&refund)).await {
+        let error = match self.gateway.refund(&RefundRequest::from_refund(&refund)).await {
             RefundResponse::Made(made) => return self.store_reported_state(refund, made, true).await,
             RefundResponse::Rejected { code } => return self.store_failure(refund, code).await,
             RefundResponse::Unknown(error) => error,
@@ -276,7 +276,7 @@ impl Refunds {
     /// Requests `refund` again under the same idempotency key, because the first request may have taken effect after
     /// the last look-up. If the gateway returns no usable response, returns an error, and the refund stays pending.
     async fn request_again(&self, refund: Refund) -> Result<Refund, RefundError> {
-        match self.gateway.refund(&RefundRequest::of(&refund)).await {
+        match self.gateway.refund(&RefundRequest::from_refund(&refund)).await {
             RefundResponse::Made(made) => self.store_reported_state(refund, made, true).await,
             RefundResponse::Rejected { code } => match self.find_at_gateway(&refund).await? {
                 Some(made) => self.store_reported_state(refund, made, true).await,

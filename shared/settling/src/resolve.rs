@@ -89,7 +89,7 @@ impl AttemptResolver<'_> {
             }
         }
         let claim = Claim { token: ClaimToken(clock.ulid()), now, leased_until: now + self.lease };
-        let stored = match table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
+        let stored = match table.take_over(&SubscriptionKey::from_subscription(&stored), &attempt, claim).await? {
             ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored)) => *stored,
             ClaimOutcome::Refused(None) => return Ok(ResolveOutcome::Missing),
         };
@@ -154,7 +154,7 @@ impl AttemptResolver<'_> {
                     payment.amount, held.amount
                 )),
                 None => {
-                    let month = Period::of(held.due_on);
+                    let month = Period::from_day(held.due_on);
                     Err(format!("the gateway lists no successful payment {id} of this subscription for {month}"))
                 }
             },
@@ -164,7 +164,7 @@ impl AttemptResolver<'_> {
 
 /// Returns whether `payment` is a payment of the period of the attempt `held`, and the bank is still processing it.
 fn is_processing(payment: &Payment, held: &Attempt) -> bool {
-    payment.status == PaymentStatus::Processing && Period::of(payment.due_on) == Period::of(held.due_on)
+    payment.status == PaymentStatus::Processing && Period::from_day(payment.due_on) == Period::from_day(held.due_on)
 }
 
 /// Returns the outcome of the attempt `held` of `stored` that follows from `stated` alone, without the gateway.

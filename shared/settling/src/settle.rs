@@ -164,7 +164,7 @@ impl Settling {
         if (&payment.account, payment.subscription) != (account, id) || !is_of_this_table {
             return contradicts("it belongs to another subscription".to_owned());
         }
-        if Period::of(payment.due_on) != Period::of(held.due_on) {
+        if Period::from_day(payment.due_on) != Period::from_day(held.due_on) {
             return contradicts(format!("its due date is {}, not {}", payment.due_on, held.due_on));
         }
         let requested = if payment.attempt_no == held.no {

@@ -10,7 +10,7 @@ use billing::DeliveryKey;
 use delivery::{DeliveryQueue, QueueError};
 
 /// The maximum number of messages in a request ("SendMessageBatch" in the Amazon SQS API reference).
-const MAX_ENTRIES: usize = 10;
+const MAX_REQUEST_ENTRIES: usize = 10;
 
 /// A queue in Amazon SQS for the deliveries of events to webhook endpoints.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl SqsQueue {
 #[async_trait]
 impl DeliveryQueue for SqsQueue {
     async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError> {
-        for keys in keys.chunks(MAX_ENTRIES) {
+        for keys in keys.chunks(MAX_REQUEST_ENTRIES) {
             let entry = |(index, key): (usize, &DeliveryKey)| {
                 let body = serde_json::to_string(key).expect("keys can be serialized");
                 let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body).build();

@@ -41,7 +41,7 @@ impl Table {
             let is_new_address = account.email != stored.email;
             let mail_status = if is_new_address { account.mail_status } else { stored.mail_status };
             let (email, name, locale) = (account.email.clone(), account.name.clone(), locale(stored));
-            Ok(Rewrite::only(Account { email, name, locale, mail_status, ..stored.clone() }))
+            Ok(Rewrite::without_records(Account { email, name, locale, mail_status, ..stored.clone() }))
         };
         match self.rewrite(stored, updated, |item| Err(TableError::Exists { key: key_of(item) })).await? {
             RewriteOutcome::Applied(account) | RewriteOutcome::Unchanged(account) => {
@@ -84,6 +84,6 @@ impl Table {
 
     /// Returns the account `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_account(&self, id: &AccountId) -> Result<Option<Account>, TableError> {
-        self.get(keys::account(id)).await?.map(|item| Account::from_item(&item)).transpose()
+        self.get(keys::key_of_account(id)).await?.map(|item| Account::from_item(&item)).transpose()
     }
 }

@@ -67,7 +67,7 @@ impl Table {
         stored: Subscription,
         change: impl Fn(&Subscription) -> Result<Subscription, R>,
     ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
-        let next = |stored: &Subscription| Ok(Rewrite::only(change(stored)?));
+        let next = |stored: &Subscription| Ok(Rewrite::without_records(change(stored)?));
         self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
     }
 }

@@ -18,25 +18,25 @@ use dynamo::{Entity as _, Instant, Lease, LeaseHolder, LeaseResult, LeaseTerms, 
 /// The lease of the worker that settles an open attempt. Unlike other leases, it does not become available when it
 /// expires: a claim fails as long as an attempt is open. Only [`Table::take_over`] acquires an expired lease, for a
 /// worker that has read this lease. So the attempt is always looked up at the gateway before it is charged again.
-const ATTEMPT: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_LEASE, is_renewable: false };
+const PAYMENT_CLAIM_LEASE: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_LEASE, is_renewable: false };
 
 /// The lease of the worker that sends a reminder.
-const REMINDER: Lease = Lease { holder: REMINDER_BY, expires: REMINDER_LEASE, is_renewable: false };
+const REMINDER_CLAIM_LEASE: Lease = Lease { holder: REMINDER_BY, expires: REMINDER_LEASE, is_renewable: false };
 
 /// The assignments that open an attempt: they give it a number, and copy its due date, amount, currency and payment
 /// method from the item.
-static OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
+static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{ATTEMPT_TABLE} = :table, #{ATTEMPT_SEQ} = #{ATTEMPT_SEQ} + :one, #{ATTEMPT_NO} = #{ATTEMPT_SEQ} + :one, \
          #{ATTEMPT_DUE} = #{DUE_DATE}, #{ATTEMPT_AMOUNT} = #{PAYMENT_AMOUNT}, #{ATTEMPT_CURRENCY} = #{CURRENCY}, \
          #{ATTEMPT_PAYMENT} = #{PAYMENT_DETAILS}, #{ATTEMPT_AT} = :now, {}",
-        *NEXT_VERSION
+        *SET_NEXT_VERSION
     )
 });
 
 /// The condition under which a payment can be claimed. The comparison of `CancelPeriod` with `DueDate` works because a
 /// month such as 2026-03 sorts before every date in it.
-static PAYABLE: LazyLock<String> = LazyLock::new(|| {
+static IS_PAYABLE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{NEXT_PAYMENT_DATE} = :seen AND #{STATUS} IN (:active, :past_due) \
          AND attribute_not_exists(#{ATTEMPT_NO}) AND attribute_not_exists(#{DISPUTED_DATE}) \
@@ -46,14 +46,14 @@ static PAYABLE: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The condition of a take-over: the open attempt and its lease are unchanged since they were read.
-static SAME_ATTEMPT: LazyLock<String> =
+static IS_SAME_ATTEMPT: LazyLock<String> =
     LazyLock::new(|| format!("#{ATTEMPT_NO} = :no AND #{ATTEMPT_LEASE} = :lapsed AND #{ATTEMPT_BY} = :holder"));
 
 /// The condition of the claim of a reminder: the next reminder date is the date that was read from the index.
-static SAME_REMINDER_DATE: LazyLock<String> = LazyLock::new(|| format!("#{NEXT_REMINDER_DATE} = :seen"));
+static IS_SAME_REMINDER_DATE: LazyLock<String> = LazyLock::new(|| format!("#{NEXT_REMINDER_DATE} = :seen"));
 
 /// The assignment that increments the version, as every write does.
-static NEXT_VERSION: LazyLock<String> = LazyLock::new(|| format!("#{VERSION} = #{VERSION} + :one"));
+static SET_NEXT_VERSION: LazyLock<String> = LazyLock::new(|| format!("#{VERSION} = #{VERSION} + :one"));
 
 /// A claim of a payment, a reminder or a notice by one worker: its token, its time and the end of its lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,10 +101,10 @@ impl Table {
             (":active", s(Status::Active)),
             (":past_due", s(Status::PastDue)),
             (":table", s(table_id)),
-            (":now", s(Instant(claim.now).text())),
+            (":now", s(Instant(claim.now).to_text())),
         ]);
-        let terms = terms_of_claim(&PAYABLE, &OPEN_ATTEMPT, values);
-        claim_outcome(self.acquire_lease_if(subscription.key(), &ATTEMPT, &claim.holder(), terms).await?)
+        let terms = terms_of_claim(&IS_PAYABLE, &SET_OPEN_ATTEMPT, values);
+        claim_outcome(self.acquire_lease_if(subscription.key(), &PAYMENT_CLAIM_LEASE, &claim.holder(), terms).await?)
     }
 
     /// Takes over the open attempt `attempt`, whose lease has expired, on condition that the attempt and its lease are
@@ -117,11 +117,11 @@ impl Table {
     ) -> Result<ClaimOutcome, TableError> {
         let values = values([
             (":no", n(attempt.no)),
-            (":lapsed", s(Instant(attempt.leased_until).text())),
+            (":lapsed", s(Instant(attempt.leased_until).to_text())),
             (":holder", s(attempt.claim_token.0)),
         ]);
-        let terms = terms_of_claim(&SAME_ATTEMPT, &NEXT_VERSION, values);
-        claim_outcome(self.acquire_lease_if(subscription.key(), &ATTEMPT, &claim.holder(), terms).await?)
+        let terms = terms_of_claim(&IS_SAME_ATTEMPT, &SET_NEXT_VERSION, values);
+        claim_outcome(self.acquire_lease_if(subscription.key(), &PAYMENT_CLAIM_LEASE, &claim.holder(), terms).await?)
     }
 
     /// Claims the reminder of the subscription, if its next reminder date is `expected` and no other worker has leased
@@ -132,8 +132,8 @@ impl Table {
         expected: NaiveDate,
         claim: Claim,
     ) -> Result<ClaimOutcome, TableError> {
-        let terms = terms_of_claim(&SAME_REMINDER_DATE, &NEXT_VERSION, values([(":seen", s(expected))]));
-        claim_outcome(self.acquire_lease(subscription.key(), &REMINDER, &claim.holder(), terms).await?)
+        let terms = terms_of_claim(&IS_SAME_REMINDER_DATE, &SET_NEXT_VERSION, values([(":seen", s(expected))]));
+        claim_outcome(self.acquire_lease(subscription.key(), &REMINDER_CLAIM_LEASE, &claim.holder(), terms).await?)
     }
 }
 

@@ -3,7 +3,7 @@
 use aws_config::SdkConfig;
 use chrono::TimeDelta;
 
-use super::{Settings, Table, dynamodb};
+use super::{Settings, Table, create_dynamodb_client};
 use clock::Clock;
 use config::ReadBy::Every;
 use config::variables;
@@ -62,7 +62,7 @@ impl TableConfig {
 
     /// Returns the table, which is accessed through a new client with the SDK settings `sdk`.
     pub fn connect(&self, sdk: &SdkConfig) -> Table {
-        self.connect_with(dynamodb(sdk, self.endpoint.as_deref()))
+        self.connect_with(create_dynamodb_client(sdk, self.endpoint.as_deref()))
     }
 
     /// Returns the table, which is accessed through `client`.

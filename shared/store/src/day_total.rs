@@ -8,7 +8,7 @@ use chrono::NaiveDate;
 
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{ChargeTotal, Currency, Money, Sums};
-use dynamo::List;
+use dynamo::PrefixQuery;
 use dynamo::{UpdateItemOutcome, n};
 
 /// The prefix of the names of the attributes that contain the charged sum in one currency, such as `SumEUR`.
@@ -37,8 +37,8 @@ impl Table {
             (":charges".to_owned(), n(charged.charges())),
         ]);
         values.extend(sums.into_iter().map(|(currency, minor)| (format!(":{currency}"), n(minor))));
-        let key = keys::charged(on, shard);
-        match self.update(self.build_update(key.clone(), &update, ALWAYS_TRUE, values), ReturnValue::None).await? {
+        let key = keys::key_of_charge_total(on, shard);
+        match self.send_update(self.build_update(key.clone(), &update, ALWAYS_TRUE, values), ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(()),
             UpdateItemOutcome::ConditionFailed(_) => {
                 Err(TableError::unreadable(key, "it has a version, so it is not the charge total of a day"))
@@ -49,7 +49,7 @@ impl Table {
     /// Returns the current charge total of the day `on`: the sum of the totals of all shards. Sends a Query with `PK =
     /// RUN#payments#<date> AND begins_with(SK, "CHARGED#")`.
     pub async fn get_charge_total(&self, on: NaiveDate) -> Result<ChargeTotal, TableError> {
-        let list = List::of(keys::runs(super::Batch::Payments, on), keys::CHARGED);
+        let list = PrefixQuery::new(keys::partition_key_of_runs(super::Batch::Payments, on), keys::CHARGED);
         let mut total = ChargeTotal::default();
         self.list(&list, &Paging::all()).await?.items.iter().for_each(|item| total.add_all(&read_charge_total(item)));
         Ok(total)

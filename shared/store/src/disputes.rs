@@ -2,12 +2,12 @@
 
 use super::{Paging, Table, TableError, keys};
 use billing::{AccountId, Dispute};
-use dynamo::{Entity as _, List, Versioned as _};
+use dynamo::{Entity as _, PrefixQuery, Versioned as _};
 
 impl Table {
     /// Returns the disputes of an account, the oldest due date first. Sends a Query with `begins_with(SK, "DSP#")`.
     pub async fn get_disputes_by_account(&self, account: &AccountId) -> Result<Vec<Dispute>, TableError> {
-        let list = List::of(keys::partition(account), keys::DISPUTES);
+        let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::DISPUTES);
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Dispute::from_item(&item)).require_all_readable()?.items)
     }
 

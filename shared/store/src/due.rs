@@ -5,11 +5,11 @@ use chrono::NaiveDate;
 
 use super::items::DueItem;
 use super::{Batch, Due, Item, Position, Table, TableError};
-use dynamo::{Index, Query, n, s, values};
+use dynamo::{IndexSchema, Query, n, s, values};
 
 /// One row of a due list and its position in the index. The row may be unreadable.
 #[derive(Debug)]
-pub struct Row {
+pub struct DueRow {
     pub position: Position,
     /// The row; an error if its index entry cannot be read.
     pub due: Result<Due, TableError>,
@@ -18,7 +18,7 @@ pub struct Row {
 /// One page of the due list of one shard.
 #[derive(Debug)]
 pub struct DuePage {
-    pub rows: Vec<Row>,
+    pub rows: Vec<DueRow>,
     /// The position after which the next page of the shard starts; `None` at the end of the shard. A page may be empty
     /// even if it is not the last page.
     pub next: Option<Position>,
@@ -27,7 +27,7 @@ pub struct DuePage {
 /// One list page of the due lists of all shards, one shard after the other.
 #[derive(Debug)]
 pub struct DueList {
-    pub rows: Vec<Row>,
+    pub rows: Vec<DueRow>,
     /// The position after which the next list page starts; `None` at the end of the list.
     pub next: Option<Position>,
 }
@@ -44,7 +44,7 @@ impl Table {
         mut after: Option<Position>,
         limit: usize,
     ) -> Result<DueList, TableError> {
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<DueRow> = Vec::new();
         let first = after.as_ref().map_or(0, |position| position.shard);
         for shard in first..shards {
             loop {
@@ -83,7 +83,7 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        self.due_page(Batch::Reminders.index(), shard, on, after, limit).await
+        self.read_due_page(Batch::Reminders.index(), shard, on, after, limit).await
     }
 
     /// getDuePaymentsByDate: like [`Table::get_due_reminders_by_date`], for payments. Sends a Query to GSI-2 with
@@ -96,13 +96,13 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        self.due_page(Batch::Payments.index(), shard, on, after, limit).await
+        self.read_due_page(Batch::Payments.index(), shard, on, after, limit).await
     }
 
     /// Reads one page of the rows of `shard` in `index` whose date is `on` or earlier.
-    async fn due_page(
+    async fn read_due_page(
         &self,
-        index: &Index,
+        index: &IndexSchema,
         shard: u32,
         on: NaiveDate,
         after: Option<&Position>,
@@ -114,11 +114,11 @@ impl Table {
             index: Some(index.name),
             page_items: usize::try_from(limit).ok(),
             after: after.map(|position| position.start_key(date_attribute)),
-            ..Query::of(key_condition, values([(":shard", n(shard)), (":today", s(on))]))
+            ..Query::new(key_condition, values([(":shard", n(shard)), (":today", s(on))]))
         });
         let page = items.page().await?.unwrap_or_default();
-        let position = |item: &Item| Position::of(shard, date_attribute, item);
-        let row = |item| Row { position: position(item), due: DueItem::read(item) };
-        Ok(DuePage { rows: page.iter().map(row).collect(), next: items.position().map(position) })
+        let position = |item: &Item| Position::from_index_item(shard, date_attribute, item);
+        let row = |item| DueRow { position: position(item), due: DueItem::read(item) };
+        Ok(DuePage { rows: page.iter().map(row).collect(), next: items.last_evaluated_key().map(position) })
     }
 }

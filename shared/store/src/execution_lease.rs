@@ -9,7 +9,7 @@ use super::{Batch, Table, TableError, keys};
 use dynamo::{Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, from_item, n, values};
 
 /// The attributes of the execution lease. The execution renews its lease before each step.
-const LEASE: Lease = Lease { holder: "Execution", expires: "LeasedUntil", is_renewable: true };
+const EXECUTION_LEASE: Lease = Lease { holder: "Execution", expires: "LeasedUntil", is_renewable: true };
 
 /// The result of trying to acquire or renew the execution lease of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,15 +45,15 @@ impl Table {
         };
         let holder = LeaseHolder { token: execution.to_owned(), now, until };
         let terms = LeaseTerms { condition: "", set, values, returned: ReturnValue::AllNew };
-        match self.acquire_lease(keys::execution(batch), &LEASE, &holder, terms).await? {
+        match self.acquire_lease(keys::key_of_execution_lease(batch), &EXECUTION_LEASE, &holder, terms).await? {
             LeaseResult::Acquired(stored) => {
                 Ok(ExecutionLeaseOutcome::Acquired { shards: from_item::<ExecutionItem>(&stored)?.shards })
             }
             LeaseResult::Refused(Some(stored)) => {
-                let (by, until) = LEASE.read(&stored)?;
+                let (by, until) = EXECUTION_LEASE.read_holder_and_expiry(&stored)?;
                 Ok(ExecutionLeaseOutcome::HeldByOther { by, until })
             }
-            LeaseResult::Refused(None) => Err(TableError::Contended { key: keys::execution(batch) }),
+            LeaseResult::Refused(None) => Err(TableError::Contended { key: keys::key_of_execution_lease(batch) }),
         }
     }
 
@@ -64,6 +64,6 @@ impl Table {
         execution: &str,
         now: DateTime<Utc>,
     ) -> Result<(), TableError> {
-        self.release_lease(keys::execution(batch), &LEASE, execution, now).await
+        self.release_lease(keys::key_of_execution_lease(batch), &EXECUTION_LEASE, execution, now).await
     }
 }

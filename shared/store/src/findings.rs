@@ -6,24 +6,24 @@ use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 use super::items::open_finding_item;
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{AccountId, Finding, Settlement, Subscription};
-use dynamo::{ABSENT, Entity as _, List, Rewrite, RewriteOutcome, n};
+use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, RewriteOutcome, n};
 
 /// A condition expression that is true if a finding is still open, and unchanged since it was read.
-const UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
+const FINDING_UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
 
 impl Table {
     /// Returns all open findings of the table. Sends a Query for the partition of the open findings, which is usually
     /// empty.
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {
-        self.findings(List::of(keys::OPEN_FINDINGS, keys::FINDINGS)).await
+        self.get_findings(PrefixQuery::new(keys::OPEN_FINDINGS, keys::FINDINGS)).await
     }
 
     /// Returns the findings of an account, open and resolved. Sends a Query with `begins_with(SK, "FND#")`.
     pub async fn get_findings_by_account(&self, account: &AccountId) -> Result<Vec<Finding>, TableError> {
-        self.findings(List::of(keys::partition(account), keys::FINDINGS)).await
+        self.get_findings(PrefixQuery::new(keys::partition_key_of_account(account), keys::FINDINGS)).await
     }
 
-    async fn findings(&self, list: List) -> Result<Vec<Finding>, TableError> {
+    async fn get_findings(&self, list: PrefixQuery) -> Result<Vec<Finding>, TableError> {
         self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)).into_items()
     }
 
@@ -41,7 +41,7 @@ impl Table {
             let item = Subscription { open_findings, ..stored.clone() };
             let records =
                 vec![self.build_put_if(finding.to_item(), ABSENT, None), self.build_put(open_finding_item(&finding))];
-            Ok(Rewrite { records, ..Rewrite::only(item) })
+            Ok(Rewrite { records, ..Rewrite::without_records(item) })
         };
         let finding_of_stored = new_finding(&stored);
         let exists = |item: &Item| Finding::from_item(item).map(Box::new);
@@ -69,10 +69,10 @@ impl Table {
             let mut rewrite = self.rewrite_of(settlement);
             rewrite.item.open_findings = stored.open_findings.saturating_sub(u32::from(open.blocks));
             let values = [(":seen".to_owned(), n(open.version))].into();
-            rewrite.records.push(self.build_put_if(resolved.to_item(), UNCHANGED, Some(values)));
+            rewrite.records.push(self.build_put_if(resolved.to_item(), FINDING_UNCHANGED, Some(values)));
             let delete = Delete::builder()
                 .table_name(self.name())
-                .set_key(Some(keys::open_finding(open).attributes()))
+                .set_key(Some(keys::key_of_open_finding(open).attributes()))
                 .build()
                 .expect("table name and key are set");
             rewrite.records.push(TransactWriteItem::builder().delete(delete).build());

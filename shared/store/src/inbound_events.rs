@@ -8,18 +8,18 @@ use dynamo::n;
 
 /// How long the id of a processed event is stored. Stripe retries an event for three days, and a person can resend it
 /// from Stripe's dashboard for 15 days.
-const RETENTION: TimeDelta = TimeDelta::days(30);
+const INBOUND_EVENT_RETENTION: TimeDelta = TimeDelta::days(30);
 
 impl Table {
     /// Returns whether the inbound event `id` was processed. Sends one GetItem request.
     pub async fn is_inbound_event_processed(&self, id: &str) -> Result<bool, TableError> {
-        Ok(self.get(keys::inbound_event(id)).await?.is_some())
+        Ok(self.get(keys::key_of_inbound_event(id)).await?.is_some())
     }
 
     /// Stores that the inbound event `id` was processed at `now`. Sends one PutItem request.
     pub async fn mark_inbound_event_processed(&self, id: &str, now: DateTime<Utc>) -> Result<(), TableError> {
-        let mut item = keys::inbound_event(id).attributes();
-        item.insert("TTL".to_owned(), n((now + RETENTION).timestamp()));
+        let mut item = keys::key_of_inbound_event(id).attributes();
+        item.insert("TTL".to_owned(), n((now + INBOUND_EVENT_RETENTION).timestamp()));
         self.put(item).await
     }
 }

@@ -1,8 +1,8 @@
 //! The format of the table's partition keys and sort keys. No other module knows this format.
 //!
 //! A stored key or attribute keeps its first name, even if the code now has a better name for the same thing, because
-//! existing tables contain the first name. Examples: the prefix in [`inbound_event`], the attribute `Answer` of the
-//! stored response of an idempotency record, and the attribute `LastTakenDate` of the last successful delivery to a
+//! existing tables contain the first name. Examples: the prefix in [`key_of_inbound_event`], the attribute `Answer` of
+//! the stored response of an idempotency record, and the attribute `LastTakenDate` of the last successful delivery to a
 //! webhook endpoint. `docs/table.md` lists all keys.
 
 use chrono::NaiveDate;
@@ -55,7 +55,7 @@ pub struct SubscriptionKey {
 
 impl SubscriptionKey {
     /// Returns the parts of the key of `subscription`.
-    pub fn of(subscription: &Subscription) -> Self {
+    pub fn from_subscription(subscription: &Subscription) -> Self {
         Self { account: subscription.account.clone(), subscription: subscription.id, sku: subscription.sku.clone() }
     }
 
@@ -68,145 +68,159 @@ impl SubscriptionKey {
 
     /// Returns the primary key of the subscription's item.
     pub fn key(&self) -> Key {
-        Key { pk: partition(&self.account), sk: format!("{SUBSCRIPTIONS}{}#SKU#{}", self.subscription, self.sku) }
+        Key {
+            pk: partition_key_of_account(&self.account),
+            sk: format!("{SUBSCRIPTIONS}{}#SKU#{}", self.subscription, self.sku),
+        }
     }
 }
 
 /// Returns the partition key of an account. The partition contains the account, its subscriptions, and its receipts and
 /// other payment records.
-pub fn partition(account: &AccountId) -> String {
+pub fn partition_key_of_account(account: &AccountId) -> String {
     format!("{ACCOUNTS}{account}")
 }
 
 /// Returns the key of an account.
-pub fn account(account: &AccountId) -> Key {
-    Key { pk: partition(account), sk: partition(account) }
+pub fn key_of_account(account: &AccountId) -> Key {
+    Key { pk: partition_key_of_account(account), sk: partition_key_of_account(account) }
 }
 
 /// Returns the prefix of the sort key of a subscription with any SKU.
-pub fn subscription_prefix(subscription: SubscriptionId) -> String {
+pub fn sort_key_prefix_of_subscription(subscription: SubscriptionId) -> String {
     format!("{SUBSCRIPTIONS}{subscription}{SEPARATOR}")
 }
 
 /// Returns the key of a receipt. It contains the subscription and the due date, so a subscription has at most one
 /// receipt for a due date.
-pub fn receipt(account: &AccountId, id: &ReceiptId) -> Key {
+pub fn key_of_receipt(account: &AccountId, id: &ReceiptId) -> Key {
     let ReceiptId { due_on, subscription, sku } = id;
-    Key { pk: partition(account), sk: format!("{RECEIPTS}{due_on}#SKU#{sku}#SUB#{subscription}") }
+    Key { pk: partition_key_of_account(account), sk: format!("{RECEIPTS}{due_on}#SKU#{sku}#SUB#{subscription}") }
 }
 
 /// Returns the prefix of the sort keys of all refunds of a receipt.
-pub fn refunds(receipt: &ReceiptId) -> String {
+pub fn sort_key_prefix_of_refunds(receipt: &ReceiptId) -> String {
     let ReceiptId { due_on, subscription, sku } = receipt;
     format!("{REFUNDS}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}")
 }
 
 /// Returns the key of a refund.
-pub fn refund(account: &AccountId, receipt: &ReceiptId, id: Ulid) -> Key {
-    Key { pk: partition(account), sk: format!("{}{id}", refunds(receipt)) }
+pub fn key_of_refund(account: &AccountId, receipt: &ReceiptId, id: Ulid) -> Key {
+    Key { pk: partition_key_of_account(account), sk: format!("{}{id}", sort_key_prefix_of_refunds(receipt)) }
 }
 
 /// Returns the key of a dispute of the payment of `receipt`. `id` is the gateway's id of the dispute.
-pub fn dispute(account: &AccountId, receipt: &ReceiptId, id: &GatewayToken) -> Key {
+pub fn key_of_dispute(account: &AccountId, receipt: &ReceiptId, id: &GatewayToken) -> Key {
     let ReceiptId { due_on, subscription, sku } = receipt;
     let sk = format!("{DISPUTES}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}{id}");
-    Key { pk: partition(account), sk }
+    Key { pk: partition_key_of_account(account), sk }
 }
 
 /// Returns the key of a finding in the partition of its account. It contains the payment's id, so there is at most one
 /// finding for each payment.
-pub fn finding(finding: &Finding) -> Key {
+pub fn key_of_finding(finding: &Finding) -> Key {
     let Finding { account, subscription, due_on, payment, .. } = finding;
-    Key { pk: partition(account), sk: format!("{FINDINGS}{due_on}#SUB#{subscription}{SEPARATOR}{payment}") }
+    Key {
+        pk: partition_key_of_account(account),
+        sk: format!("{FINDINGS}{due_on}#SUB#{subscription}{SEPARATOR}{payment}"),
+    }
 }
 
 /// Returns the key of the copy of a finding in the list of open findings.
-pub fn open_finding(finding: &Finding) -> Key {
+pub fn key_of_open_finding(finding: &Finding) -> Key {
     let Finding { account, subscription, due_on, payment, .. } = finding;
     let sk = format!("{FINDINGS}{account}{SEPARATOR}{due_on}#SUB#{subscription}{SEPARATOR}{payment}");
     Key { pk: OPEN_FINDINGS.to_owned(), sk }
 }
 
 /// Returns the key of the record of a waived period.
-pub fn waived_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
-    Key { pk: partition(account), sk: format!("{WAIVED}{due_on}#SUB#{subscription}") }
+pub fn key_of_waived_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
+    Key { pk: partition_key_of_account(account), sk: format!("{WAIVED}{due_on}#SUB#{subscription}") }
 }
 
 /// Returns the key of the record of an attempt that did not succeed.
-pub fn attempt_record(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate, attempt_no: u32) -> Key {
-    Key { pk: partition(account), sk: format!("{ATTEMPTS}{due_on}#SUB#{subscription}{SEPARATOR}{attempt_no}") }
+pub fn key_of_attempt_record(
+    account: &AccountId,
+    subscription: SubscriptionId,
+    due_on: NaiveDate,
+    attempt_no: u32,
+) -> Key {
+    Key {
+        pk: partition_key_of_account(account),
+        sk: format!("{ATTEMPTS}{due_on}#SUB#{subscription}{SEPARATOR}{attempt_no}"),
+    }
 }
 
 /// Returns the account and the subscription of the receipt or other payment record with this key; `None` if it is the
 /// key of another kind of item.
-pub fn subscription_of_record(key: &Key) -> Option<(AccountId, SubscriptionId)> {
+pub fn parse_subscription_of_record(key: &Key) -> Option<(AccountId, SubscriptionId)> {
     let account = key.pk.strip_prefix(ACCOUNTS)?.parse().ok()?;
     let (_, rest) = key.sk.split_once("#SUB#")?;
     Some((account, rest.split(SEPARATOR).next()?.parse().ok()?))
 }
 
 /// Returns the partition key of the run records of a batch on one date.
-pub fn runs(batch: Batch, on: NaiveDate) -> String {
+pub fn partition_key_of_runs(batch: Batch, on: NaiveDate) -> String {
     format!("RUN#{batch}{SEPARATOR}{on}")
 }
 
 /// Returns the key of the charge total of one shard on the day `on`.
-pub fn charged(on: NaiveDate, shard: u32) -> Key {
-    Key { pk: runs(Batch::Payments, on), sk: format!("{CHARGED}{shard}") }
+pub fn key_of_charge_total(on: NaiveDate, shard: u32) -> Key {
+    Key { pk: partition_key_of_runs(Batch::Payments, on), sk: format!("{CHARGED}{shard}") }
 }
 
 /// Returns the prefix of the sort keys of one shard's run records.
-pub fn runs_of_shard(shard: u32) -> String {
+pub fn sort_key_prefix_of_shard_runs(shard: u32) -> String {
     format!("{RUNS}{shard}{SEPARATOR}")
 }
 
 /// Returns the key of the record of one run over one shard.
-pub fn run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
-    Key { pk: runs(batch, on), sk: format!("{}{id}", runs_of_shard(shard)) }
+pub fn key_of_run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
+    Key { pk: partition_key_of_runs(batch, on), sk: format!("{}{id}", sort_key_prefix_of_shard_runs(shard)) }
 }
 
 /// Returns the key of the item with the execution lease of `batch`.
-pub fn execution(batch: Batch) -> Key {
+pub fn key_of_execution_lease(batch: Batch) -> Key {
     let pk = format!("CTL#execution#{batch}");
     Key { sk: pk.clone(), pk }
 }
 
 /// Returns the key of the item that stores whether the notice of an event was sent.
-pub fn notice(event: &str) -> Key {
+pub fn key_of_notice(event: &str) -> Key {
     let pk = format!("NOTICE#{event}");
     Key { sk: pk.clone(), pk }
 }
 
 /// Returns the key of the item that marks an inbound event of the gateway or the mail service as processed.
-pub fn inbound_event(id: &str) -> Key {
+pub fn key_of_inbound_event(id: &str) -> Key {
     let pk = format!("TOLD#{id}");
     Key { sk: pk.clone(), pk }
 }
 
 /// Returns the key of a payment method setup.
-pub fn setup(id: Ulid) -> Key {
+pub fn key_of_payment_method_setup(id: Ulid) -> Key {
     let pk = format!("SETUP#{id}");
     Key { sk: pk.clone(), pk }
 }
 
 /// Returns the key of a webhook endpoint.
-pub fn webhook_endpoint(id: Ulid) -> Key {
+pub fn key_of_webhook_endpoint(id: Ulid) -> Key {
     Key { pk: WEBHOOKS.to_owned(), sk: format!("{WEBHOOK_ENDPOINTS}{id}") }
 }
 
 /// Returns the partition key of the deliveries to a webhook endpoint.
-pub fn deliveries(endpoint: Ulid) -> String {
+pub fn partition_key_of_deliveries(endpoint: Ulid) -> String {
     format!("WEBHOOK#{endpoint}")
 }
 
 /// Returns the key of the delivery of an event to a webhook endpoint. An endpoint has at most one delivery for each
 /// event.
-pub fn delivery(key: &DeliveryKey) -> Key {
-    Key { pk: deliveries(key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
+pub fn key_of_delivery(key: &DeliveryKey) -> Key {
+    Key { pk: partition_key_of_deliveries(key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
 }
 
 /// Returns the key of the settings item.
-pub fn settings() -> Key {
+pub fn key_of_settings() -> Key {
     Key { pk: "CTL#settings".to_owned(), sk: "CTL#settings".to_owned() }
 }
 
@@ -228,19 +242,19 @@ mod tests {
             subscription: subscription_key.subscription,
             sku: subscription_key.sku.clone(),
         };
-        let receipt = receipt(&subscription_key.account, &id);
+        let receipt = key_of_receipt(&subscription_key.account, &id);
         assert_eq!(receipt.sk, "REC#2026-01-31#SKU#999#SUB#01JZXCVBNM0123456789ABCDEF");
         assert_eq!(SubscriptionKey::parse(&receipt), None);
-        let waived = waived_period(&subscription_key.account, subscription_key.subscription, id.due_on);
-        let attempt = attempt_record(&subscription_key.account, subscription_key.subscription, id.due_on, 12);
+        let waived = key_of_waived_period(&subscription_key.account, subscription_key.subscription, id.due_on);
+        let attempt = key_of_attempt_record(&subscription_key.account, subscription_key.subscription, id.due_on, 12);
         for record in [&receipt, &waived, &attempt] {
             assert_eq!(
-                subscription_of_record(record),
+                parse_subscription_of_record(record),
                 Some((subscription_key.account.clone(), subscription_key.subscription)),
                 "{record}"
             );
         }
-        assert_eq!(subscription_of_record(&subscription_key.key()), None);
+        assert_eq!(parse_subscription_of_record(&subscription_key.key()), None);
         assert_eq!(SubscriptionKey::parse(&Key { pk: "ACC#a#b".into(), sk: subscription_key.key().sk }), None);
     }
 }

@@ -28,7 +28,7 @@
 //! use config::Env;
 //! use store::{Paging, TableConfig};
 //!
-//! let table = TableConfig::read(Env::process())?.connect(&store::sdk().await);
+//! let table = TableConfig::read(Env::process())?.connect(&store::load_sdk_config().await);
 //! let page = table.get_subscriptions_by_account(&account, &Paging::all()).await?;
 //! for subscription in page.into_items()? {
 //!     println!("{} is due on {}", subscription.id, subscription.due_on);
@@ -84,7 +84,7 @@ pub use changes::ChangeOutcome;
 pub use claims::{Claim, ClaimOutcome};
 pub use config::*;
 pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
-pub use due::{DueList, DuePage, Row};
+pub use due::{DueList, DuePage, DueRow};
 pub use execution_lease::ExecutionLeaseOutcome;
 pub use items::{Due, Lane, Position};
 pub use keys::SubscriptionKey;
@@ -98,8 +98,8 @@ pub use stream::read_stream_image;
 pub use subscriptions::{CreateOutcome, NewSubscriptions, UpdateOutcome};
 
 pub use dynamo::{
-    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Key, Keys, Page, Paging, Replayed, RewriteOutcome,
-    StoredResponse, TableError, dynamodb, sdk, timeouts,
+    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Key, KeySchema, Page, Paging, Replayed, RewriteOutcome,
+    StoredResponse, TableError, create_dynamodb_client, load_sdk_config, timeouts,
 };
 
 /// The marker type of this table's schema: the entities that implement `Entity<Payments>` are stored in this table.

@@ -10,10 +10,10 @@ use dynamo::{Lease, LeaseResult, LeaseTerms, n, values};
 
 /// How long the item of a notice is stored, so that the notice is not sent twice. After this time, the event of the
 /// notice cannot arrive again.
-const RETENTION: TimeDelta = TimeDelta::days(30);
+const NOTICE_RETENTION: TimeDelta = TimeDelta::days(30);
 
 /// The lease of the worker that sends a notice. A notice that was sent cannot be claimed again.
-const LEASE: Lease = Lease { holder: "NoticeBy", expires: "NoticeLease", is_renewable: false };
+const NOTICE_LEASE: Lease = Lease { holder: "NoticeBy", expires: "NoticeLease", is_renewable: false };
 /// The attribute with the time at which the notice was sent, or at which a worker decided not to send it.
 const SENT_DATE: &str = "SentDate";
 
@@ -35,16 +35,16 @@ impl Table {
         let terms = LeaseTerms {
             condition: &format!("attribute_not_exists(#{SENT_DATE})"),
             set: "#TTL = :ttl",
-            values: values([(":ttl", n((claim.now + RETENTION).timestamp()))]),
+            values: values([(":ttl", n((claim.now + NOTICE_RETENTION).timestamp()))]),
             returned: ReturnValue::None,
         };
-        match self.acquire_lease(keys::notice(id), &LEASE, &claim.holder(), terms).await? {
+        match self.acquire_lease(keys::key_of_notice(id), &NOTICE_LEASE, &claim.holder(), terms).await? {
             LeaseResult::Acquired(_) => Ok(NoticeClaimOutcome::Claimed),
             LeaseResult::Refused(Some(stored)) if stored.contains_key(SENT_DATE) => {
                 Ok(NoticeClaimOutcome::AlreadyFinished)
             }
             LeaseResult::Refused(Some(stored)) => {
-                Ok(NoticeClaimOutcome::ClaimedByOther { until: LEASE.read(&stored)?.1 })
+                Ok(NoticeClaimOutcome::ClaimedByOther { until: NOTICE_LEASE.read_holder_and_expiry(&stored)?.1 })
             }
             LeaseResult::Refused(None) => Ok(NoticeClaimOutcome::ClaimedByOther { until: claim.leased_until }),
         }
@@ -53,12 +53,12 @@ impl Table {
     /// Marks the notice of the event `id` as sent at `now`. Writes nothing if another worker has claimed the notice
     /// after the claim with `token`. Sends one UpdateItem request.
     pub async fn finish_notice(&self, id: &str, token: ClaimToken, now: DateTime<Utc>) -> Result<(), TableError> {
-        self.set_time_if_leased(keys::notice(id), &LEASE, &token.0.to_string(), SENT_DATE, now).await
+        self.set_time_if_leased(keys::key_of_notice(id), &NOTICE_LEASE, &token.0.to_string(), SENT_DATE, now).await
     }
 
     /// Releases the claim with `token` of the notice of the event `id`, so that another worker can send the notice
     /// immediately. Sends one UpdateItem request.
     pub async fn release_notice(&self, id: &str, token: ClaimToken) -> Result<(), TableError> {
-        self.release_lease(keys::notice(id), &LEASE, &token.0.to_string(), DateTime::UNIX_EPOCH).await
+        self.release_lease(keys::key_of_notice(id), &NOTICE_LEASE, &token.0.to_string(), DateTime::UNIX_EPOCH).await
     }
 }

@@ -30,7 +30,10 @@ impl Table {
 
     /// Returns the setup `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_setup(&self, id: Ulid) -> Result<Option<PaymentMethodSetup>, TableError> {
-        self.get(keys::setup(id)).await?.map(|item| PaymentMethodSetup::from_item(&item)).transpose()
+        self.get(keys::key_of_payment_method_setup(id))
+            .await?
+            .map(|item| PaymentMethodSetup::from_item(&item))
+            .transpose()
     }
 
     /// Changes the setup `stored` with `change`, and computes the change again on a write conflict. If `change` returns

@@ -10,7 +10,7 @@ use super::{Item, Page, Paging, Payments, Table, TableError, keys};
 use billing::{
     AccountId, AttemptRecord, Period, Receipt, ReceiptId, ReceiptReference, Reversal, SubscriptionId, WaivedPeriod,
 };
-use dynamo::{ABSENT, Entity, Instant, List, TIME_TO_LIVE, expiry, is_expired, n, s};
+use dynamo::{ABSENT, Entity, Instant, PrefixQuery, TIME_TO_LIVE, expiry, is_expired, n, s};
 
 impl Table {
     /// createReceipt: builds the write that creates `receipt` if it is absent, for the transaction that also updates
@@ -27,13 +27,14 @@ impl Table {
         let (update, values) = match reversal {
             Some(Reversal { at, amount }) => (
                 "SET #ReversedDate = :at, #ReversedAmount = :amount",
-                vec![payment, (":at".to_owned(), s(Instant(at).text())), (":amount".to_owned(), n(amount.minor()))],
+                vec![payment, (":at".to_owned(), s(Instant(at).to_text())), (":amount".to_owned(), n(amount.minor()))],
             ),
             None => ("REMOVE #ReversedDate, #ReversedAmount", vec![payment]),
         };
         let values: HashMap<_, _> = values.into_iter().collect();
-        let update = self.build_update(keys::receipt(&receipt.account, &receipt.id()), update, SAME_PAYMENT, values);
-        self.update(update, ReturnValue::None).await.map(drop)
+        let update =
+            self.build_update(keys::key_of_receipt(&receipt.account, &receipt.id()), update, SAME_PAYMENT, values);
+        self.send_update(update, ReturnValue::None).await.map(drop)
     }
 
     /// Returns the item of a receipt or other payment record that was created at the time `at`, with its expiry time.
@@ -61,7 +62,8 @@ impl Table {
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Receipt>, TableError> {
-        let list = List::of(keys::partition(account), keys::RECEIPTS).unexpired_at(now).descending();
+        let list =
+            PrefixQuery::new(keys::partition_key_of_account(account), keys::RECEIPTS).unexpired_at(now).descending();
         Ok(self.list(&list, paging).await?.read(|item| Receipt::from_item(&item)))
     }
 
@@ -84,7 +86,8 @@ impl Table {
         period: Period,
         now: DateTime<Utc>,
     ) -> Result<Vec<Receipt>, TableError> {
-        let list = List::of(keys::partition(account), format!("{}{period}-", keys::RECEIPTS)).unexpired_at(now);
+        let list = PrefixQuery::new(keys::partition_key_of_account(account), format!("{}{period}-", keys::RECEIPTS))
+            .unexpired_at(now);
         let all = self.list(&list, &Paging::all()).await?;
         let all: Page<Receipt> = all.read(|item| Receipt::from_item(&item));
         Ok(all.require_all_readable()?.items)
@@ -115,7 +118,7 @@ impl Table {
         id: &ReceiptId,
         now: DateTime<Utc>,
     ) -> Result<Option<Receipt>, TableError> {
-        let stored = self.get(keys::receipt(account, id)).await?;
+        let stored = self.get(keys::key_of_receipt(account, id)).await?;
         stored.filter(|item| !is_expired(item, now)).map(|item| Receipt::from_item(&item)).transpose()
     }
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{AccountId, AttemptRecord, PaymentRecords, Receipt, SubscriptionId, WaivedPeriod};
-use dynamo::{Entity as _, List};
+use dynamo::{Entity as _, PrefixQuery};
 
 impl Table {
     /// Returns the receipts, the failed attempts and the waived periods of `subscription` that have not expired at
@@ -44,7 +44,7 @@ impl Table {
         due_on: NaiveDate,
         no: u32,
     ) -> Result<Option<AttemptRecord>, TableError> {
-        let stored = self.get(keys::attempt_record(account, subscription, due_on, no)).await?;
+        let stored = self.get(keys::key_of_attempt_record(account, subscription, due_on, no)).await?;
         stored.map(|item| AttemptRecord::from_item(&item)).transpose()
     }
 
@@ -55,7 +55,7 @@ impl Table {
         prefix: &str,
         now: DateTime<Utc>,
     ) -> Result<Vec<Item>, TableError> {
-        let list = List::of(keys::partition(account), prefix.to_owned()).unexpired_at(now);
+        let list = PrefixQuery::new(keys::partition_key_of_account(account), prefix.to_owned()).unexpired_at(now);
         Ok(self.list(&list, &Paging::all()).await?.items)
     }
 }

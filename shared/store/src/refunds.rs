@@ -6,7 +6,7 @@ use super::{Paging, RewriteOutcome, Table, TableError, keys};
 use billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus};
 use chrono::{DateTime, Utc};
 use dynamo::{
-    ABSENT, Entity as _, Instant, List, PRESENT, Rewrite, TransactionOutcome, expiry, key_of, n, s, values,
+    ABSENT, Entity as _, Instant, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, expiry, key_of, n, s, values,
     with_next_version,
 };
 
@@ -23,7 +23,7 @@ impl Table {
         account: &AccountId,
         receipt: &ReceiptId,
     ) -> Result<Vec<Refund>, TableError> {
-        let list = List::of(keys::partition(account), keys::refunds(receipt));
+        let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::sort_key_prefix_of_refunds(receipt));
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).require_all_readable()?.items)
     }
 
@@ -59,13 +59,13 @@ impl Table {
             0 => "attribute_exists(#PK) AND (attribute_not_exists(#RefundedAmount) OR #RefundedAmount = :seen)",
             _ => "#RefundedAmount = :seen",
         };
-        let key = || keys::receipt(&receipt.account, &receipt.id());
+        let key = || keys::key_of_receipt(&receipt.account, &receipt.id());
         let after = receipt.refunded.checked_add(refund.amount);
         let after = after.map_err(|_| TableError::unreadable(key(), "the refunded amount is too large"))?;
         let values = values([
             (":seen", n(receipt.refunded.minor())),
             (":after", n(after.minor())),
-            (":requested_at", s(Instant(refund.created_at).text())),
+            (":requested_at", s(Instant(refund.created_at).to_text())),
         ]);
         Ok(TransactWriteItem::builder().update(self.build_update(key(), RESERVE, is_unchanged, values)).build())
     }
@@ -84,7 +84,11 @@ impl Table {
         let expired = refund.leased_until;
         let leased = |stored: &Refund| {
             let is_free = stored.status == RefundStatus::Pending && stored.leased_until == expired;
-            if is_free { Ok(Rewrite::only(Refund { leased_until: until, ..stored.clone() })) } else { Err(()) }
+            if is_free {
+                Ok(Rewrite::without_records(Refund { leased_until: until, ..stored.clone() }))
+            } else {
+                Err(())
+            }
         };
         self.rewrite(refund, leased, |item| Err(TableError::Exists { key: key_of(item) })).await
     }
@@ -113,7 +117,7 @@ impl Table {
                 RefundStatus::Failed => vec![self.build_release(&settled)],
                 RefundStatus::Pending | RefundStatus::Succeeded => Vec::new(),
             };
-            Some(Rewrite { records, ..Rewrite::only(settled) })
+            Some(Rewrite { records, ..Rewrite::without_records(settled) })
         };
         self.change_with_records(stored, next).await
     }
@@ -122,7 +126,7 @@ impl Table {
     fn build_release(&self, refund: &Refund) -> TransactWriteItem {
         const RELEASE: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
         let values = values([(":amount", n(refund.amount.minor()))]);
-        let key = keys::receipt(&refund.account, &refund.receipt);
+        let key = keys::key_of_receipt(&refund.account, &refund.receipt);
         TransactWriteItem::builder().update(self.build_update(key, RELEASE, PRESENT, values)).build()
     }
 }

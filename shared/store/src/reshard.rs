@@ -87,11 +87,11 @@ impl Table {
     pub async fn raise_shard_count(&self, shards: u32) -> Result<u32, TableError> {
         const IS_LOWER: &str = "#Shards < :shards";
         let values = HashMap::from([(":shards".to_owned(), n(shards))]);
-        let raise = self.build_update(keys::settings(), "SET #Shards = :shards", IS_LOWER, values);
-        match self.update(raise, ReturnValue::None).await? {
+        let raise = self.build_update(keys::key_of_settings(), "SET #Shards = :shards", IS_LOWER, values);
+        match self.send_update(raise, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(shards),
             UpdateItemOutcome::ConditionFailed(Some(stored)) => Ok(from_item::<Settings>(&stored)?.shards),
-            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::settings() }),
+            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::key_of_settings() }),
         }
     }
 
@@ -99,7 +99,7 @@ impl Table {
     /// the number every six hours.
     pub async fn item_count(&self) -> Result<u64, TableError> {
         let described = self.client().describe_table().table_name(self.name()).send().await;
-        let described = described.map_err(|error| TableError::request("DescribeTable", error))?;
+        let described = described.map_err(|error| TableError::from_sdk_error("DescribeTable", error))?;
         let count = described.table.and_then(|table| table.item_count).unwrap_or(0);
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -116,7 +116,7 @@ impl Table {
         let moved = |stored: &Subscription| match settings.shard_of(&stored.account) {
             shard if shard == stored.shard => Err(ReshardOutcome::AlreadyInPlace),
             _ if !may_change_shard(stored, today) => Err(ReshardOutcome::Postponed),
-            shard => Ok(Rewrite::only(Subscription { shard, ..stored.clone() })),
+            shard => Ok(Rewrite::without_records(Subscription { shard, ..stored.clone() })),
         };
         let record_exists = |_: &super::Item| Ok(ReshardOutcome::Postponed);
         Ok(match self.rewrite(stored, moved, record_exists).await? {

@@ -11,8 +11,8 @@ use ulid::Ulid;
 
 use super::{Batch, Item, Key, Lane, Page, Paging, Position, RunCounts, Table, TableError, keys};
 use billing::{Currency, Money, Sums};
-use dynamo::List;
-use dynamo::difference;
+use dynamo::PrefixQuery;
+use dynamo::build_difference;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome};
 
@@ -115,10 +115,10 @@ impl Table {
     /// Closes the open run record `opened`: stores `end` in it. Sends one UpdateItem request.
     pub async fn close_run_record(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
         let closed = RunRecord { end: Some(end), ..opened.clone() };
-        let Some(change) = difference(&self.run_item(opened), self.run_item(&closed)) else { return Ok(()) };
-        let key = keys::run(opened.batch, opened.on, opened.shard, opened.id);
+        let Some(change) = build_difference(&self.run_item(opened), self.run_item(&closed)) else { return Ok(()) };
+        let key = keys::key_of_run(opened.batch, opened.on, opened.shard, opened.id);
         let update = self.build_update(key.clone(), &change.update, PRESENT, change.values);
-        match self.update(update, ReturnValue::None).await? {
+        match self.send_update(update, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(()),
             UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key }),
         }
@@ -132,7 +132,7 @@ impl Table {
         on: NaiveDate,
         paging: &Paging,
     ) -> Result<Page<RunRecord>, TableError> {
-        let list = List::of(keys::runs(batch, on), keys::RUNS);
+        let list = PrefixQuery::new(keys::partition_key_of_runs(batch, on), keys::RUNS);
         self.list(&list, paging)
             .await?
             .read(|item| from_item::<RunItem>(&item).map(RunRecord::from))
@@ -147,13 +147,13 @@ impl Table {
         on: NaiveDate,
         shard: u32,
     ) -> Result<Vec<RunRecord>, TableError> {
-        let list = List::of(keys::runs(batch, on), keys::runs_of_shard(shard));
+        let list = PrefixQuery::new(keys::partition_key_of_runs(batch, on), keys::sort_key_prefix_of_shard_runs(shard));
         let runs = self.list(&list, &Paging::all()).await?.items;
         runs.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
     }
 
     fn run_item(&self, run: &RunRecord) -> Item {
-        let Key { pk, sk } = keys::run(run.batch, run.on, run.shard, run.id);
+        let Key { pk, sk } = keys::key_of_run(run.batch, run.on, run.shard, run.id);
         let end = run.end.as_ref();
         to_item(&RunItem {
             pk,

@@ -3,7 +3,7 @@
 
 use super::items::subscription::names::*;
 use super::{Batch, Table, TableError};
-use dynamo::{Index, Keys, Schema};
+use dynamo::{IndexSchema, KeySchema, TableSchema};
 
 /// The name of the reminder index: partition key `Shard`, sort key `NextReminderDate`.
 pub const GSI_1: &str = "GSI-1";
@@ -13,17 +13,17 @@ pub const GSI_2: &str = "GSI-2";
 /// The schema of the table. Both indexes are sparse: they contain only subscriptions that have the date of the index.
 /// The indexes contain neither `Version` nor the attributes of the attempt, so that a claim does not cost index writes.
 /// They do not contain `PaymentDetails` either.
-pub static SCHEMA: Schema<2> = Schema {
-    keys: Keys { partition: ("PK", "S"), sort: ("SK", "S") },
+pub static SCHEMA: TableSchema<2> = TableSchema {
+    keys: KeySchema { partition: ("PK", "S"), sort: ("SK", "S") },
     indexes: [
-        Index {
+        IndexSchema {
             name: GSI_1,
-            keys: Keys { partition: (SHARD, "N"), sort: (NEXT_REMINDER_DATE, "S") },
+            keys: KeySchema { partition: (SHARD, "N"), sort: (NEXT_REMINDER_DATE, "S") },
             attributes: Some(&[PRODUCT_NAME, PAYMENT_AMOUNT, CURRENCY, DUE_DATE]),
         },
-        Index {
+        IndexSchema {
             name: GSI_2,
-            keys: Keys { partition: (SHARD, "N"), sort: (NEXT_PAYMENT_DATE, "S") },
+            keys: KeySchema { partition: (SHARD, "N"), sort: (NEXT_PAYMENT_DATE, "S") },
             attributes: Some(&[
                 PRODUCT_NAME,
                 PAYMENT_AMOUNT,
@@ -42,7 +42,7 @@ pub static SCHEMA: Schema<2> = Schema {
 
 impl Batch {
     /// Returns the index from which this batch reads its due rows.
-    pub(super) fn index(self) -> &'static Index {
+    pub(super) fn index(self) -> &'static IndexSchema {
         match self {
             Batch::Reminders => &SCHEMA.indexes[0],
             Batch::Payments => &SCHEMA.indexes[1],

@@ -36,9 +36,9 @@ impl Table {
     /// responses of the embedded engine. Sends one GetItem request.
     pub async fn server_time(&self) -> Result<Option<DateTime<Utc>>, TableError> {
         let date = ResponseDate::default();
-        let get = self.client().get_item().table_name(self.name()).set_key(Some(keys::settings().attributes()));
+        let get = self.client().get_item().table_name(self.name()).set_key(Some(keys::key_of_settings().attributes()));
         let response = get.customize().interceptor(date.clone()).send().await;
-        response.map_err(|error| TableError::request("GetItem", error))?;
+        response.map_err(|error| TableError::from_sdk_error("GetItem", error))?;
         let date = *date.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(date)
     }

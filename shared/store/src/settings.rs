@@ -78,7 +78,7 @@ impl Table {
     /// [`TableError::OtherFormat`] if the table was written by another version of this program, which uses another
     /// format of items.
     pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
-        let Some(item) = self.get(keys::settings()).await? else { return Ok(None) };
+        let Some(item) = self.get(keys::key_of_settings()).await? else { return Ok(None) };
         let format = item.get("Format").and_then(|format| format.as_n().ok());
         if format != Some(&FORMAT.to_string()) {
             return Err(TableError::OtherFormat { found: format.cloned().unwrap_or("none".to_owned()), read: FORMAT });
@@ -86,7 +86,10 @@ impl Table {
         let settings: Settings = from_item(&item)?;
         if settings.shards == 0 {
             // A sweep over no shards would report, without an error, that nothing is due.
-            return Err(TableError::unreadable(keys::settings(), "its attribute Shards must be at least 1, not 0"));
+            return Err(TableError::unreadable(
+                keys::key_of_settings(),
+                "its attribute Shards must be at least 1, not 0",
+            ));
         }
         Ok(Some(settings))
     }
@@ -97,7 +100,7 @@ impl Table {
         if let Some(settings) = self.get_settings().await? {
             return Ok(settings);
         }
-        let Key { pk, sk } = keys::settings();
+        let Key { pk, sk } = keys::key_of_settings();
         if self.put_if_absent(to_item(&SettingsItem { pk, sk, format: FORMAT, settings: initial })).await? {
             return Ok(initial.clone());
         }
@@ -120,14 +123,14 @@ impl Table {
             }
             None => "attribute_exists(#PK) AND attribute_not_exists(#Gateway)",
         };
-        let set = self.build_update(keys::settings(), "SET #Gateway = :gateway", condition, values);
-        match self.update(set, ReturnValue::None).await? {
+        let set = self.build_update(keys::key_of_settings(), "SET #Gateway = :gateway", condition, values);
+        match self.send_update(set, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(gateway.clone()),
             UpdateItemOutcome::ConditionFailed(Some(stored)) => {
                 let settings: Settings = from_item(&stored)?;
-                settings.gateway.ok_or(TableError::Contended { key: keys::settings() })
+                settings.gateway.ok_or(TableError::Contended { key: keys::key_of_settings() })
             }
-            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::settings() }),
+            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::key_of_settings() }),
         }
     }
 
@@ -153,19 +156,19 @@ impl Table {
         condition: &str,
         before: Option<DateTime<Utc>>,
     ) -> Result<(), TableError> {
-        let mut values = HashMap::from([(":now".to_owned(), s(Instant(now).text()))]);
-        values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).text()))));
-        let set = self.build_update(keys::settings(), "SET #LatestRunAt = :now", condition, values);
-        self.update(set, ReturnValue::None).await.map(drop)
+        let mut values = HashMap::from([(":now".to_owned(), s(Instant(now).to_text()))]);
+        values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).to_text()))));
+        let set = self.build_update(keys::key_of_settings(), "SET #LatestRunAt = :now", condition, values);
+        self.send_update(set, ReturnValue::None).await.map(drop)
     }
 
     /// Switches charging on or off. Sends one UpdateItem request.
     pub async fn set_charging(&self, on: bool) -> Result<(), TableError> {
         let on = HashMap::from([(":on".to_owned(), AttributeValue::Bool(on))]);
-        let update = self.build_update(keys::settings(), "SET #Charging = :on", PRESENT, on);
-        match self.update(update, ReturnValue::None).await? {
+        let update = self.build_update(keys::key_of_settings(), "SET #Charging = :on", PRESENT, on);
+        match self.send_update(update, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(()),
-            UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key: keys::settings() }),
+            UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key: keys::key_of_settings() }),
         }
     }
 }

@@ -10,7 +10,7 @@ use futures::{StreamExt as _, stream};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
-use dynamo::{Entity as _, List, Paging, Scan, is_expired};
+use dynamo::{Entity as _, Paging, PrefixQuery, Scan, is_expired};
 
 /// The number of accounts that are read at the same time.
 const PARALLEL_ACCOUNTS: usize = 16;
@@ -82,6 +82,6 @@ impl Table {
 
     /// Returns the items of one partition whose sort keys begin with `prefix`.
     async fn items_of_partition(&self, partition: String, prefix: &str) -> Result<Vec<Item>, TableError> {
-        Ok(self.list(&List::of(partition, prefix), &Paging::all()).await?.items)
+        Ok(self.list(&PrefixQuery::new(partition, prefix), &Paging::all()).await?.items)
     }
 }

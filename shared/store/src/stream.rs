@@ -1,7 +1,7 @@
 //! Reads the items in DynamoDB's stream of the table's changes (each item before and after a change) as domain types.
 
 use super::{Item, Key, TableError, keys};
-use billing::Image;
+use billing::ItemImage;
 use dynamo::{Entity, key_of};
 
 /// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding,
@@ -9,26 +9,26 @@ use dynamo::{Entity, key_of};
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the item cannot be read.
-pub fn read_stream_image(item: &Item) -> Result<Option<Image>, TableError> {
+pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
     let Key { pk, sk } = key_of(item);
     // Only operators see findings; no event is published for them.
     if !pk.starts_with(keys::ACCOUNTS) || sk.starts_with(keys::FINDINGS) {
         return Ok(None);
     }
     Ok(Some(if sk.starts_with(keys::ACCOUNTS) {
-        Image::Account(Entity::from_item(item)?)
+        ItemImage::Account(Entity::from_item(item)?)
     } else if sk.starts_with(keys::SUBSCRIPTIONS) {
-        Image::Subscription(Box::new(Entity::from_item(item)?))
+        ItemImage::Subscription(Box::new(Entity::from_item(item)?))
     } else if sk.starts_with(keys::RECEIPTS) {
-        Image::Receipt(Entity::from_item(item)?)
+        ItemImage::Receipt(Entity::from_item(item)?)
     } else if sk.starts_with(keys::REFUNDS) {
-        Image::Refund(Entity::from_item(item)?)
+        ItemImage::Refund(Entity::from_item(item)?)
     } else if sk.starts_with(keys::DISPUTES) {
-        Image::Dispute(Entity::from_item(item)?)
+        ItemImage::Dispute(Entity::from_item(item)?)
     } else if sk.starts_with(keys::ATTEMPTS) {
-        Image::Attempt(Entity::from_item(item)?)
+        ItemImage::Attempt(Entity::from_item(item)?)
     } else if sk.starts_with(keys::WAIVED) {
-        Image::Waived(Entity::from_item(item)?)
+        ItemImage::Waived(Entity::from_item(item)?)
     } else {
         return Err(TableError::unreadable(Key { pk, sk }, "its sort key has an unknown prefix"));
     }))

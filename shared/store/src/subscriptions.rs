@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::ReturnValue;
 
 use super::{IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Account, AccountId, Subscription, SubscriptionId};
-use dynamo::{ABSENT, Entity as _, List, TransactionOutcome, UpdateItemOutcome, with_next_version};
+use dynamo::{ABSENT, Entity as _, PrefixQuery, TransactionOutcome, UpdateItemOutcome, with_next_version};
 
 /// The result of creating a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ impl Table {
     pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
         let accounts = many.accounts.iter().map(|(id, new)| match new {
             Some(account) => self.build_put_if(account.to_item(), ABSENT, None),
-            None => self.build_existence_check(keys::account(id)),
+            None => self.build_existence_check(keys::key_of_account(id)),
         });
         let subscriptions = many.subscriptions.iter().flat_map(|(subscription, request)| {
             [self.build_put_if(subscription.to_item(), ABSENT, None), self.build_idempotency_put(request)]
@@ -62,7 +62,7 @@ impl Table {
         subscription: &Subscription,
         request: Option<&IdempotentRequest>,
     ) -> Result<CreateOutcome, TableError> {
-        let check = self.build_existence_check(keys::account(&subscription.account));
+        let check = self.build_existence_check(keys::key_of_account(&subscription.account));
         let mut writes = vec![check, self.build_put_if(subscription.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
         let TransactionOutcome::ConditionFailed(failed) = self.transact_with_retries(writes).await? else {
@@ -87,7 +87,7 @@ impl Table {
         let Some(update) = self.build_versioned_update(before, &written) else {
             return Ok(UpdateOutcome::Applied(written));
         };
-        match self.update(update, ReturnValue::None).await? {
+        match self.send_update(update, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(UpdateOutcome::Applied(written)),
             UpdateItemOutcome::ConditionFailed(stored) => {
                 stored.map(|item| Subscription::from_item(&item)).transpose().map(UpdateOutcome::Conflict)
@@ -103,7 +103,7 @@ impl Table {
         account: &AccountId,
         paging: &Paging,
     ) -> Result<Page<Subscription>, TableError> {
-        let list = List::of(keys::partition(account), keys::SUBSCRIPTIONS);
+        let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::SUBSCRIPTIONS);
         Ok(self.list(&list, paging).await?.read(read))
     }
 
@@ -114,7 +114,7 @@ impl Table {
         account: &AccountId,
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
-        let list = List::of(keys::partition(account), keys::subscription_prefix(id));
+        let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::sort_key_prefix_of_subscription(id));
         Ok(self.list(&list, &Paging::all()).await?.read(read).require_all_readable()?.items.pop())
     }
 }

@@ -6,7 +6,7 @@ use ulid::Ulid;
 
 use super::{Page, Paging, Table, TableError, keys};
 use billing::{Delivery, DeliveryKey, WebhookEndpoint};
-use dynamo::{Entity as _, List};
+use dynamo::{Entity as _, PrefixQuery};
 
 impl Table {
     /// Creates `endpoint`, whose id is new. Sends one PutItem request, on condition that the endpoint is absent.
@@ -21,12 +21,12 @@ impl Table {
 
     /// Returns the endpoint `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_webhook_endpoint(&self, id: Ulid) -> Result<Option<WebhookEndpoint>, TableError> {
-        self.get(keys::webhook_endpoint(id)).await?.map(|item| WebhookEndpoint::from_item(&item)).transpose()
+        self.get(keys::key_of_webhook_endpoint(id)).await?.map(|item| WebhookEndpoint::from_item(&item)).transpose()
     }
 
     /// Returns the webhook endpoints, the oldest first. Sends a Query with `PK = WEBHOOKS`.
     pub async fn get_webhook_endpoints(&self, paging: &Paging) -> Result<Page<WebhookEndpoint>, TableError> {
-        let list = List::of(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
+        let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
@@ -47,9 +47,9 @@ impl Table {
             .client()
             .delete_item()
             .table_name(self.name())
-            .set_key(Some(keys::webhook_endpoint(id).attributes()))
+            .set_key(Some(keys::key_of_webhook_endpoint(id).attributes()))
             .return_values(ReturnValue::AllOld);
-        let deleted = delete.send().await.map_err(|error| TableError::request("DeleteItem", error))?;
+        let deleted = delete.send().await.map_err(|error| TableError::from_sdk_error("DeleteItem", error))?;
         Ok(deleted.attributes.is_some())
     }
 
@@ -61,7 +61,7 @@ impl Table {
 
     /// Returns the delivery `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_delivery(&self, key: &DeliveryKey) -> Result<Option<Delivery>, TableError> {
-        self.get(keys::delivery(key)).await?.map(|item| Delivery::from_item(&item)).transpose()
+        self.get(keys::key_of_delivery(key)).await?.map(|item| Delivery::from_item(&item)).transpose()
     }
 
     /// Returns the deliveries to the endpoint `id` that have not expired at `now`, in the order of their events' ids.
@@ -72,7 +72,7 @@ impl Table {
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Delivery>, TableError> {
-        let list = List::of(keys::deliveries(id), keys::DELIVERIES).unexpired_at(now);
+        let list = PrefixQuery::new(keys::partition_key_of_deliveries(id), keys::DELIVERIES).unexpired_at(now);
         Ok(self.list(&list, paging).await?.read(|item| Delivery::from_item(&item)))
     }
 

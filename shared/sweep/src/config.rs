@@ -15,7 +15,7 @@ variables! {
 
 /// The limits of the runs of a batch, and the billing time zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct RunLimits {
     /// `DUEDAY_CONCURRENCY`: the number of accounts that are processed at the same time.
     pub concurrency: usize,
     /// `DUEDAY_PAGE_ROWS`: the number of rows that one request reads from an index.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub zone: Tz,
 }
 
-impl Limits {
+impl RunLimits {
     /// Reads the limits from `env`.
     ///
     /// # Errors

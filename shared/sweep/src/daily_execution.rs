@@ -27,7 +27,7 @@ impl<T: Task> Sweep<T> {
     /// [`SweepError`] if a check fails, so that no shard may be walked, or if a request to the table fails.
     pub(super) async fn begin(&self, begin: &BeginRequest) -> Result<ExecutionStart, SweepError> {
         let begun_at = self.clock.now();
-        let request = BatchRequest::on(begin.date(self.limits.zone));
+        let request = BatchRequest::for_date(begin.date(self.limits.zone));
         let (all, shards) = self.check_request(&request).await?;
         let held_by = match self.acquire_lease(&begin.execution, Some(all)).await {
             Ok(_) => None,
@@ -42,7 +42,7 @@ impl<T: Task> Sweep<T> {
         }
         let count = u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
         let at_once = begin.at_once.min(count);
-        let lease_seconds = self.task.lease().num_seconds();
+        let lease_seconds = self.task.lease_duration().num_seconds();
         Ok(ExecutionStart { date: request.date, begun_at, shards, at_once, lease_seconds, held_by })
     }
 
@@ -54,7 +54,7 @@ impl<T: Task> Sweep<T> {
     /// [`ExecutionError::HeldByOther`] if another daily execution has the lease.
     pub(super) async fn acquire_lease(&self, execution: &str, shards: Option<u32>) -> Result<Option<u32>, SweepError> {
         let (batch, now) = (Self::BATCH, self.clock.now());
-        let until = now + MAX_INVOCATION_TIME + self.task.lease() + MAX_TIME_BETWEEN_INVOCATIONS;
+        let until = now + MAX_INVOCATION_TIME + self.task.lease_duration() + MAX_TIME_BETWEEN_INVOCATIONS;
         match self.table.acquire_execution_lease(batch, execution, now, until, shards).await? {
             ExecutionLeaseOutcome::Acquired { shards } => Ok(shards),
             ExecutionLeaseOutcome::HeldByOther { by, until } => {
@@ -71,7 +71,7 @@ impl<T: Task> Sweep<T> {
     /// Decides from the run records whether the daily execution has completed its day. Releases the execution lease,
     /// unless the execution must wait and then walk the shards again.
     pub(super) async fn finish(&self, finish: &FinishRequest) -> Result<ExecutionResult, SweepError> {
-        let all = self.settings().await?.shards;
+        let all = self.read_settings().await?.shards;
         let mut records = self.table.get_runs_by_date(Self::BATCH, finish.date, &Paging::all()).await?.items;
         // Use only the runs of this execution as proof: rows may have become due after earlier runs of the same day.
         records.retain(|record| record.started_at >= finish.begun_at);

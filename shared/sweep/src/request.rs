@@ -56,7 +56,7 @@ pub enum RequestError {
 
 impl BatchRequest {
     /// Creates a request for all rows that are due on or before `date`.
-    pub fn on(date: NaiveDate) -> Self {
+    pub fn for_date(date: NaiveDate) -> Self {
         Self { date, shards: None, next: None, at_once: None, execution: None }
     }
 
@@ -68,7 +68,7 @@ impl BatchRequest {
     /// Reads the request from `event`. The date of a scheduled event is the date of its *scheduled* time in `zone`,
     /// even if the event arrives late.
     pub fn from_event(event: Value, zone: Tz) -> Result<Self, RequestError> {
-        let on = |instant: DateTime<Utc>| Self::on(instant.with_timezone(&zone).date_naive());
+        let on = |instant: DateTime<Utc>| Self::for_date(instant.with_timezone(&zone).date_naive());
         if let Some(time) = event.get("scheduled_time") {
             let instant = time.as_str().and_then(|text| text.parse().ok());
             let wrong = || RequestError::Time { field: "scheduled_time", found: time.to_string() };

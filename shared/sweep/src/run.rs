@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
-use super::{BatchRequest, CountsOf, Limits, Outcome as _, Report, RequestError, Task};
+use super::{BatchRequest, CountsOf, Outcome as _, Report, RequestError, RunLimits, Task};
 use clock::Clock;
 use store::{Batch, Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};
 
@@ -31,7 +31,7 @@ const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);
 
 /// The date, the number of shards and the deadline of all walks of one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope {
+pub(super) struct RunScope {
     /// The date of the run: it processes the rows that are due on or before this date.
     pub on: NaiveDate,
     /// The number of shards of the table; for a run of a daily execution, the number when the execution began.
@@ -75,7 +75,7 @@ pub enum SweepError {
 
 impl SweepError {
     /// Returns the name of the error, such as `NotDone`. The state machine distinguishes errors by this name.
-    pub fn kind(&self) -> &'static str {
+    pub fn error_type(&self) -> &'static str {
         self.into()
     }
 }
@@ -104,7 +104,7 @@ impl<C> BatchResponse<C> {
 pub struct Sweep<T> {
     pub(super) table: Table,
     pub(super) task: T,
-    pub(super) limits: Limits,
+    pub(super) limits: RunLimits,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -117,7 +117,7 @@ impl<T: Task> Sweep<T> {
     pub async fn new(
         table: Table,
         task: T,
-        (config, limits): (&TableConfig, Limits),
+        (config, limits): (&TableConfig, RunLimits),
         clock: Arc<dyn Clock>,
     ) -> Result<Self, TableError> {
         table.init_settings(&config.initial_settings(clock.as_ref())).await?;
@@ -143,11 +143,11 @@ impl<T: Task> Sweep<T> {
         let report = self.run(&request, deadline - RESERVED_TIME).await?;
         // No program reads the response to a scheduled event. So a scheduled run that has not completed its day must
         // fail, to raise an alarm and to be retried.
-        if request == BatchRequest::on(request.date) && !report.is_done() {
+        if request == BatchRequest::for_date(request.date) && !report.is_done() {
             let report = serde_json::to_string(&report).unwrap_or_else(|error| error.to_string());
             return Err(SweepError::NotDone { report });
         }
-        if request == BatchRequest::on(request.date)
+        if request == BatchRequest::for_date(request.date)
             && let Some(report) = self.task.unresolved_problem(&self.table).await?
         {
             return Err(SweepError::NotDone { report });
@@ -172,7 +172,7 @@ impl<T: Task> Sweep<T> {
         }
         let run = self.task.start_run(request.concurrent_runs());
         self.check_may_begin(request, all, &shards).await?;
-        let scope = Scope { on: request.date, shards: all, deadline };
+        let scope = RunScope { on: request.date, shards: all, deadline };
         let mut report = Report {
             batch: Self::BATCH,
             date: request.date,
@@ -209,7 +209,7 @@ impl<T: Task> Sweep<T> {
     /// the requested shards.
     pub(super) async fn check_request(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
         self.check_clock().await?;
-        let settings = self.settings().await?;
+        let settings = self.read_settings().await?;
         self.check_latest_run(&settings).await?;
         self.requested_shards(request, settings.shards)
     }
@@ -236,7 +236,7 @@ impl<T: Task> Sweep<T> {
     }
 
     /// Returns the settings of the table.
-    pub(super) async fn settings(&self) -> Result<Settings, SweepError> {
+    pub(super) async fn read_settings(&self) -> Result<Settings, SweepError> {
         self.table.get_settings().await?.ok_or(SweepError::NoSettings)
     }
 
@@ -316,7 +316,7 @@ impl<T: Task> Sweep<T> {
     ) -> Result<SweepError, SweepError> {
         let refusal = SweepError::Refused { reason };
         tracing::error!(reason = %refusal, "the run was not started");
-        let scope = Scope { on, shards: all, deadline: self.clock.now() };
+        let scope = RunScope { on, shards: all, deadline: self.clock.now() };
         for &shard in shards {
             let record = self.new_record(&scope, shard, None);
             let end = RunEnd {
@@ -340,7 +340,7 @@ impl<T: Task> Sweep<T> {
 
     /// Creates the open run record of a walk over `shard` that begins now. `from` is the position from which the walk
     /// continues; `None` if it begins at the start of the shard.
-    pub(super) fn new_record(&self, scope: &Scope, shard: u32, from: Option<Position>) -> RunRecord {
+    pub(super) fn new_record(&self, scope: &RunScope, shard: u32, from: Option<Position>) -> RunRecord {
         let (id, started_at) = (self.clock.ulid(), self.clock.now());
         let (deadline, shards) = (Some(scope.deadline), Some(scope.shards));
         RunRecord { batch: Self::BATCH, on: scope.on, shard, id, started_at, deadline, shards, from, end: None }

@@ -71,7 +71,7 @@ pub trait Task: Send + Sync {
     type Run: Send + Sync;
 
     /// Returns how long a worker leases a row that it has claimed.
-    fn lease(&self) -> TimeDelta;
+    fn lease_duration(&self) -> TimeDelta;
 
     /// Returns the lanes of this batch, in the order in which a sweep walks them. A lane is one pass over the index.
     fn lanes(&self) -> &'static [Lane] {

@@ -9,12 +9,12 @@ use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use super::queue::{Queue, QueuedRow};
-use super::run::{MAX_LISTED_FAILURES, Scope};
+use super::run::{MAX_LISTED_FAILURES, RunScope};
 use super::{Failure, Outcome, RowResult, RowResultOf, RunTotals, Sweep, SweepError, Task};
 use store::{Counts as _, DuePage, Lane, Position, RunEnd, TableError};
 
 /// The state of a walk over one lane of a shard.
-pub(super) struct Walk<O: Outcome> {
+pub(super) struct ShardWalk<O: Outcome> {
     pub counts: O::Counts,
     pub totals: RunTotals,
     pub failures: Vec<Failure>,
@@ -39,15 +39,15 @@ impl<T: Task> Sweep<T> {
     /// `next_lane_start` is the start of the shard's next lane; `None` if this is the last lane.
     pub(super) async fn walk(
         &self,
-        scope: &Scope,
+        scope: &RunScope,
         run: &T::Run,
         from: Position,
         next_lane_start: Option<Position>,
-    ) -> Result<Walk<T::Outcome>, SweepError> {
+    ) -> Result<ShardWalk<T::Outcome>, SweepError> {
         let Position { lane, shard, .. } = from;
         let record = self.new_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
         self.table.put_run_record(&record).await?;
-        let mut walk = Walk::new(from);
+        let mut walk = ShardWalk::new(from);
         if let Err(error) = self.process_pages(scope, run, &mut walk).await {
             tracing::error!(%error, shard, ?lane, "a walk over a shard stopped because of an error");
             walk.stopped = Some(error.to_string());
@@ -68,7 +68,12 @@ impl<T: Task> Sweep<T> {
 
     /// Processes the rows from the position of `walk` to the end of the lane, or until the walk must stop. Always waits
     /// for the rows that were started.
-    async fn process_pages(&self, scope: &Scope, run: &T::Run, walk: &mut Walk<T::Outcome>) -> Result<(), TableError> {
+    async fn process_pages(
+        &self,
+        scope: &RunScope,
+        run: &T::Run,
+        walk: &mut ShardWalk<T::Outcome>,
+    ) -> Result<(), TableError> {
         let Position { lane, shard, .. } = walk.reached;
         let read_ahead = usize::try_from(self.limits.page_rows).unwrap_or(1);
         let mut queue = Queue::default();
@@ -129,7 +134,7 @@ impl<T: Task> Sweep<T> {
     }
 }
 
-impl<O: Outcome> Walk<O> {
+impl<O: Outcome> ShardWalk<O> {
     fn new(from: Position) -> Self {
         Self {
             counts: O::Counts::default(),

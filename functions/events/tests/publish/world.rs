@@ -53,8 +53,8 @@ impl World {
             let now = six_o_clock(&day.to_string());
             system.clock.set(now);
             let deadline = now + TimeDelta::hours(1);
-            reminders.run(&BatchRequest::on(day), deadline).await.unwrap();
-            payments.run(&BatchRequest::on(day), deadline).await.unwrap();
+            reminders.run(&BatchRequest::for_date(day), deadline).await.unwrap();
+            payments.run(&BatchRequest::for_date(day), deadline).await.unwrap();
         }
         Self { stream }
     }
@@ -81,7 +81,7 @@ pub fn expected_event_ids(batch: &Value) -> Vec<String> {
             let item: serde_dynamo::Item = serde_json::from_value(record["dynamodb"].get(name)?.clone()).unwrap();
             read_stream_image(&item.into()).unwrap()
         };
-        let events = billing::events(read("OldImage").as_ref(), read("NewImage").as_ref(), Utc::now());
+        let events = billing::events_between_images(read("OldImage").as_ref(), read("NewImage").as_ref(), Utc::now());
         ids.extend(events.into_iter().map(|event| event.id));
     }
     ids

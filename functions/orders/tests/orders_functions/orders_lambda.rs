@@ -44,7 +44,7 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
         (status, &customer["address"]["city"], &customer["orders"]["filled"]),
         (200, &json!("Leeds"), &json!(0))
     );
-    assert!(table.customer(&"acme".parse().unwrap()).await.unwrap().unwrap().address.is_some());
+    assert!(table.get_customer(&"acme".parse().unwrap()).await.unwrap().unwrap().address.is_some());
     let (status, list) = invoke(&mut function, &sample_event("list-orders")).await;
     assert_eq!((status, list), (200, json!({"data": [], "unreadable": [], "next_cursor": null})));
 

@@ -42,7 +42,7 @@ async fn paid_month_gets_one_order_and_the_schedule_counts_backordered_orders() 
         assert_eq!(invoke(&mut function, &sample_event("sqs-paid")).await, no_failures);
     }
     let id = "2027-01-31.01JNA80W00TQ2XNPH2HZ8S6CKN".parse().unwrap();
-    let (order, lines) = table.order(id).await.unwrap().unwrap();
+    let (order, lines) = table.get_order(id).await.unwrap().unwrap();
     assert_eq!(
         (order.status, order.waits_for, lines.len()),
         (OrderStatus::BackOrdered, Some(BackOrderReason::Address), 1)

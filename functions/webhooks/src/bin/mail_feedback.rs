@@ -2,13 +2,13 @@ use aws_lambda_events::sns::SnsEvent;
 use config::Env;
 use inbound::MailFeedbackHandler;
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, run, service_fn};
-use store::{TableConfig, sdk};
+use store::{TableConfig, load_sdk_config};
 
 // A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();
-    let feedback = MailFeedbackHandler::new(TableConfig::read(Env::process())?.connect(&sdk().await));
+    let feedback = MailFeedbackHandler::new(TableConfig::read(Env::process())?.connect(&load_sdk_config().await));
     run(service_fn(|event| handle(&feedback, event))).await
 }
 

@@ -6,7 +6,7 @@ use config::{BillingConfig, Env};
 use inbound::StripeEventHandler;
 use lambda_http::{Error, run};
 use payments::ChargeConfig;
-use store::{TableConfig, sdk};
+use store::{TableConfig, load_sdk_config};
 
 /// The timeout of a request to Stripe. It is short, because Stripe waits for the response to its webhook, and API
 /// Gateway ends the request after 30 seconds.
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Error> {
     logs::init();
     let env = Env::process();
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
-    let sdk = sdk().await;
+    let sdk = load_sdk_config().await;
     let stripe = secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT).await?;
     let signing = secrets::stripe_signing_secrets(env, &sdk).await?;
     let events = StripeEventHandler::new(

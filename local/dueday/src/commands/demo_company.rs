@@ -57,7 +57,7 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
     setup::import_rows(desk, setup::parse_rows(GOODS_CSV.as_bytes()).map_err(|reason| invalid(&reason))?, now).await?;
     for (account, street, city, country, region) in ADDRESSES {
         let account = account.parse().map_err(|_| invalid(account))?;
-        let customer = desk.table.customer(&account).await?;
+        let customer = desk.table.get_customer(&account).await?;
         if customer.is_some_and(|customer| customer.address.is_some()) {
             continue;
         }

@@ -4,7 +4,7 @@ use api::SubscriptionView;
 use billing::{AccountId, Finding, FindingReason, GatewayToken, SubscriptionId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use settling::{Decision, FindingError, Findings, Settling};
+use settling::{FindingDecision, FindingError, Findings, Settling};
 
 use super::subscriptions::subscription_table;
 use crate::context::Context;
@@ -130,9 +130,9 @@ async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure>
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let gateway = open_table.gateway(context).await?;
     let decision = match (args.decision.receipt, args.although_paid) {
-        (true, _) => Decision::Receipt,
-        (false, false) => Decision::Close,
-        (false, true) => Decision::CloseAlthoughPaid,
+        (true, _) => FindingDecision::Receipt,
+        (false, false) => FindingDecision::Close,
+        (false, true) => FindingDecision::CloseAlthoughPaid,
     };
     let policy = context.config.billing.policy.clone();
     let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone());

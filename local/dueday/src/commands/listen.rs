@@ -5,7 +5,7 @@ use std::time::Duration;
 use billing::{DeliveryResponse, EndpointUrl, Secret};
 use clap::Args;
 use clock::Clock;
-use delivery::{AllowedAddresses, Sender, TIMEOUT};
+use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Sender};
 
 use super::kept_event::{Envelope, EventFilter};
 use crate::context::Context;
@@ -51,8 +51,8 @@ impl<'a> Forwarder<'a> {
     /// Creates the forwarder; `None` without --forward-to. Prints the secret if it is new.
     fn new(args: &'a ListenArgs) -> Result<Option<Self>, Failure> {
         let Some(url) = &args.forward_to else { return Ok(None) };
-        let sender =
-            Sender::new(AllowedAddresses::Any, TIMEOUT).map_err(|error| Failure::Refused(error.to_string()))?;
+        let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)
+            .map_err(|error| Failure::Refused(error.to_string()))?;
         let secret = args.secret.clone().unwrap_or_else(|| {
             let new = Secret::new(rand::random());
             output::print_message(format!("Forwarding events. The secret for the signatures is {}", new.reveal()));

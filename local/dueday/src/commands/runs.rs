@@ -89,7 +89,7 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
         let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, now);
         shards.extend(reader.read(date).await?.prove());
     }
-    let state = DayState::of(&shards);
+    let state = DayState::from_proofs(&shards);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
     let open = if has_payments { open_table.table.get_open_findings().await? } else { Vec::new() };
     let complete = state.is_done() && open.is_empty();

@@ -89,7 +89,7 @@ impl DailyTimer {
 
     /// Runs both batches once. Returns whether they left rows that a later run must finish.
     async fn run_batches(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
-        let request = BatchRequest::on(today);
+        let request = BatchRequest::for_date(today);
         let reminded = self.reminders.run_in_parts(&request, deadline).await;
         let charged = self.payments.run_in_parts(&request, deadline).await;
         let has_unfinished_rows = has_unfinished_rows(&reminded) || has_unfinished_rows(&charged);

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use clock::Clock;
 use config::Env;
 use delivery::Notices;
-use delivery::{AllowedAddresses, Deliverer, Sender, TIMEOUT};
+use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, Sender};
 use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
 use gateways::{FullGateway, PaymentGateway};
 use mail::MAIL_URL;
@@ -179,8 +179,8 @@ impl LockedFolder {
     pub fn create_deliverer(&self, context: &Context) -> Result<Deliverer, Failure> {
         let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
         let table = context.config.table.connect_with(client);
-        let sender =
-            Sender::new(AllowedAddresses::Any, TIMEOUT).map_err(|error| Failure::Refused(error.to_string()))?;
+        let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)
+            .map_err(|error| Failure::Refused(error.to_string()))?;
         Ok(Deliverer::new(table, sender, context.clock.clone()))
     }
 
@@ -369,7 +369,7 @@ impl Machine {
 /// Returns the order desk, whose orders table is accessed with `client`.
 async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
     let table = orders_table(client);
-    let buckets = table.buckets(Buckets::new(INITIAL_BUCKETS)).await?;
+    let buckets = table.get_or_store_buckets(Buckets::new(INITIAL_BUCKETS)).await?;
     Ok(OrderDesk::new(table, buckets, context.clock.clone()))
 }
 

@@ -128,7 +128,7 @@ impl PaymentGateway for UnavailableGateway {
 
 #[async_trait]
 impl CheckoutPages for UnavailableGateway {
-    async fn open_checkout_page(&self, _: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+    async fn create_checkout_page(&self, _: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         Err(self.error())
     }
 

@@ -7,7 +7,7 @@ use billing::GatewayAccount;
 use emulator::Deployment;
 use gateways::{FullGateway, GatewayError};
 use orders::{Buckets, OrderDesk, OrdersTable};
-use store::{Settings, Table, TableError, sdk};
+use store::{Settings, Table, TableError, load_sdk_config};
 
 use super::data::{FolderPolicy, Machine};
 use super::gateway::Gateway;
@@ -121,7 +121,7 @@ impl OpenTable {
             return machine.order_desk(context).await;
         }
         let table = OrdersTable::new(self.table.client().clone(), name);
-        match table.buckets(initial).await {
+        match table.get_or_store_buckets(initial).await {
             Ok(buckets) => Ok(OrderDesk::new(table, buckets, context.clock.clone())),
             Err(error) if error.is_missing_table() => Err(Failure::NoTable { name: name.to_owned() }),
             Err(error) => Err(error.into()),
@@ -130,7 +130,7 @@ impl OpenTable {
 
     /// Opens the table `name` on AWS.
     async fn open_on_aws(context: &Context, name: &str) -> Result<Self, Failure> {
-        let sdk = sdk().await;
+        let sdk = load_sdk_config().await;
         if sdk.region().is_none() {
             return Err(Failure::NoRegion);
         }

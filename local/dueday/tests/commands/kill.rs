@@ -198,7 +198,7 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
     let later = SystemClock.now() + TimeDelta::hours(1);
     let files = open_files(&gateway, later).await;
     let payments = files.deployment.payments().await.unwrap();
-    let report = payments.run(&BatchRequest::on(today), later + TimeDelta::hours(1)).await.unwrap();
+    let report = payments.run(&BatchRequest::for_date(today), later + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
 
     let settled = files.read_contents().await;

@@ -61,7 +61,7 @@ async fn items() -> Vec<Item> {
     let now: DateTime<Utc> = "2025-03-01T06:00:00Z".parse().unwrap();
     let desk = OrderDesk::new(
         table.clone(),
-        table.buckets(Buckets::default()).await.unwrap(),
+        table.get_or_store_buckets(Buckets::default()).await.unwrap(),
         Arc::new(SimulatedClock::new(now, 1)),
     );
     assert_done(table.put_region(&company.regions[0]).await.unwrap());
@@ -121,7 +121,7 @@ fn dynamodb_type(value: &AttributeValue) -> String {
 }
 
 /// Describes the keys of a table or an index for the model.
-fn key_attributes(of: orders::Keys) -> Value {
+fn key_attributes(of: orders::KeySchema) -> Value {
     let key = |(name, kind): (&str, &str)| json!({ "AttributeName": name, "AttributeType": kind });
     json!({ "PartitionKey": key(of.partition), "SortKey": key(of.sort) })
 }

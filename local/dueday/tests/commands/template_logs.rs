@@ -9,15 +9,15 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
 const COUNTED_MESSAGES: [(&str, &str); 9] = [
-    ("WebhooksLog", inbound::EVENT_FAILED),
-    ("WebhooksLog", settling::NO_RECEIPT),
-    ("WebhooksLog", inbound::NOT_SIGNED),
+    ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
+    ("WebhooksLog", settling::PAYMENT_WITHOUT_RECEIPT_MESSAGE),
+    ("WebhooksLog", inbound::UNSIGNED_EVENT_MESSAGE),
     ("DeliverLog", delivery::ENDPOINT_DISABLED),
     ("DeliverLog", delivery::ENDPOINT_UNREADABLE),
     ("DeliverLog", delivery::EVENT_NOT_DELIVERED),
     ("NoticesLog", delivery::NOTICE_MESSAGE_FAILED),
     ("NoticesLog", delivery::NOTICE_REJECTED),
-    ("OrdersLog", orders::NO_PRODUCTS),
+    ("OrdersLog", orders::SKU_WITHOUT_PRODUCTS_MESSAGE),
 ];
 
 /// Each log group, and the Lambda function that writes to it.

@@ -9,7 +9,7 @@ use billing::Account;
 use chrono::{DateTime, TimeDelta};
 use emulator::Engine;
 use serde_json::Value;
-use store::{Keys, Paging, SCHEMA, Table, TableError};
+use store::{KeySchema, Paging, SCHEMA, Table, TableError};
 
 /// Returns the stored model.
 fn stored_model() -> Value {
@@ -51,7 +51,7 @@ fn model_describes_the_table_that_the_code_creates() {
         (&"3.0".into(), &"Amazon DynamoDB".into())
     );
     let table = &model["DataModel"][0];
-    let written = |of: Keys| [of.partition, of.sort].map(|(name, kind)| format!("{name} {kind}"));
+    let written = |of: KeySchema| [of.partition, of.sort].map(|(name, kind)| format!("{name} {kind}"));
     assert_eq!(key_attributes(table), written(SCHEMA.keys));
     assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
     let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap();

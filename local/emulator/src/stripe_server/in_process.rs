@@ -23,7 +23,7 @@ pub struct InProcessTransport(pub Arc<StripeServer>);
 impl InProcessTransport {
     /// Returns the Stripe adapter with the transport `transport` and the key that the stand-in accepts.
     pub fn adapter(transport: Arc<dyn Transport>) -> Stripe {
-        Stripe::over(transport, STRIPE_KEY, BASE, TIMEOUT)
+        Stripe::with_transport(transport, STRIPE_KEY, BASE, TIMEOUT)
     }
 }
 

@@ -55,7 +55,7 @@ fn charge_request() -> ChargeRequest {
         leased_until: chrono::DateTime::UNIX_EPOCH,
         claim_token: billing::ClaimToken(ulid::Ulid::nil()),
     };
-    ChargeRequest::of(&subscription, &attempt)
+    ChargeRequest::from_attempt(&subscription, &attempt)
 }
 
 #[tokio::test]

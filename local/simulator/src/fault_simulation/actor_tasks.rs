@@ -41,7 +41,7 @@ pub async fn run_reminders(world: Rc<World>, process: Rc<Process>, date: NaiveDa
 async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, role: Role, date: NaiveDate) {
     let (started_at, mut next, mut rows_left) = (world.clock.now(), None, 0);
     for _ in 0..MAX_INVOCATIONS {
-        let request = BatchRequest { next: next.take(), ..BatchRequest::on(date) };
+        let request = BatchRequest { next: next.take(), ..BatchRequest::for_date(date) };
         let is_local = world.rng.borrow_mut().random_ratio(1, 3);
         let deadline = process.clock.now() + INVOCATION_TIME_LIMITS[usize::from(is_local)];
         let Some(report) = checked_report(world, sweep.run(&request, deadline).await) else { return };

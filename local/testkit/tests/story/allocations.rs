@@ -16,7 +16,7 @@ fn due_dates_are_computed_without_allocations() {
     let subscription = sample::subscription(31, today);
     let mut last = today;
     let allocated = measure(|| {
-        let mut period = Period::of(today);
+        let mut period = Period::from_day(today);
         for failed in 0..60 {
             last = last.max(day.due_in(period)).max(subscription.due_in(period));
             last = last.max(day.first_after(last)).max(day.first_on_or_after(last));

@@ -35,7 +35,11 @@ fn cancel_waives_the_owed_months() {
         assert_eq!(waived_months(&settlement), expected, "{case}");
         assert_eq!(cancelled.cancel_from, Some(first_unowed.parse().unwrap()), "{case}");
         assert_eq!((cancelled.status, cancelled.next_payment_on), (Status::Cancelled, None), "{case}");
-        assert_eq!(Period::of(cancelled.due_on), first_unowed.parse().unwrap(), "{case}: no earlier month is owed");
+        assert_eq!(
+            Period::from_day(cancelled.due_on),
+            first_unowed.parse().unwrap(),
+            "{case}: no earlier month is owed"
+        );
         let second = cancelled.cancel(date("2027-01-01"), billing_time(today));
         assert_eq!(second, cancelled.clone().into(), "a second cancellation changes nothing");
     }

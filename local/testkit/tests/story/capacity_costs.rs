@@ -34,7 +34,7 @@ async fn run_cost<T: Task>(world: &World, wire: &Wire, sweep: &Sweep<T>) -> Cost
     world.clock.set(billing_time(DAY));
     wire.take_capacity_units();
     let before = wire.requests();
-    let request = BatchRequest { shards: Some(vec![0]), ..BatchRequest::on(date(DAY)) };
+    let request = BatchRequest { shards: Some(vec![0]), ..BatchRequest::for_date(date(DAY)) };
     let report = sweep.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.is_done(), "{report:?}");
     cost_since(wire, &before)

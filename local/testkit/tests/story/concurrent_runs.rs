@@ -50,7 +50,7 @@ async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> Report<PaymentCo
     let injector = Arc::new(Injector::new(order.clone()));
     let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
     let sweep = world.separate_payment_batch(Wire::with_injector(injector), gateway).await;
-    let report = sweep.run(&BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
+    let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
     report
 }
@@ -129,7 +129,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
 async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> Report<ReminderCounts> {
     let injector = Arc::new(Injector::new(order.clone()));
     let sweep = world.separate_reminder_batch(Wire::with_injector(injector.clone()), injector).await;
-    let report = sweep.run(&BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
+    let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
     report
 }

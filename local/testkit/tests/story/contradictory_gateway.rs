@@ -148,7 +148,7 @@ async fn month_that_was_paid_twice_gets_one_receipt_and_is_reported() {
     world.run_payments("2026-03-10").await;
     // An operator charges the same month manually, with another attempt number and another due date.
     let stored = world.load(&subscription).await;
-    let mut manual_charge = ChargeRequest::of(&stored, stored.attempt.as_ref().unwrap());
+    let mut manual_charge = ChargeRequest::from_attempt(&stored, stored.attempt.as_ref().unwrap());
     (manual_charge.idempotency_key, manual_charge.attempt_no) = ("by hand".to_owned(), 99);
     manual_charge.due_on = "2026-03-12".parse().unwrap();
     assert!(matches!(world.sandbox.charge(&manual_charge).await, ChargeResponse::Succeeded(_)));

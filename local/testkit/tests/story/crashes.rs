@@ -53,7 +53,7 @@ async fn run_with_fault<T: Task>(
     };
     let sweep = deployment.sweep(task(&deployment)).await.unwrap();
     world.clock.set(billing_time(DAY));
-    let (request, deadline) = (BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
+    let (request, deadline) = (BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
     let result = injector.run(sweep.run(&request, deadline)).await;
     FaultyRun { world, calls: injector.calls(), report: result.and_then(Result::ok) }
 }
@@ -128,7 +128,7 @@ fn scenarios() -> Vec<Scenario> {
         Box::pin(async move {
             clock.set(billing_time(DAY) - TimeDelta::hours(1));
             let sweep = deployment.payments().await.unwrap();
-            let report = sweep.run(&BatchRequest::on(date(DAY)), billing_time(DAY)).await.unwrap();
+            let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY)).await.unwrap();
             assert_eq!(nonzero_counts(&report), [("in_doubt", 1)]);
         })
     }

@@ -25,7 +25,9 @@ fn minutes_later(minutes: i64) -> DateTime<Utc> {
 async fn invoke_payment_batch(world: &World, minutes: i64, event: Value) -> Result<Value, String> {
     world.clock.set(minutes_later(minutes));
     let result = world.payments.handle(event, minutes_later(minutes) + TimeDelta::minutes(15)).await;
-    result.map(|result| serde_json::to_value(result).unwrap()).map_err(|error| format!("{}: {error}", error.kind()))
+    result
+        .map(|result| serde_json::to_value(result).unwrap())
+        .map_err(|error| format!("{}: {error}", error.error_type()))
 }
 
 /// Invokes the payment batch with the first event of the execution, which gets the lease and the list of shards.
@@ -54,7 +56,7 @@ async fn execution_is_done_when_it_has_walked_each_of_its_shards_to_the_end() {
     // Another run of the same day completed all shards before the subscription was created. The execution must not
     // count that run.
     world.clock.set(minutes_later(-60));
-    assert!(world.payments.run(&BatchRequest::on(date(DAY)), minutes_later(0)).await.unwrap().complete);
+    assert!(world.payments.run(&BatchRequest::for_date(date(DAY)), minutes_later(0)).await.unwrap().complete);
     world.store(&new_subscription(10, "2026-03-01")).await;
 
     let begun = begin_execution(&world, 0, "first").await.unwrap();
@@ -139,7 +141,7 @@ async fn shard_added_during_an_execution_does_not_fail_the_execution_or_the_day(
     let finished = invoke_payment_batch(&world, 2, json!({"finish": finish})).await.unwrap();
     assert_eq!((&finished["done"], &finished["cause"]), (&json!(true), &json!("")));
     let mut reader = DayReader::new(&world.table, Batch::Payments, 6, Tz::UTC, minutes_later(3));
-    assert_eq!(DayState::of(&reader.read(date(DAY)).await.unwrap().prove()), DayState::Done);
+    assert_eq!(DayState::from_proofs(&reader.read(date(DAY)).await.unwrap().prove()), DayState::Done);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use crate::world::{World, billing_time, card, date, new_subscription, nonzero_co
 async fn run_payments(world: &World, day: &str, hours: i64) -> Result<PaymentCounts, String> {
     let now = billing_time(day) + TimeDelta::hours(hours);
     world.clock.set(now);
-    let run = world.payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await;
+    let run = world.payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await;
     run.map(|report| report.counts).map_err(|error| error.to_string())
 }
 

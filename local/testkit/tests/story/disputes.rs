@@ -146,10 +146,11 @@ fn assert_settlement_is_valid(before: &Subscription, settlement: &Settlement, to
     assert_eq!(next.disputed_at, None, "{case}");
     assert_eq!(next.attempt, before.attempt, "{case}");
     // The waived periods are exactly the periods between the old and the new due date.
-    let skipped: Vec<Period> = std::iter::successors(Some(Period::of(before.due_on)), |period| Some(period.next()))
-        .take_while(|period| *period < Period::of(next.due_on))
-        .collect();
-    assert_eq!(waived.iter().map(|waived| Period::of(waived.due_on)).collect::<Vec<_>>(), skipped, "{case}");
+    let skipped: Vec<Period> =
+        std::iter::successors(Some(Period::from_day(before.due_on)), |period| Some(period.next()))
+            .take_while(|period| *period < Period::from_day(next.due_on))
+            .collect();
+    assert_eq!(waived.iter().map(|waived| Period::from_day(waived.due_on)).collect::<Vec<_>>(), skipped, "{case}");
     assert!(waived.iter().all(|waived| waived.due_on < today && waived.reason.to_string() == "disputed"), "{case}");
     assert!(before.cancel_from.is_none_or(|end| skipped.iter().all(|period| *period < end)), "{case}");
     if before.attempt.is_some() || !before.status.is_chargeable() {

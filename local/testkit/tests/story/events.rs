@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use billing::CloudEvent;
 use billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, ClaimToken, Dispute, DisputeStatus, EventType, Image, MailStatus,
+    Account, Attempt, AttemptEnd, AttemptRecord, ClaimToken, Dispute, DisputeStatus, EventType, ItemImage, MailStatus,
     Money, Period, REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms,
-    WaivedPeriod, WaivedReason, events,
+    WaivedPeriod, WaivedReason, events_between_images,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
@@ -74,9 +74,9 @@ fn receipt() -> Receipt {
     }
 }
 
-fn refund_image(status: RefundStatus) -> Image {
+fn refund_image(status: RefundStatus) -> ItemImage {
     let receipt = receipt();
-    Image::Refund(Refund {
+    ItemImage::Refund(Refund {
         id: Ulid::from_parts(3, 3),
         account: receipt.account.clone(),
         receipt: receipt.id(),
@@ -95,16 +95,16 @@ fn refund_image(status: RefundStatus) -> Image {
 }
 
 /// Returns a refund that the gateway rejected before it started.
-fn refund_rejected_by_gateway() -> Image {
+fn refund_rejected_by_gateway() -> ItemImage {
     match refund_image(RefundStatus::Failed) {
-        Image::Refund(refund) => Image::Refund(Refund { code: Some(REFUSED_BY_GATEWAY.to_owned()), ..refund }),
+        ItemImage::Refund(refund) => ItemImage::Refund(Refund { code: Some(REFUSED_BY_GATEWAY.to_owned()), ..refund }),
         other => other,
     }
 }
 
-fn dispute_image(status: DisputeStatus) -> Image {
+fn dispute_image(status: DisputeStatus) -> ItemImage {
     let receipt = receipt();
-    Image::Dispute(Dispute {
+    ItemImage::Dispute(Dispute {
         id: "dp_4711".parse().unwrap(),
         account: receipt.account.clone(),
         receipt: receipt.id(),
@@ -141,13 +141,13 @@ fn waived_period() -> WaivedPeriod {
     WaivedPeriod { account, subscription: id, due_on, reason: WaivedReason::Paused, waived_at: event_time() }
 }
 
-fn subscription_image(subscription: Subscription) -> Image {
-    Image::Subscription(Box::new(subscription))
+fn subscription_image(subscription: Subscription) -> ItemImage {
+    ItemImage::Subscription(Box::new(subscription))
 }
 
 type EventTypes = &'static [&'static str];
 /// The name of a change, the item before and after the change (`None`: no item), and the types of the expected events.
-type Change = (&'static str, Option<Image>, Option<Image>, EventTypes);
+type Change = (&'static str, Option<ItemImage>, Option<ItemImage>, EventTypes);
 
 /// Returns changes that cause events.
 fn changes_with_events() -> Vec<Change> {
@@ -171,15 +171,20 @@ fn changes_with_events() -> Vec<Change> {
         s.waiting_terms = vec![Terms { from: period("2028-02"), payment_day: s.payment_day, price }];
     };
     vec![
-        ("an account is created", None, Some(Image::Account(account.clone())), &["account.created"]),
+        ("an account is created", None, Some(ItemImage::Account(account.clone())), &["account.created"]),
         (
             "an account is renamed",
-            Some(Image::Account(account.clone())),
-            Some(Image::Account(renamed)),
+            Some(ItemImage::Account(account.clone())),
+            Some(ItemImage::Account(renamed)),
             &["account.changed"],
         ),
-        ("a mail bounced", Some(Image::Account(account.clone())), Some(Image::Account(bounced)), &["account.changed"]),
-        ("an account is erased", Some(Image::Account(account)), None, &["account.erased"]),
+        (
+            "a mail bounced",
+            Some(ItemImage::Account(account.clone())),
+            Some(ItemImage::Account(bounced)),
+            &["account.changed"],
+        ),
+        ("an account is erased", Some(ItemImage::Account(account)), None, &["account.erased"]),
         ("a refund is requested", None, Some(refund_image(RefundStatus::Pending)), &[]),
         (
             "the gateway rejects a refund before it starts",
@@ -302,11 +307,11 @@ fn changes_with_events() -> Vec<Change> {
             |s| (s.status, s.cancel_from) = (Status::Cancelled, Some(period("2028-01"))),
             &["subscription.cancelled"],
         ),
-        ("a receipt is created", None, Some(Image::Receipt(receipt())), &["payment.succeeded"]),
-        ("a receipt expires", Some(Image::Receipt(receipt())), None, &["receipt.expired"]),
-        ("a decline", None, Some(Image::Attempt(attempt_record(AttemptEnd::Declined))), &["payment.declined"]),
-        ("a rejection", None, Some(Image::Attempt(attempt_record(AttemptEnd::Rejected))), &["payment.rejected"]),
-        ("a month is waived", None, Some(Image::Waived(waived_period())), &["period.waived"]),
+        ("a receipt is created", None, Some(ItemImage::Receipt(receipt())), &["payment.succeeded"]),
+        ("a receipt expires", Some(ItemImage::Receipt(receipt())), None, &["receipt.expired"]),
+        ("a decline", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Declined))), &["payment.declined"]),
+        ("a rejection", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Rejected))), &["payment.rejected"]),
+        ("a month is waived", None, Some(ItemImage::Waived(waived_period())), &["period.waived"]),
     ]
 }
 
@@ -344,14 +349,14 @@ fn changes_without_events() -> Vec<Change> {
             },
         ),
         change_without_event("another shard", |_| {}, |s| s.shard = 7),
-        ("a dropped attempt", None, Some(Image::Attempt(attempt_record(AttemptEnd::Dropped))), &[]),
-        ("the expiry of an attempt record", Some(Image::Attempt(attempt_record(AttemptEnd::Declined))), None, &[]),
-        ("the expiry of a waived month", Some(Image::Waived(waived_period())), None, &[]),
+        ("a dropped attempt", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Dropped))), &[]),
+        ("the expiry of an attempt record", Some(ItemImage::Attempt(attempt_record(AttemptEnd::Declined))), None, &[]),
+        ("the expiry of a waived month", Some(ItemImage::Waived(waived_period())), None, &[]),
     ]
 }
 
 fn events_of_change((_, old, new, _): &Change) -> Vec<CloudEvent> {
-    let events = events(old.as_ref(), new.as_ref(), event_time()).into_iter();
+    let events = events_between_images(old.as_ref(), new.as_ref(), event_time()).into_iter();
     events.map(|event| CloudEvent::new(event, "urn:example:table")).collect()
 }
 
@@ -413,6 +418,6 @@ fn events_contain_no_mail_address_no_name_and_no_token() {
 
 #[test]
 fn payment_succeeded_event_as_json() {
-    let event = events(None, Some(&Image::Receipt(receipt())), event_time()).remove(0);
+    let event = events_between_images(None, Some(&ItemImage::Receipt(receipt())), event_time()).remove(0);
     insta::assert_snapshot!(format!("{:#}", event_json(&CloudEvent::new(event, "urn:example:table"))));
 }

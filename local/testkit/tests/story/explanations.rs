@@ -159,7 +159,7 @@ async fn explanation_says_that_charging_was_off_or_that_the_run_ran_out_of_time_
 
     world.table.set_charging(true).await.unwrap();
     world.clock.set(billing_time("2026-03-11"));
-    let shard_request = BatchRequest { shards: Some(vec![2]), ..BatchRequest::on(date("2026-03-11")) };
+    let shard_request = BatchRequest { shards: Some(vec![2]), ..BatchRequest::for_date(date("2026-03-11")) };
     world.payments.run(&shard_request, billing_time("2026-03-11")).await.unwrap();
     let late = explain_day(&world, &subscription, "2026-03-11", "2026-03-11").await;
     assert!(late.0 == ReasonCode::NotWalked && late.2.contains("no run of shard 2 reached its end;"), "{late:?}");
@@ -179,7 +179,7 @@ async fn explanation_names_the_daily_limit_that_rejected_the_run() {
     let subscription = new_subscription(10, "2026-03-01");
     world.store(&subscription).await;
     world.clock.set(billing_time("2026-03-10"));
-    let request = BatchRequest::on(date("2026-03-10"));
+    let request = BatchRequest::for_date(date("2026-03-10"));
     world.payments.run(&request, billing_time("2026-03-10") + TimeDelta::hours(1)).await.unwrap_err();
     let found = explain_day(&world, &subscription, "2026-03-10", "2026-03-11").await;
     assert_eq!((found.0, found.1), (ReasonCode::HeldBack, true), "{}", found.2);

@@ -27,7 +27,7 @@ async fn run_at_another_gateway_account_than_that_of_the_table_is_rejected() {
     let batch_at_other = world.separate_payment_batch(Wire::default(), other.clone()).await;
     world.clock.set(billing_time("2026-03-12"));
     let error =
-        batch_at_other.run(&BatchRequest::on(date("2026-03-12")), billing_time("2026-03-13")).await.unwrap_err();
+        batch_at_other.run(&BatchRequest::for_date(date("2026-03-12")), billing_time("2026-03-13")).await.unwrap_err();
     let expected = "the run was not started: the payments of this table are made at sandbox sandbox_in_memory (test), and this run \
                 would charge at sandbox sandbox_other (test)";
     assert!(error.to_string().starts_with(expected), "{error}");
@@ -42,7 +42,7 @@ async fn run_at_another_gateway_account_than_that_of_the_table_is_rejected() {
     );
     assert_eq!(world.table.set_gateway(Some(&before), &account).await.unwrap(), account);
     let error =
-        world.payments.run(&BatchRequest::on(date("2026-03-12")), billing_time("2026-03-13")).await.unwrap_err();
+        world.payments.run(&BatchRequest::for_date(date("2026-03-12")), billing_time("2026-03-13")).await.unwrap_err();
     assert!(error.to_string().contains("would charge at sandbox sandbox_in_memory (test)"), "{error}");
 }
 

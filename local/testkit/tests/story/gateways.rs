@@ -11,7 +11,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::Wire;
 use gateways::{
-    ChargeRequest, ChargeResponse, GatewayError, HttpGateway, KEY_LIFE, Ledger, LedgerEntry, PaymentGateway, Sandbox,
+    ChargeRequest, ChargeResponse, GatewayError, HttpGateway, IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry,
+    PaymentGateway, Sandbox,
 };
 use payments::PaymentBatch;
 use sweep::{BatchRequest, Sweep};
@@ -184,7 +185,7 @@ async fn look_up_finds_a_payment_whose_idempotency_key_has_expired() {
     ] {
         let (world, subscription, gateway, payments) = world_with_scripted_gateway(&[reaction]).await;
         world.run_payment_batch(&payments, DAY, hours_later(0)).await;
-        let late = billing_time(DAY) + KEY_LIFE + TimeDelta::hours(6);
+        let late = billing_time(DAY) + IDEMPOTENCY_KEY_LIFETIME + TimeDelta::hours(6);
         assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, "2026-03-11", late).await), [("paid", 1)]);
         assert_eq!(gateway.charge_requests.load(Ordering::Relaxed), charges);
         assert_eq!(
@@ -200,8 +201,10 @@ async fn idempotency_key_expires_in_the_sandbox_after_a_day() {
         world_with_scripted_gateway(&[ScriptedCharge::NotCharged(unknown_response("lost"))]).await;
     world.run_payment_batch(&payments, DAY, hours_later(0)).await;
     let stored = world.load(&subscription).await;
-    let request = ChargeRequest::of(&stored, stored.attempt.as_ref().unwrap());
-    for (age, payments) in [(TimeDelta::zero(), 1), (KEY_LIFE - TimeDelta::seconds(1), 1), (KEY_LIFE, 2)] {
+    let request = ChargeRequest::from_attempt(&stored, stored.attempt.as_ref().unwrap());
+    for (age, payments) in
+        [(TimeDelta::zero(), 1), (IDEMPOTENCY_KEY_LIFETIME - TimeDelta::seconds(1), 1), (IDEMPOTENCY_KEY_LIFETIME, 2)]
+    {
         gateway.sandbox.charge_at(&request, hours_later(0) + age).unwrap();
         assert_eq!(gateway.successful_payments().len(), payments, "{age} after the first charge");
     }
@@ -286,7 +289,7 @@ impl PaymentGateway for SlowGateway {
         let other_run = { self.other_run.lock().unwrap().take() };
         if let Some(OtherRun { payments, clock }) = other_run {
             clock.set(hours_later(1));
-            let request = BatchRequest::on(date(DAY));
+            let request = BatchRequest::for_date(date(DAY));
             let report = payments.run(&request, hours_later(2)).await.unwrap();
             assert!(matches!(nonzero_counts(&report)[..], [("paid" | "declined", 1)]), "{report:?}");
         }
@@ -335,7 +338,7 @@ async fn charge_made_after_its_worker_was_killed_is_found_or_not_repeated() {
             world_with_scripted_gateway(&[ScriptedCharge::NotCharged(unknown_response("died"))]).await;
         world.run_payment_batch(&payments, DAY, hours_later(0)).await;
         let stored = world.load(&subscription).await;
-        let request = ChargeRequest::of(&stored, stored.attempt.as_ref().unwrap());
+        let request = ChargeRequest::from_attempt(&stored, stored.attempt.as_ref().unwrap());
         if !is_charged_late {
             gateway.sandbox.charge(&request).await;
         }

@@ -46,7 +46,7 @@ impl Task for NoTimeForTwoRows {
 
     fn start_run(&self, _: NonZeroU32) {}
 
-    fn lease(&self) -> TimeDelta {
+    fn lease_duration(&self) -> TimeDelta {
         TimeDelta::minutes(20)
     }
 
@@ -92,7 +92,7 @@ async fn next_run_continues_at_the_first_row_for_which_the_run_had_no_time() {
     let task = NoTimeForTwoRows { skipped: [all[2].due_on, all[5].due_on], waited: AtomicU32::new(0) };
     let sweep = world.system.deployment.sweep(task).await.unwrap();
     world.clock.set(billing_time(DAY));
-    let report = sweep.run(&BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
+    let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert_eq!((report.complete, report.counts.due, report.counts.paid), (false, 5, 5));
     let next = report.next.unwrap();
     assert_eq!(
@@ -122,7 +122,7 @@ impl Task for OneSlowRow {
 
     fn start_run(&self, _: NonZeroU32) {}
 
-    fn lease(&self) -> TimeDelta {
+    fn lease_duration(&self) -> TimeDelta {
         TimeDelta::minutes(20)
     }
 
@@ -172,7 +172,8 @@ async fn slow_row_does_not_delay_later_list_pages() {
         let task = OneSlowRow { slow: all[0].due_on, is_failing, started, pages };
         let sweep = deployment.sweep(task).await.unwrap();
         world.clock.set(billing_time(DAY));
-        let report = sweep.run(&BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
+        let report =
+            sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
         assert_eq!(report.failures, []);
         if is_failing {
             // The third list page cannot be read. The rows of the first two are processed nevertheless.
@@ -294,7 +295,7 @@ async fn run_with_a_position_in_the_second_lane_continues_there() {
     assert!(world.load(&all[0]).await.attempt.is_some());
     world.clock.set(billing_time(DAY));
     let next = Some(Position::start_of(Lane::Open, 0));
-    let request = BatchRequest { next, ..BatchRequest::on(date(DAY)) };
+    let request = BatchRequest { next, ..BatchRequest::for_date(date(DAY)) };
     let report = world.payments.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert_eq!(
         (report.complete, report.counts.paid),

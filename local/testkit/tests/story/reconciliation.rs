@@ -49,7 +49,7 @@ impl ChargedWorld {
     async fn run_payments(&self, day: &str) {
         let payments = self.world.separate_payment_batch(Wire::default(), self.stripe.clone()).await;
         self.world.clock.set(billing_time(day));
-        payments.run(&BatchRequest::on(date(day)), billing_time(day) + TimeDelta::hours(1)).await.unwrap();
+        payments.run(&BatchRequest::for_date(date(day)), billing_time(day) + TimeDelta::hours(1)).await.unwrap();
     }
 
     /// Audits the whole table and compares it with `gateway`, an hour after the last run. Returns the violated

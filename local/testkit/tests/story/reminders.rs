@@ -42,7 +42,7 @@ async fn day_is_not_complete_until_a_reminder_claimed_by_a_killed_run_is_sent() 
     assert_eq!(states.iter().filter(|state| **state == ShardState::LeftBehind).count(), 1, "{states:?}");
 
     world.clock.set(billing_time("2026-03-24") + TimeDelta::minutes(20));
-    let request = BatchRequest::on(date("2026-03-24"));
+    let request = BatchRequest::for_date(date("2026-03-24"));
     let report = world.reminders.run(&request, billing_time("2026-03-25")).await.unwrap();
     assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("sent", 1)], true));
     assert!(shard_proofs(&world, "2026-03-24").await.iter().all(ShardProof::is_complete));

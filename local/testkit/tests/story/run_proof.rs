@@ -154,7 +154,7 @@ async fn many_short_runs_complete_a_day_and_a_killed_run_makes_it_incomplete() {
     let (mut next, mut runs) = (None, 0);
     loop {
         // The first run has time for at most one list page, which has three rows.
-        let request = BatchRequest { next, ..BatchRequest::on(date("2026-03-07")) };
+        let request = BatchRequest { next, ..BatchRequest::for_date(date("2026-03-07")) };
         let deadline = billing_time("2026-03-07") + TimeDelta::seconds(if runs == 0 { 1 } else { 3_600 });
         let report = world.payments.run(&request, deadline).await.unwrap();
         runs += 1;
@@ -315,7 +315,11 @@ fn day_is_running_until_the_deadline_of_a_later_run_has_passed() {
         let now: DateTime<Utc> = billing_time("2026-03-07") + TimeDelta::minutes(60 + after);
         let records = vec![started_after(0, run_record(1, 0, 0)), started_after(60, open.clone())];
         let proofs = DayRecords { now, ..day_with_records(records) }.prove();
-        assert_eq!((DayState::of(&proofs), state.is_done()), (state, proofs[0].is_complete()), "after {after} minutes");
+        assert_eq!(
+            (DayState::from_proofs(&proofs), state.is_done()),
+            (state, proofs[0].is_complete()),
+            "after {after} minutes"
+        );
     }
 }
 
@@ -346,7 +350,7 @@ fn day_needs_only_the_shards_that_existed_when_its_runs_started() {
         ),
     ] {
         let proofs = DayRecords { table_shards: 8, ..day_with_records(records) }.prove();
-        assert_eq!(DayState::of(&proofs), expected, "{case}");
+        assert_eq!(DayState::from_proofs(&proofs), expected, "{case}");
     }
 }
 
@@ -361,7 +365,7 @@ fn incomplete_day_whose_records_may_have_expired_is_expired() {
         (vec![run_with_unpaid_row(1, 0, 0, |c| c.rejected = 1)], DayState::NotDone),
     ] {
         let proofs = DayRecords { may_have_expired: true, ..day_with_records(records.clone()) }.prove();
-        assert_eq!(DayState::of(&proofs), state, "{records:?}");
+        assert_eq!(DayState::from_proofs(&proofs), state, "{records:?}");
     }
 }
 
@@ -372,7 +376,7 @@ async fn killed_run_makes_a_done_day_incomplete_until_the_run_of_the_next_day() 
     assert!(world.run_payments("2026-03-07").await.is_done());
     let state = async || {
         let mut reader = DayReader::new(&world.table, Batch::Payments, SHARDS, Tz::UTC, world.clock.now());
-        let state = DayState::of(&reader.read(date("2026-03-07")).await.unwrap().prove());
+        let state = DayState::from_proofs(&reader.read(date("2026-03-07")).await.unwrap().prove());
         (state, unfinished_runs(&mut reader, date("2026-03-07")).await.unwrap().len())
     };
     assert_eq!(state().await, (DayState::Done, 0));

@@ -19,7 +19,7 @@ async fn run_for_a_future_date_is_rejected() {
     let world = World::new().await;
     world.clock.set(billing_time("2026-03-10"));
     let error =
-        world.payments.run(&BatchRequest::on(date("2026-03-11")), billing_time("2026-03-12")).await.unwrap_err();
+        world.payments.run(&BatchRequest::for_date(date("2026-03-11")), billing_time("2026-03-12")).await.unwrap_err();
     assert_eq!(error.to_string(), "2026-03-11 lies in the future: today is 2026-03-10 in UTC");
 }
 
@@ -43,7 +43,8 @@ async fn run_with_a_position_in_a_shard_that_was_not_requested_is_rejected() {
     let world = World::new().await;
     world.clock.set(billing_time("2026-03-15"));
     let next = Position { lane: Lane::Due, shard: 3, on: String::new(), pk: String::new(), sk: String::new() };
-    let request = BatchRequest { shards: Some(vec![0, 1]), next: Some(next), ..BatchRequest::on(date("2026-03-15")) };
+    let request =
+        BatchRequest { shards: Some(vec![0, 1]), next: Some(next), ..BatchRequest::for_date(date("2026-03-15")) };
     let error = world.payments.run(&request, billing_time("2026-03-16")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -61,7 +62,7 @@ async fn run_stops_if_the_gateway_rejects_our_credentials() {
     let report = world.run_payments("2026-03-07").await;
     assert_eq!((report.complete, report.counts.due, nonzero_counts(&report)), (false, 1, vec![("in_doubt", 1)]));
     assert_eq!(report.stopped.as_deref(), Some("the gateway refuses our requests: 401"));
-    let next = BatchRequest { next: report.next, ..BatchRequest::on(date("2026-03-07")) };
+    let next = BatchRequest { next: report.next, ..BatchRequest::for_date(date("2026-03-07")) };
     let rest = world.payments.run(&next, billing_time("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
     let expected = vec![("in_doubt", 1), ("paid", 6)];
     assert_eq!(
@@ -110,7 +111,7 @@ async fn run_stops_before_its_deadline_and_returns_the_next_position() {
         world.store(&new_subscription(day, "2026-02-28")).await;
     }
     world.clock.set(billing_time("2026-03-07"));
-    let request = BatchRequest::on(date("2026-03-07"));
+    let request = BatchRequest::for_date(date("2026-03-07"));
     let soon = billing_time("2026-03-07") + TimeDelta::seconds(51);
     let stopped = world.payments.run(&request, soon).await.unwrap();
     let charges = world.charged_due_dates().len();
@@ -142,7 +143,7 @@ async fn run_in_parts_continues_after_the_maximum_invocation_time_and_reports_th
         world.store(&numbered_subscription(n, 15, "2026-03-01")).await;
     }
     world.clock.set(billing_time("2026-03-08"));
-    let request = BatchRequest::on(date("2026-03-08"));
+    let request = BatchRequest::for_date(date("2026-03-08"));
     let report =
         world.reminders.run_in_parts(&request, billing_time("2026-03-08") + TimeDelta::hours(12)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
@@ -199,7 +200,7 @@ async fn run_over_a_daily_limit_is_not_started() {
             world.store(&new_subscription(day, "2026-02-28")).await;
         }
         world.clock.set(billing_time("2026-03-03"));
-        let request = BatchRequest::on(date("2026-03-03"));
+        let request = BatchRequest::for_date(date("2026-03-03"));
         let result = world.payments.run(&request, billing_time("2026-03-03") + TimeDelta::hours(1)).await;
         match rejection {
             "" => assert_eq!(result.unwrap().counts.paid, 3, "{name}={value}"),
@@ -305,7 +306,7 @@ async fn settings_with_zero_shards_are_rejected() {
     set_zero.expression_attribute_values(":none", AttributeValue::N("0".to_owned())).send().await.unwrap();
     world.clock.set(billing_time("2026-03-07"));
     let error =
-        world.payments.run(&BatchRequest::on(date("2026-03-07")), billing_time("2026-03-08")).await.unwrap_err();
+        world.payments.run(&BatchRequest::for_date(date("2026-03-07")), billing_time("2026-03-08")).await.unwrap_err();
     assert!(error.to_string().contains("Shards must be at least 1, not 0"), "{error}");
 }
 
@@ -317,12 +318,12 @@ async fn run_with_a_clock_far_behind_the_latest_run_is_rejected_until_an_operato
     world.run_reminders("2027-03-15").await;
     let now = billing_time("2026-03-15");
     world.clock.set(now);
-    let request = BatchRequest::on(date("2026-03-15"));
+    let request = BatchRequest::for_date(date("2026-03-15"));
     let run = async || world.payments.run(&request, now + TimeDelta::hours(1)).await;
     let begin = serde_json::json!({"begin": {"scheduled_time": now, "execution": "first", "at_once": 1}});
     for error in [run().await.unwrap_err(), world.payments.handle(begin, now + TimeDelta::hours(1)).await.unwrap_err()]
     {
-        assert_eq!(error.kind(), "ClockBehind");
+        assert_eq!(error.error_type(), "ClockBehind");
         let expected =
             "this machine's clock says 2026-03-15 06:00:00 UTC, and a run was recorded at 2027-03-15 06:00:00 UTC";
         assert!(error.to_string().starts_with(expected), "{error}");

@@ -53,7 +53,7 @@ impl StripeWorld {
         let payments = self.world.separate_payment_batch(Wire::default(), self.gateway.clone()).await;
         let now = billing_time(day) + TimeDelta::hours(hours);
         self.world.clock.set(now);
-        let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await;
+        let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await;
         report.map(|report| nonzero_counts(&report))
     }
 
@@ -145,7 +145,7 @@ async fn later_runs_complete_a_run_that_crashed_at_any_call() {
                 let wire = Wire::with_injector(injector.clone()).without_retries();
                 let payments = stripe_world.world.separate_payment_batch(wire, gateway).await;
                 stripe_world.world.clock.set(billing_time(DAY));
-                let (request, deadline) = (BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
+                let (request, deadline) = (BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
                 let _ = injector.run(payments.run(&request, deadline)).await;
                 if injector.calls() < calls {
                     break;
@@ -284,9 +284,9 @@ async fn checkout_page_state_contains_the_payment_method_that_the_customer_enter
         [("01JZXCVBNM0123456789ABCDE1", Some("cus_9"), "cus_9"), ("01JZXCVBNM0123456789ABCDE2", None, "cus_000002")]
     {
         let request = request(setup, customer);
-        let page = stripe.open_checkout_page(&request).await.unwrap();
+        let page = stripe.create_checkout_page(&request).await.unwrap();
         assert_eq!(
-            stripe.open_checkout_page(&request).await.unwrap(),
+            stripe.create_checkout_page(&request).await.unwrap(),
             page,
             "a repeated request returns the same checkout page"
         );
@@ -301,7 +301,7 @@ async fn checkout_page_state_contains_the_payment_method_that_the_customer_enter
             CheckoutPageState::Complete { payment_method, given_at: now_in_seconds(&world) }
         );
     }
-    let page = stripe.open_checkout_page(&request("01JZXCVBNM0123456789ABCDE3", None)).await.unwrap();
+    let page = stripe.create_checkout_page(&request("01JZXCVBNM0123456789ABCDE3", None)).await.unwrap();
     world.clock.set(page.expires_at);
     assert_eq!(stripe.checkout_page_state(&page.id).await.unwrap(), CheckoutPageState::Expired);
     assert!(stripe.checkout_page_state(&"cs_test_none".parse().unwrap()).await.is_err());

@@ -25,7 +25,7 @@ async fn run_payments(
     let payments = world.separate_payment_batch(Wire::default(), stripe.clone()).await;
     let now = billing_time(day) + TimeDelta::hours(hours);
     world.clock.set(now);
-    let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await?;
+    let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await?;
     Ok(nonzero_counts(&report))
 }
 

@@ -39,7 +39,7 @@ impl PaidWorld {
         let stripe = Arc::new(connect(&server, STRIPE_KEY).await);
         let payments = world.separate_payment_batch(Wire::default(), stripe.clone()).await;
         world.clock.set(billing_time(DAY));
-        payments.run(&BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
+        payments.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
         let receipt = load_receipt(&world, &gold).await;
         Self { world, server, stripe, gold, receipt }
     }

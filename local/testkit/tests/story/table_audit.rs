@@ -281,7 +281,8 @@ async fn run_is_rejected_if_the_clock_of_the_machine_is_wrong_by_minutes() {
         let clock = Arc::new(FakeSystemClock(SimulatedClock::new(machine_time, 1)));
         let mut deployment = world.system.deployment.clone();
         (deployment.table, deployment.clock) = (table.clone(), clock);
-        let (payments, request) = (deployment.payments().await.unwrap(), BatchRequest::on(machine_time.date_naive()));
+        let (payments, request) =
+            (deployment.payments().await.unwrap(), BatchRequest::for_date(machine_time.date_naive()));
         match payments.run(&request, machine_time + TimeDelta::hours(1)).await {
             Ok(_) => assert!(!is_rejected, "{minutes} minutes"),
             Err(error) => {

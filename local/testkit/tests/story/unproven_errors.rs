@@ -42,7 +42,7 @@ impl StripeWorld {
         let payments = self.world.separate_payment_batch(Wire::default(), self.stripe.clone()).await;
         let now = billing_time(day) + TimeDelta::hours(hours);
         self.world.clock.set(now);
-        let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await;
+        let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await;
         nonzero_counts(&report.unwrap())
     }
 
@@ -196,7 +196,7 @@ async fn month_is_paid_once_despite_a_crash_and_an_unproven_error() {
                 let payments = stripe_world.world.separate_payment_batch(wire, gateway).await;
                 stripe_world.world.clock.set(billing_time(DAY));
                 stripe_world.server.set_next_faults([None, Some(error)]);
-                let request = BatchRequest::on(date(DAY));
+                let request = BatchRequest::for_date(date(DAY));
                 let _ = injector.run(payments.run(&request, billing_time(DAY) + TimeDelta::hours(1))).await;
                 if injector.calls() < calls {
                     break;

@@ -199,7 +199,7 @@ impl World {
         now: DateTime<Utc>,
     ) -> Report<PaymentCounts> {
         self.clock.set(now);
-        let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await.unwrap();
+        let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await.unwrap();
         assert!(report.adds_up(), "{report:?}");
         report
     }
@@ -207,8 +207,11 @@ impl World {
     /// Runs the reminder batch for `day` at 06:00 UTC on `day`.
     pub async fn run_reminders(&self, day: &str) -> Report<ReminderCounts> {
         self.clock.set(billing_time(day));
-        let report =
-            self.reminders.run(&BatchRequest::on(date(day)), billing_time(day) + TimeDelta::hours(1)).await.unwrap();
+        let report = self
+            .reminders
+            .run(&BatchRequest::for_date(date(day)), billing_time(day) + TimeDelta::hours(1))
+            .await
+            .unwrap();
         assert!(report.adds_up(), "{report:?}");
         report
     }
@@ -252,7 +255,7 @@ pub fn cancel(subscription: &Subscription) -> Settlement {
 }
 
 pub fn key(subscription: &Subscription) -> SubscriptionKey {
-    SubscriptionKey::of(subscription)
+    SubscriptionKey::from_subscription(subscription)
 }
 
 /// Returns the name and the value of each count of `report` that is not zero, sorted by name. `due` is not included.

@@ -68,10 +68,10 @@ impl Api {
         today: NaiveDate,
     ) -> Result<Response, Problem> {
         let charges = self.charges.as_ref().ok_or_else(Problem::unavailable)?;
-        let stored = self.table.get_subscription(account, id).await?.ok_or_else(missing::subscription)?;
+        let stored = self.table.get_subscription(account, id).await?.ok_or_else(missing::subscription_not_found)?;
         // After a first attempt, only the daily runs retry the payment.
         let sign_up = match stored.attempt_seq {
-            0 => charges.charge_now(&stored, today).await?.ok_or_else(missing::subscription)?,
+            0 => charges.charge_now(&stored, today).await?.ok_or_else(missing::subscription_not_found)?,
             _ => charges.first_payment(stored, was_processing).await?,
         };
         let response = response_with_payment(&sign_up);

@@ -83,10 +83,10 @@ pub async fn list(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
-    let (id, paging) = (path.id.ok_or_else(missing::endpoint)?, page.paging(Table::cursor_of_deliveries)?);
+    let (id, paging) = (path.id.ok_or_else(missing::endpoint_not_found)?, page.paging(Table::cursor_of_deliveries)?);
     let page = api.table.get_deliveries(id, &paging, now.at).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
-        return Err(missing::endpoint());
+        return Err(missing::endpoint_not_found());
     }
     Ok(Json(ListView::from_page(page, DeliveryView::from)?))
 }
@@ -112,16 +112,16 @@ pub async fn redeliver(
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
-    let endpoint = endpoint.ok_or_else(missing::endpoint)?;
-    let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(missing::endpoint)?;
+    let endpoint = endpoint.ok_or_else(missing::endpoint_not_found)?;
+    let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(missing::endpoint_not_found)?;
     if stored.disabled_because.is_some() {
         return Err(Problem::conflict("the endpoint is disabled; enable it first"));
     }
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
-    let delivery = api.table.get_delivery(&key).await?.ok_or_else(missing::delivery)?;
+    let delivery = api.table.get_delivery(&key).await?.ok_or_else(missing::delivery_not_found)?;
     let restarted = api.table.change_delivery(delivery, |stored| Some(stored.restarted(now))).await?;
-    let restarted = restarted.ok_or_else(missing::delivery)?;
+    let restarted = restarted.ok_or_else(missing::delivery_not_found)?;
     queue.send(&[key]).await?;
     Ok((StatusCode::ACCEPTED, Json(restarted.into())))
 }

@@ -93,7 +93,7 @@ pub async fn read(
     _: Operator,
     Query(ForecastQuery { months: BoundedNumber(months) }): Query<ForecastQuery>,
 ) -> Result<Json<ForecastView>, Problem> {
-    let (shards, today) = (api.shards().await?, now.today);
+    let (shards, today) = (api.read_shard_count().await?, now.today);
     let months = u32::try_from(months).unwrap_or(u32::MAX);
     let (forecast, unreadable) = forecast(&api.table, shards, today, months).await?;
     let data = forecast.days().map(|(date, day)| ForecastDay::new(date, day)).collect();

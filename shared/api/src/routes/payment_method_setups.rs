@@ -206,7 +206,7 @@ pub async fn read(
 ) -> Result<Json<SetupView>, Problem> {
     let setup = api.get_setup(id).await?;
     if setup.account != account {
-        return Err(missing::setup());
+        return Err(missing::setup_not_found());
     }
     let setup = api.setups()?.complete(setup, now.today).await?;
     Ok(Json(SetupView::new(setup, now.at)))
@@ -239,7 +239,7 @@ pub async fn return_from_page(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let path = path.map_err(|_| missing::setup())?;
+    let path = path.map_err(|_| missing::setup_not_found())?;
     let stored = api.get_setup(path.id).await?;
     let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(Problem::from);
     let prefers_html = html_page::prefers_html(&headers);
@@ -285,6 +285,6 @@ impl Api {
     /// # Errors
     /// 404 if there is no setup with this id.
     async fn get_setup(&self, id: PathId<Ulid>) -> Result<PaymentMethodSetup, Problem> {
-        self.table.get_setup(id.ok_or_else(missing::setup)?).await?.ok_or_else(missing::setup)
+        self.table.get_setup(id.ok_or_else(missing::setup_not_found)?).await?.ok_or_else(missing::setup_not_found)
     }
 }

@@ -175,9 +175,9 @@ pub async fn read(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let reference = path.receipt.ok_or_else(missing::receipt)?;
+    let reference = path.receipt.ok_or_else(missing::receipt_not_found)?;
     let receipt = api.table.find_receipt(&path.account, &reference, now.at).await?;
-    let receipt = receipt.ok_or_else(missing::receipt)?;
+    let receipt = receipt.ok_or_else(missing::receipt_not_found)?;
     if !html_page::prefers_html(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }

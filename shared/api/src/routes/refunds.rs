@@ -93,12 +93,15 @@ pub async fn create(
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
-    let reference = path.receipt.ok_or_else(missing::receipt)?;
+    let reference = path.receipt.ok_or_else(missing::receipt_not_found)?;
     let receipt = match reference {
         ReceiptReference::Id(id) => id,
-        ReceiptReference::Number(_) => {
-            api.table.find_receipt(&path.account, &reference, now.at).await?.ok_or_else(missing::receipt)?.id()
-        }
+        ReceiptReference::Number(_) => api
+            .table
+            .find_receipt(&path.account, &reference, now.at)
+            .await?
+            .ok_or_else(missing::receipt_not_found)?
+            .id(),
     };
     let key = key.with_name_after("receipts", &receipt.to_string());
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;

@@ -154,7 +154,7 @@ pub async fn read(
     _: Operator,
     Query(ReportQuery { from, to }): Query<ReportQuery>,
 ) -> Result<Json<ReportView>, Problem> {
-    let settings = api.settings().await?;
+    let settings = api.read_settings().await?;
     let source = ReportSource { table: &api.table, settings: &settings, zone: api.billing.zone, now: now.at };
     let days = source.days(from.map(NaiveDate::from), to.map(NaiveDate::from));
     let days = days.map_err(|error| Problem::refused_field(error.field(), error.to_string()))?;

@@ -176,7 +176,7 @@ pub async fn list(
 ) -> Result<Json<RunListView>, Problem> {
     let date = date.map_or(now.today, NaiveDate::from);
     let (from, mut after) = cursor.decode(parse_cursor)?.unzip();
-    let shards = api.shards().await?;
+    let shards = api.read_shard_count().await?;
     let mut list =
         RunListView { date, state: DayState::NotDone, shards: Vec::new(), data: Vec::new(), next_cursor: None };
     let is_requested = |batch: &Batch| only.is_none_or(|only| only == *batch);
@@ -189,7 +189,7 @@ pub async fn list(
         let mut reader = DayReader::new(&api.table, batch, shards, api.billing.zone, now.at);
         proofs.extend(reader.read(date).await?.prove());
     }
-    list.state = DayState::of(&proofs);
+    list.state = DayState::from_proofs(&proofs);
     list.shards = proofs.into_iter().map(ShardWalk::from).collect();
     for batch in Batch::ALL.into_iter().filter(is_requested).filter(is_not_listed_yet) {
         let left = limit.0.saturating_sub(list.data.len());

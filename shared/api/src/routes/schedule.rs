@@ -77,7 +77,8 @@ pub async fn read(
     Path(path): Path<SubscriptionPath>,
     Query(ScheduleQuery { months: BoundedNumber(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
-    let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
+    let stored =
+        api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription_not_found)?;
     let planned = stored.planned_payments(api.billing.policy.lead, now.today, months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

@@ -239,7 +239,8 @@ pub async fn read(
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
+    let stored =
+        api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription_not_found)?;
     Ok(json_response(StatusCode::OK, response_of(&stored)))
 }
 
@@ -305,7 +306,7 @@ impl Api {
             ChangeOutcome::Applied(written) => Ok(json_response(StatusCode::OK, response_of(&written))),
             ChangeOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
             ChangeOutcome::Refused(problem) => Err(problem),
-            ChangeOutcome::Missing => Err(missing::subscription()),
+            ChangeOutcome::Missing => Err(missing::subscription_not_found()),
         }
     }
 }

@@ -157,8 +157,8 @@ impl Api {
         id: Ulid,
         change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
     ) -> Result<WebhookEndpoint, Problem> {
-        let stored = self.table.get_webhook_endpoint(id).await?.ok_or_else(missing::endpoint)?;
-        self.table.change_webhook_endpoint(stored, change).await?.ok_or_else(missing::endpoint)
+        let stored = self.table.get_webhook_endpoint(id).await?.ok_or_else(missing::endpoint_not_found)?;
+        self.table.change_webhook_endpoint(stored, change).await?.ok_or_else(missing::endpoint_not_found)
     }
 }
 
@@ -236,8 +236,11 @@ pub async fn read(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
-    let endpoint =
-        api.table.get_webhook_endpoint(path.id.ok_or_else(missing::endpoint)?).await?.ok_or_else(missing::endpoint)?;
+    let endpoint = api
+        .table
+        .get_webhook_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?)
+        .await?
+        .ok_or_else(missing::endpoint_not_found)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -276,7 +279,7 @@ pub async fn change(
             None => endpoint,
         })
     };
-    let endpoint = api.change_endpoint(path.id.ok_or_else(missing::endpoint)?, changed).await?;
+    let endpoint = api.change_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?, changed).await?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -297,10 +300,10 @@ pub async fn remove(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
-    if api.table.delete_webhook_endpoint(path.id.ok_or_else(missing::endpoint)?).await? {
+    if api.table.delete_webhook_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(missing::endpoint())
+        Err(missing::endpoint_not_found())
     }
 }
 
@@ -327,7 +330,7 @@ pub async fn rotate_secret(
 ) -> Result<Json<EndpointWithSecret>, Problem> {
     let (secret, now) = (Secret::new(api.clock.random_secret()), now.at);
     let endpoint = api
-        .change_endpoint(path.id.ok_or_else(missing::endpoint)?, |stored| {
+        .change_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?, |stored| {
             stored.with_new_secret(secret.clone(), now).ok()
         })
         .await?;

@@ -165,7 +165,7 @@ pub async fn read(
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
     let explanation = explain(&api.table, (&path.account, path.id), on, api.billing.zone, now.at).await?;
-    let explanation = explanation.ok_or_else(missing::subscription)?;
+    let explanation = explanation.ok_or_else(missing::subscription_not_found)?;
     Ok(Json(match caller {
         Caller::Operator => explanation.into(),
         Caller::Account(_) => explanation.for_account().into(),

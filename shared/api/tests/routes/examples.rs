@@ -51,7 +51,7 @@ async fn examples_get_the_documented_responses() {
     let run = async |day: &str| {
         let due: DateTime<Utc> = format!("{day}T06:00:00Z").parse().unwrap();
         clock.set(due);
-        payments.run(&BatchRequest::on(due.date_naive()), due + TimeDelta::hours(1)).await.unwrap().counts
+        payments.run(&BatchRequest::for_date(due.date_naive()), due + TimeDelta::hours(1)).await.unwrap().counts
     };
     let router_of_preparations = router.clone();
     let prepare = async |operation: &str| match operation {

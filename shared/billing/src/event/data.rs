@@ -107,7 +107,7 @@ fn schema() -> utoipa::openapi::ObjectBuilder {
     use strum::IntoEnumIterator as _;
 
     let names = EventType::iter().map(|event_type| event_type.to_string());
-    crate::openapi::text("The type of an event.").enum_values(Some(names))
+    crate::openapi::build_text_schema("The type of an event.").enum_values(Some(names))
 }
 
 impl EventData {
@@ -128,7 +128,7 @@ pub struct AccountData {
 }
 
 impl AccountData {
-    pub(super) fn of(account: &Account) -> Self {
+    pub(super) fn from_account(account: &Account) -> Self {
         let Account { id, version, locale, mail_status, .. } = account.clone();
         Self { account: id, version, locale, mail_status }
     }
@@ -158,7 +158,7 @@ pub struct SubscriptionData {
 }
 
 impl SubscriptionData {
-    pub(super) fn of(s: &Subscription) -> Self {
+    pub(super) fn from_subscription(s: &Subscription) -> Self {
         Self {
             account: s.account.clone(),
             subscription: s.id,
@@ -194,7 +194,7 @@ pub struct PaymentData {
 }
 
 impl PaymentData {
-    pub(super) fn of(receipt: &Receipt) -> Self {
+    pub(super) fn from_receipt(receipt: &Receipt) -> Self {
         Self {
             account: receipt.account.clone(),
             subscription: receipt.subscription,
@@ -227,7 +227,7 @@ pub struct RefundData {
 }
 
 impl RefundData {
-    pub(super) fn of(refund: &Refund) -> Self {
+    pub(super) fn from_refund(refund: &Refund) -> Self {
         Self {
             account: refund.account.clone(),
             subscription: refund.receipt.subscription,
@@ -262,7 +262,7 @@ pub struct DisputeData {
 }
 
 impl DisputeData {
-    pub(super) fn of(dispute: &Dispute) -> Self {
+    pub(super) fn from_dispute(dispute: &Dispute) -> Self {
         Self {
             account: dispute.account.clone(),
             subscription: dispute.receipt.subscription,
@@ -299,7 +299,7 @@ pub struct ReversalData {
 }
 
 impl ReversalData {
-    pub(super) fn of(dispute: &Dispute) -> Self {
+    pub(super) fn from_dispute(dispute: &Dispute) -> Self {
         Self {
             account: dispute.account.clone(),
             subscription: dispute.receipt.subscription,
@@ -331,7 +331,7 @@ pub struct DeclineData {
 }
 
 impl DeclineData {
-    pub(super) fn of(record: &AttemptRecord) -> Self {
+    pub(super) fn from_attempt_record(record: &AttemptRecord) -> Self {
         Self {
             account: record.account.clone(),
             subscription: record.subscription,
@@ -356,7 +356,7 @@ pub struct WaivedPeriodData {
 }
 
 impl WaivedPeriodData {
-    pub(super) fn of(waived: &WaivedPeriod) -> Self {
+    pub(super) fn from_waived_period(waived: &WaivedPeriod) -> Self {
         let WaivedPeriod { account, subscription, due_on, reason, waived_at } = waived.clone();
         Self { account, subscription, due_on, reason, waived_at }
     }
@@ -375,7 +375,7 @@ pub struct ExpiredReceiptData {
 }
 
 impl ExpiredReceiptData {
-    pub(super) fn of(receipt: &Receipt) -> Self {
+    pub(super) fn from_receipt(receipt: &Receipt) -> Self {
         Self {
             account: receipt.account.clone(),
             subscription: receipt.subscription,

@@ -24,7 +24,7 @@ pub use received::{ReceivedEvent, UnreadableEvent};
 
 /// The image of an item in the DynamoDB stream, before or after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Image {
+pub enum ItemImage {
     Account(Account),
     Subscription(Box<Subscription>),
     Receipt(Receipt),
@@ -47,48 +47,50 @@ pub struct Event {
 
 /// Returns the events of the change of an item from `old` to `new` at the time `at`. If only a claim, a lease or the
 /// version changed, there is no event.
-pub fn events(old: Option<&Image>, new: Option<&Image>, at: DateTime<Utc>) -> Vec<Event> {
+pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, at: DateTime<Utc>) -> Vec<Event> {
     match (old, new) {
-        (old, Some(Image::Account(new))) => {
+        (old, Some(ItemImage::Account(new))) => {
             let old = match old {
-                Some(Image::Account(old)) => Some(old),
+                Some(ItemImage::Account(old)) => Some(old),
                 _ => None,
             };
             account_event(old, new, at).into_iter().collect()
         }
-        (Some(Image::Account(old)), None) => {
-            vec![new_account_event(old, EventData::AccountErased(AccountData::of(old)), at)]
+        (Some(ItemImage::Account(old)), None) => {
+            vec![new_account_event(old, EventData::AccountErased(AccountData::from_account(old)), at)]
         }
-        (old, Some(Image::Subscription(new))) => {
+        (old, Some(ItemImage::Subscription(new))) => {
             let old = match old {
-                Some(Image::Subscription(old)) => Some(old.as_ref()),
+                Some(ItemImage::Subscription(old)) => Some(old.as_ref()),
                 _ => None,
             };
             let events = subscription::subscription_events(old, new).into_iter();
-            events.map(|event| new_subscription_event(new, event(SubscriptionData::of(new)), at)).collect()
+            events
+                .map(|event| new_subscription_event(new, event(SubscriptionData::from_subscription(new)), at))
+                .collect()
         }
-        (None, Some(Image::Receipt(receipt))) => {
+        (None, Some(ItemImage::Receipt(receipt))) => {
             vec![new_receipt_event(
                 receipt,
-                EventData::PaymentSucceeded(PaymentData::of(receipt)),
+                EventData::PaymentSucceeded(PaymentData::from_receipt(receipt)),
                 receipt.processed_at,
             )]
         }
         // A receipt is deleted only when its TTL expires.
-        (Some(Image::Receipt(receipt)), None) => {
-            vec![new_receipt_event(receipt, EventData::ReceiptExpired(ExpiredReceiptData::of(receipt)), at)]
+        (Some(ItemImage::Receipt(receipt)), None) => {
+            vec![new_receipt_event(receipt, EventData::ReceiptExpired(ExpiredReceiptData::from_receipt(receipt)), at)]
         }
-        (old, Some(Image::Refund(refund))) => match old {
-            Some(Image::Refund(old)) if old.status == refund.status => Vec::new(),
+        (old, Some(ItemImage::Refund(refund))) => match old {
+            Some(ItemImage::Refund(old)) if old.status == refund.status => Vec::new(),
             _ => refund_event(refund, at).into_iter().collect(),
         },
-        (old, Some(Image::Dispute(dispute))) => match old {
-            Some(Image::Dispute(old)) => dispute_events(Some(old), dispute, at),
+        (old, Some(ItemImage::Dispute(dispute))) => match old {
+            Some(ItemImage::Dispute(old)) => dispute_events(Some(old), dispute, at),
             _ => dispute_events(None, dispute, at),
         },
-        (None, Some(Image::Attempt(record))) => attempt_event(record).into_iter().collect(),
-        (None, Some(Image::Waived(waived))) => {
-            let data = EventData::PeriodWaived(WaivedPeriodData::of(waived));
+        (None, Some(ItemImage::Attempt(record))) => attempt_event(record).into_iter().collect(),
+        (None, Some(ItemImage::Waived(waived))) => {
+            let data = EventData::PeriodWaived(WaivedPeriodData::from_waived_period(waived));
             let id = format!("{}.{}.{}", waived.subscription, waived.due_on, data.event_type());
             vec![Event { id, account: waived.account.clone(), at: waived.waived_at, data }]
         }
@@ -102,9 +104,9 @@ fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Opt
         (&old.email, &old.name, &old.locale, old.mail_status) == (&new.email, &new.name, &new.locale, new.mail_status)
     };
     match old {
-        None => Some(new_account_event(new, EventData::AccountCreated(AccountData::of(new)), new.created_at)),
+        None => Some(new_account_event(new, EventData::AccountCreated(AccountData::from_account(new)), new.created_at)),
         Some(old) if is_unchanged(old) => None,
-        Some(_) => Some(new_account_event(new, EventData::AccountChanged(AccountData::of(new)), at)),
+        Some(_) => Some(new_account_event(new, EventData::AccountChanged(AccountData::from_account(new)), at)),
     }
 }
 
@@ -134,8 +136,8 @@ fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
         // The gateway refused the request before it began a refund. The caller got an error, and may repeat the
         // request.
         RefundStatus::Failed if refund.is_refused_by_gateway() => return None,
-        RefundStatus::Succeeded => EventData::PaymentRefunded(RefundData::of(refund)),
-        RefundStatus::Failed => EventData::RefundFailed(RefundData::of(refund)),
+        RefundStatus::Succeeded => EventData::PaymentRefunded(RefundData::from_refund(refund)),
+        RefundStatus::Failed => EventData::RefundFailed(RefundData::from_refund(refund)),
     };
     let id = format!("{}.{}", refund.id, data.event_type());
     Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), data })
@@ -157,18 +159,18 @@ fn dispute_events(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Ve
     // A debit that was returned by the bank was never disputed.
     let is_dispute = new.status != DisputeStatus::Returned;
     let is_opened = is_dispute && (old.is_none() || !new.status.is_closed());
-    let opened = is_opened.then(|| event(EventData::PaymentDisputed(DisputeData::of(new)), new.opened_at));
+    let opened = is_opened.then(|| event(EventData::PaymentDisputed(DisputeData::from_dispute(new)), new.opened_at));
     let is_closed = is_dispute && new.status.is_closed();
-    let closed = is_closed.then(|| event(EventData::DisputeClosed(DisputeData::of(new)), closed_at));
+    let closed = is_closed.then(|| event(EventData::DisputeClosed(DisputeData::from_dispute(new)), closed_at));
     let reversed =
-        new.status.is_reversal().then(|| event(EventData::PaymentReversed(ReversalData::of(new)), closed_at));
+        new.status.is_reversal().then(|| event(EventData::PaymentReversed(ReversalData::from_dispute(new)), closed_at));
     opened.into_iter().chain(closed).chain(reversed).collect()
 }
 
 fn attempt_event(record: &AttemptRecord) -> Option<Event> {
     let data = match record.outcome {
-        AttemptEnd::Declined => EventData::PaymentDeclined(DeclineData::of(record)),
-        AttemptEnd::Rejected => EventData::PaymentRejected(DeclineData::of(record)),
+        AttemptEnd::Declined => EventData::PaymentDeclined(DeclineData::from_attempt_record(record)),
+        AttemptEnd::Rejected => EventData::PaymentRejected(DeclineData::from_attempt_record(record)),
         // The subscription was paused or cancelled before the gateway had created a payment: there is nothing to
         // publish.
         AttemptEnd::Dropped => return None,

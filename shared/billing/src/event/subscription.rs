@@ -48,9 +48,9 @@ fn has_new_agreement(old: &Subscription, new: &Subscription) -> bool {
     if (&old.product_name, &old.email, &old.payment_method) != (&new.product_name, &new.email, &new.payment_method) {
         return true;
     }
-    let due_next = Period::of(new.due_on);
+    let due_next = Period::from_day(new.due_on);
     let waiting = old.waiting_terms.iter().chain(&new.waiting_terms).map(|terms| terms.from);
     let mut months = waiting.filter(|from| *from > due_next).chain([due_next]);
-    let is_moved = old.due_on != new.due_on && Period::of(old.due_on) == due_next;
+    let is_moved = old.due_on != new.due_on && Period::from_day(old.due_on) == due_next;
     is_moved || months.any(|month| old.terms_in(month) != new.terms_in(month))
 }

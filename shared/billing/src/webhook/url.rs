@@ -17,7 +17,8 @@ pub struct EndpointUrl(Url);
 crate::openapi_schema!(
     EndpointUrl,
     "EndpointUrl",
-    crate::openapi::pattern("The URL to which events are posted.", "^https?://.+").max_length(Some(MAX_URL_CHARS))
+    crate::openapi::build_pattern_schema("The URL to which events are posted.", "^https?://.+")
+        .max_length(Some(MAX_URL_CHARS))
 );
 
 /// The text is not an allowed URL.

@@ -11,5 +11,5 @@ pub use deliverer::{
     Deliverer, DeliveryQueue, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED, FanOutResult, NextTry,
     QueueError,
 };
-pub use sender::{Sender, TIMEOUT};
+pub use sender::{DELIVERY_TIMEOUT, Sender};
 pub use signature::sign;

@@ -17,7 +17,7 @@ use super::signature::sign;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum time to wait for the response of a webhook endpoint (the Standard Webhooks specification recommends 15
 /// to 30 seconds).
-pub const TIMEOUT: Duration = Duration::from_secs(15);
+pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Sends events to webhook endpoints by HTTP.
 #[derive(Clone, Debug)]

@@ -96,7 +96,7 @@ impl World {
         self.system.clock.set(now);
         let payments = self.system.deployment.payments().await.unwrap();
         let today = now.with_timezone(&self.system.deployment.config.billing.zone).date_naive();
-        payments.run(&BatchRequest::on(today), now + TimeDelta::hours(1)).await.unwrap();
+        payments.run(&BatchRequest::for_date(today), now + TimeDelta::hours(1)).await.unwrap();
         self.publish_new_events().await
     }
 

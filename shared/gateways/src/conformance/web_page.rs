@@ -13,8 +13,8 @@ impl ConformanceCheck<'_> {
             return_url: "https://example.com/back".to_owned(),
         };
         let failed = |error: GatewayError| broken(error.to_string());
-        let page = self.gateway.open_checkout_page(&request).await.map_err(failed)?;
-        let second = self.gateway.open_checkout_page(&request).await.map_err(failed)?;
+        let page = self.gateway.create_checkout_page(&request).await.map_err(failed)?;
+        let second = self.gateway.create_checkout_page(&request).await.map_err(failed)?;
         ensure(page.id == second.id, || format!("the same request opened {} and {}", page.id, second.id))?;
         ensure(page.expires_at > self.now(), || format!("a new checkout page has expired at {}", page.expires_at))?;
         let state = self.gateway.checkout_page_state(&page.id).await.map_err(failed)?;

@@ -66,7 +66,7 @@ impl LedgerPayment {
             attempt_no: self.request.attempt_no,
             amount: self.request.amount,
             status,
-            card: methods::card(&self.request.payment_method.payment_method).map(Box::new),
+            card: methods::card_of_method(&self.request.payment_method.payment_method).map(Box::new),
             created_at: self.created_at,
         }
     }
@@ -171,7 +171,7 @@ impl Ledger {
 
     /// Returns the checkout page `id` with the entered payment method, which is `None` if the customer has not entered
     /// one yet.
-    pub(super) fn page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<EnteredMethod>)> {
+    pub(super) fn find_page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<EnteredMethod>)> {
         self.pages.get(id)
     }
 
@@ -189,7 +189,7 @@ impl Ledger {
     }
 
     /// Returns the last stored status of `made`.
-    pub fn status(&self, made: &LedgerPayment) -> PaymentStatus {
+    pub fn status_of_payment(&self, made: &LedgerPayment) -> PaymentStatus {
         self.resolved.get(&made.id).cloned().unwrap_or_else(|| made.status.clone())
     }
 

@@ -21,7 +21,7 @@ pub enum Behaviour {
 const DEBIT_PROCESSING_TIME: TimeDelta = TimeDelta::days(2);
 
 /// Returns the behaviour of `payment_method`; `None` if there is no such payment method.
-pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
+pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<Behaviour> {
     let name = payment_method.as_str().strip_prefix("pm_")?;
     if let Some(account) = name.strip_prefix("usBankAccount_") {
         let then = match account {
@@ -55,7 +55,7 @@ pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
 
 /// Returns the brand and the last four digits of the test card `payment_method`, from Stripe's table of test cards;
 /// `None` if it is not a card.
-pub fn card(payment_method: &GatewayToken) -> Option<Card> {
+pub fn card_of_method(payment_method: &GatewayToken) -> Option<Card> {
     let name = payment_method.as_str().strip_prefix("pm_card_")?;
     let (brand, last4) = match name.split('_').next()? {
         "visa" => ("visa", "4242"),

@@ -21,7 +21,7 @@ use methods::Behaviour;
 
 /// How long the sandbox remembers an idempotency key. After this time the same key makes a new charge, which is also
 /// possible at Stripe ("Idempotent requests" in Stripe's API reference).
-pub const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
+pub const IDEMPOTENCY_KEY_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
 /// A gateway that moves no money, for tests and demonstrations.
 #[derive(Debug)]
@@ -53,11 +53,12 @@ impl Sandbox {
     /// [`LedgerError`] if the ledger could not be written: the outcome of the charge is unknown.
     pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeResponse, LedgerError> {
         let mut ledger = self.ledger();
-        let is_remembered = |made: &&LedgerPayment| now.signed_duration_since(made.created_at) < KEY_LIFE;
+        let is_remembered =
+            |made: &&LedgerPayment| now.signed_duration_since(made.created_at) < IDEMPOTENCY_KEY_LIFETIME;
         if let Some(made) = ledger.payment_by_key(&request.idempotency_key).filter(is_remembered) {
             return Ok(if made.request == *request { first_response(made) } else { ChargeResponse::KeyReused });
         }
-        let status = match methods::behaviour(&request.payment_method.payment_method) {
+        let status = match methods::behaviour_of_method(&request.payment_method.payment_method) {
             None => return Ok(ChargeResponse::Rejected { code: "resource_missing".to_owned() }),
             Some(Behaviour::Succeeds) => PaymentStatus::Succeeded,
             Some(Behaviour::Processes { .. }) => PaymentStatus::Processing,
@@ -100,9 +101,9 @@ impl Sandbox {
         let mut ledger = self.ledger();
         let mut payments = Vec::with_capacity(made.len());
         for made in made {
-            if ledger.status(&made) == PaymentStatus::Processing
+            if ledger.status_of_payment(&made) == PaymentStatus::Processing
                 && let Some(Behaviour::Processes { time, then }) =
-                    methods::behaviour(&made.request.payment_method.payment_method)
+                    methods::behaviour_of_method(&made.request.payment_method.payment_method)
                 && now >= made.created_at + time
             {
                 ledger.append(LedgerEntry::Resolved {
@@ -111,7 +112,7 @@ impl Sandbox {
                     at: made.created_at + time,
                 })?;
             }
-            payments.push(made.payment(ledger.status(&made)));
+            payments.push(made.payment(ledger.status_of_payment(&made)));
         }
         Ok(payments)
     }

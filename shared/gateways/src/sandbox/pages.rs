@@ -9,7 +9,7 @@ use crate::{CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages,
 use billing::{GatewayToken, PaymentMethod};
 
 /// How long a checkout page is open.
-const PAGE_LIFE: TimeDelta = TimeDelta::hours(24);
+const CHECKOUT_PAGE_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
 impl Sandbox {
     /// Sets the base URL at which this sandbox and its checkout pages are served. Only the first call has an effect.
@@ -30,23 +30,23 @@ impl Sandbox {
     ) -> Result<CheckoutPage, LedgerError> {
         let id: GatewayToken = format!("page_{}", request.setup).parse().expect("a ULID is a token");
         let mut ledger = self.ledger();
-        if ledger.page(&id).is_none() {
+        if ledger.find_page(&id).is_none() {
             let new_customer = || format!("cus_{}", request.account).parse().expect("an account's id is a token");
             ledger.append(LedgerEntry::PageOpened(PageOpened {
                 id: id.clone(),
                 customer: request.customer.clone().unwrap_or_else(new_customer),
                 return_url: request.return_url.clone(),
-                expires_at: now + PAGE_LIFE,
+                expires_at: now + CHECKOUT_PAGE_LIFETIME,
             }))?;
         }
-        let expires_at = ledger.page(&id).map_or(now, |(opened, _)| opened.expires_at);
+        let expires_at = ledger.find_page(&id).map_or(now, |(opened, _)| opened.expires_at);
         Ok(CheckoutPage { url: format!("{url}/pages/{id}"), id, expires_at })
     }
 
     /// Returns the checkout page `id` and its state at the time `now`; `None` if there is no such page.
     pub fn page_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Option<(PageOpened, CheckoutPageState)> {
         let ledger = self.ledger();
-        let (opened, entered) = ledger.page(id)?;
+        let (opened, entered) = ledger.find_page(id)?;
         let state = match entered {
             Some((payment_method, given_at)) => {
                 let (customer, payment_method) = (opened.customer.clone(), payment_method.clone());
@@ -73,7 +73,7 @@ impl Sandbox {
         now: DateTime<Utc>,
     ) -> Result<bool, LedgerError> {
         let is_open = self.page_at(id, now).is_some_and(|(_, state)| state == CheckoutPageState::Open);
-        if !is_open || methods::behaviour(payment_method).is_none() {
+        if !is_open || methods::behaviour_of_method(payment_method).is_none() {
             return Ok(false);
         }
         self.ledger().append(LedgerEntry::PageCompleted {
@@ -87,7 +87,7 @@ impl Sandbox {
 
 #[async_trait]
 impl CheckoutPages for Sandbox {
-    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+    async fn create_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         let unknown = |reason: String| GatewayError::Unknown { reason };
         let url = self.url.get().ok_or_else(|| unknown("the sandbox serves no checkout pages".to_owned()))?;
         self.open_page_at(request, url, self.clock.now()).map_err(|error| unknown(error.to_string()))

@@ -35,7 +35,7 @@ impl Sandbox {
             });
         }
         let Some(payment) = ledger.payment_by_id(&request.payment) else { return Ok(rejected("resource_missing")) };
-        if ledger.status(payment) != PaymentStatus::Succeeded {
+        if ledger.status_of_payment(payment) != PaymentStatus::Succeeded {
             return Ok(rejected("charge_not_refundable"));
         }
         let refunds = ledger.refunds().iter().filter(|(before, _)| before.payment == request.payment);

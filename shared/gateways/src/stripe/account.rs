@@ -7,7 +7,7 @@ use super::wire::{Customer, Error};
 use super::{RequestFailure, Stripe};
 use billing::GatewayAccount;
 
-const KIND: &str = "stripe";
+const GATEWAY_KIND: &str = "stripe";
 /// Markers are customer objects, because a restricted key for this software has permission to read and write customers.
 const MARKER_PREFIX: &str = "cus_";
 const RESTRICTED_PREFIX: &str = "rk_";
@@ -29,7 +29,7 @@ impl Stripe {
 
     /// Returns the account (or marker) `id`, in the mode of the key (test or live).
     pub(super) fn gateway_account(&self, id: String) -> GatewayAccount {
-        GatewayAccount { kind: KIND.to_owned(), account: id, live: self.is_live() }
+        GatewayAccount { kind: GATEWAY_KIND.to_owned(), account: id, live: self.is_live() }
     }
 
     /// Creates a customer object as the marker of the account of a restricted key. Returns `None` for a secret key,
@@ -48,7 +48,7 @@ impl Stripe {
     /// marker. A deleted marker counts as existing, because Stripe still returns its id, but only to keys of the same
     /// account.
     pub(super) async fn marker_exists(&self, stored: &GatewayAccount) -> Result<Option<bool>, RequestFailure> {
-        if stored.kind != KIND || !stored.account.starts_with(MARKER_PREFIX) {
+        if stored.kind != GATEWAY_KIND || !stored.account.starts_with(MARKER_PREFIX) {
             return Ok(None);
         }
         if stored.live != self.is_live() {

@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 
 use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
-use wire::{Account, Error, ErrorBody, List, PaymentIntent, Status};
+use wire::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 
 pub use reading::{StripeDispute, StripePayment};
 pub use transport::{Https, Response, Transport};
@@ -40,7 +40,7 @@ pub const STRIPE_API_BASE: &str = "https://api.stripe.com";
 
 /// The version of Stripe's API that this adapter is written for ("Versioning" in Stripe's API reference;
 /// docs/decisions.md lists the sources).
-const VERSION: &str = "2026-07-29.dahlia";
+const API_VERSION: &str = "2026-07-29.dahlia";
 
 /// The response header that states whether the same request may be repeated.
 const SHOULD_RETRY: &str = "Stripe-Should-Retry";
@@ -104,7 +104,9 @@ impl From<RequestFailure> for GatewayError {
             RequestFailure::Unknown(reason) => Self::Unknown { reason },
             RequestFailure::Throttled(retry_after) => Self::Throttled { retry_after },
             RequestFailure::Unusable(reason) => Self::Unusable { reason },
-            RequestFailure::Refused(status, error) => Self::Unknown { reason: format!("{status}: {}", error.name()) },
+            RequestFailure::Refused(status, error) => {
+                Self::Unknown { reason: format!("{status}: {}", error.most_specific_code()) }
+            }
         }
     }
 }
@@ -116,11 +118,16 @@ impl Stripe {
     /// # Panics
     /// If the HTTP client cannot be created.
     pub fn new(key: impl Into<String>, base: &str, timeout: Duration) -> Self {
-        Self::over(Arc::new(Https::new(timeout)), key, base, timeout)
+        Self::with_transport(Arc::new(Https::new(timeout)), key, base, timeout)
     }
 
     /// Returns a client that sends its requests through `transport`.
-    pub fn over(transport: Arc<dyn Transport>, key: impl Into<String>, base: &str, timeout: Duration) -> Self {
+    pub fn with_transport(
+        transport: Arc<dyn Transport>,
+        key: impl Into<String>,
+        base: &str,
+        timeout: Duration,
+    ) -> Self {
         let (http, base) = (reqwest::Client::new(), base.trim_end_matches('/').to_owned());
         Self { http, transport, base, key: key.into(), timeout }
     }
@@ -159,7 +166,7 @@ impl Stripe {
     /// Sends `request` once. The error contains the failure, and whether the same request may be repeated immediately.
     async fn send_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, (RequestFailure, bool)> {
         let unknown = |reason: String| (RequestFailure::Unknown(reason), false);
-        let request = request.bearer_auth(&self.key).header("Stripe-Version", VERSION).build();
+        let request = request.bearer_auth(&self.key).header("Stripe-Version", API_VERSION).build();
         let request = request.map_err(|error| unknown(error.without_url().to_string()))?;
         let Response { status, headers, body } = self.transport.send(request).await.map_err(unknown)?;
         if status.is_success() {
@@ -225,10 +232,12 @@ impl Stripe {
                 Some(intent) => self.charge_response(intent).await,
                 None if error.kind == "idempotency_error" => ChargeResponse::KeyReused,
                 None if error.proves_no_payment_was_made(status) => {
-                    ChargeResponse::Rejected { code: error.name().to_owned() }
+                    ChargeResponse::Rejected { code: error.most_specific_code().to_owned() }
                 }
                 // The error does not prove that the card was not charged.
-                None => ChargeResponse::Inconclusive { code: format!("{}_{}", status.as_u16(), error.name()) },
+                None => {
+                    ChargeResponse::Inconclusive { code: format!("{}_{}", status.as_u16(), error.most_specific_code()) }
+                }
             },
             Err(failure) => GatewayError::from(failure).into(),
         }
@@ -325,12 +334,13 @@ impl PaymentGateway for Stripe {
             let mut query = vec![("customer", customer.as_str()), ("created[gte]", &since), ("limit", PAGE_SIZE)];
             query.push(("expand[0]", "data.latest_charge"));
             query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
-            let page: List = match self.send(self.http.get(self.api_url("payment_intents")).query(&query)).await {
-                Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") => {
-                    return Ok(self.payments_of_missing_customer(customer).await?);
-                }
-                page => page?,
-            };
+            let page: PaymentIntentList =
+                match self.send(self.http.get(self.api_url("payment_intents")).query(&query)).await {
+                    Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") => {
+                        return Ok(self.payments_of_missing_customer(customer).await?);
+                    }
+                    page => page?,
+                };
             for intent in &page.data {
                 // PaymentIntents of other programs are ignored, and never cancelled.
                 if intent.payment(PaymentStatus::Processing).is_some() {
@@ -346,6 +356,6 @@ impl PaymentGateway for Stripe {
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        Ok(self.intent(id).await?.map(|read| read.payment))
+        Ok(self.get_payment_intent(id).await?.map(|read| read.payment))
     }
 }

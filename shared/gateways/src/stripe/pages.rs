@@ -82,7 +82,7 @@ impl Stripe {
 
 #[async_trait]
 impl CheckoutPages for Stripe {
-    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+    async fn create_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         let created = self.create_session(request, format!("setup-{}", request.setup)).await;
         let session = match created {
             // The customer was deleted at Stripe, or belongs to another gateway. Let the Checkout Session create a new

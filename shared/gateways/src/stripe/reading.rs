@@ -92,7 +92,7 @@ impl Stripe {
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
-    pub async fn intent(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
+    pub async fn get_payment_intent(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
         let Some(found) = self.read_object::<Intent>(&format!("payment_intents/{id}")).await? else { return Ok(None) };
         let Intent { intent, payment_method } = found;
         let payment_method = payment_method.or_else(|| intent.failed_payment_method());
@@ -123,7 +123,7 @@ impl Stripe {
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response, or the dispute has a field with an unknown value.
-    pub async fn dispute(&self, id: &GatewayToken) -> Result<Option<StripeDispute>, GatewayError> {
+    pub async fn get_dispute(&self, id: &GatewayToken) -> Result<Option<StripeDispute>, GatewayError> {
         let found = self.read_object::<Dispute>(&format!("disputes/{id}")).await?;
         found.map(Dispute::into_stripe_dispute).transpose()
     }

@@ -14,7 +14,7 @@ use crate::{GatewayDispute, GatewayError, GatewayRefund, RefundRequest, RefundRe
 use billing::GatewayToken;
 
 /// The metadata key that contains our id of a refund.
-const REFUND: &str = "dueday_refund";
+const REFUND_METADATA_KEY: &str = "dueday_refund";
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Refund {
@@ -61,7 +61,7 @@ impl Refund {
             }
             Status::Canceled => RefundState::Failed { code: "canceled".to_owned() },
         };
-        let our_id = refund.metadata.get(REFUND).and_then(|name| name.parse().ok());
+        let our_id = refund.metadata.get(REFUND_METADATA_KEY).and_then(|name| name.parse().ok());
         Ok(GatewayRefund { id: refund.id, refund: our_id, amount, state })
     }
 }
@@ -82,14 +82,14 @@ impl Refunds for Stripe {
         let parameters = [
             ("payment_intent", request.payment.to_string()),
             ("amount", amount.to_string()),
-            (&format!("metadata[{REFUND}]"), request.refund.to_string()),
+            (&format!("metadata[{REFUND_METADATA_KEY}]"), request.refund.to_string()),
         ];
         let create = self.http.post(self.api_url("refunds")).form(&parameters);
         let create = create.header("Idempotency-Key", format!("refund-{}", request.refund));
         match self.send::<Refund>(create).await {
             Ok(refund) => refund.into_gateway_refund().map_or_else(RefundResponse::Unknown, RefundResponse::Made),
             Err(RequestFailure::Refused(status, error)) if is_rejection(status, &error) => {
-                RefundResponse::Rejected { code: error.name().to_owned() }
+                RefundResponse::Rejected { code: error.most_specific_code().to_owned() }
             }
             Err(failure) => RefundResponse::Unknown(failure.into()),
         }

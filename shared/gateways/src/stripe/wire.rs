@@ -13,12 +13,12 @@ use super::hard_declines::decline;
 use billing::{Card, Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
 // The metadata keys of a PaymentIntent. Their values identify the payment attempt.
-const TABLE: &str = "dueday_table";
-const ACCOUNT: &str = "dueday_account";
-const SUBSCRIPTION: &str = "dueday_subscription";
-const SKU: &str = "dueday_sku";
-const DUE_DATE: &str = "dueday_due_date";
-const ATTEMPT: &str = "dueday_attempt";
+const TABLE_METADATA_KEY: &str = "dueday_table";
+const ACCOUNT_METADATA_KEY: &str = "dueday_account";
+const SUBSCRIPTION_METADATA_KEY: &str = "dueday_subscription";
+const SKU_METADATA_KEY: &str = "dueday_sku";
+const DUE_DATE_METADATA_KEY: &str = "dueday_due_date";
+const ATTEMPT_METADATA_KEY: &str = "dueday_attempt";
 
 /// A PaymentIntent.
 #[derive(Debug, Deserialize)]
@@ -86,7 +86,7 @@ pub struct Error {
 
 /// A list page of PaymentIntents.
 #[derive(Debug, Deserialize)]
-pub struct List {
+pub struct PaymentIntentList {
     pub data: Vec<PaymentIntent>,
     pub has_more: bool,
 }
@@ -125,13 +125,13 @@ pub fn payment_intent_parameters(request: &ChargeRequest) -> Result<Vec<(String,
         ("automatic_payment_methods[allow_redirects]".to_owned(), "never".to_owned()),
         // Expand the charge, which contains the brand and the last four digits of the card.
         ("expand[0]".to_owned(), "latest_charge".to_owned()),
-        metadata(ACCOUNT, request.account.to_string()),
-        metadata(SUBSCRIPTION, request.subscription.to_string()),
-        metadata(SKU, request.sku.to_string()),
-        metadata(DUE_DATE, request.due_on.to_string()),
-        metadata(ATTEMPT, request.attempt_no.to_string()),
+        metadata(ACCOUNT_METADATA_KEY, request.account.to_string()),
+        metadata(SUBSCRIPTION_METADATA_KEY, request.subscription.to_string()),
+        metadata(SKU_METADATA_KEY, request.sku.to_string()),
+        metadata(DUE_DATE_METADATA_KEY, request.due_on.to_string()),
+        metadata(ATTEMPT_METADATA_KEY, request.attempt_no.to_string()),
     ];
-    parameters.extend(request.table.map(|table| metadata(TABLE, table.to_string())));
+    parameters.extend(request.table.map(|table| metadata(TABLE_METADATA_KEY, table.to_string())));
     Ok(parameters)
 }
 
@@ -158,7 +158,7 @@ impl Error {
     }
 
     /// Returns the most specific name of the error: its decline code, its code, or its type.
-    pub fn name(&self) -> &str {
+    pub fn most_specific_code(&self) -> &str {
         self.decline_code.as_deref().or(self.code.as_deref()).unwrap_or(&self.kind)
     }
 }
@@ -169,7 +169,7 @@ impl PaymentIntent {
         let error = self.last_payment_error.as_ref();
         let on_charge = || self.latest_charge.pointer("/outcome/advice_code").and_then(serde_json::Value::as_str);
         let advice = error.and_then(|error| error.advice_code.as_deref()).or_else(on_charge);
-        decline(error.map_or("canceled", Error::name), advice)
+        decline(error.map_or("canceled", Error::most_specific_code), advice)
     }
 
     /// Describes the contradiction between the status of the PaymentIntent and the status of its latest charge. Returns
@@ -201,7 +201,7 @@ impl PaymentIntent {
 
     /// Returns the SKU of the product that was paid.
     pub fn sku(&self) -> Option<Sku> {
-        self.metadata.get(SKU)?.parse().ok()
+        self.metadata.get(SKU_METADATA_KEY)?.parse().ok()
     }
 
     /// Returns the payment status without cancelling the PaymentIntent first. A payment that is returned as declined
@@ -223,11 +223,11 @@ impl PaymentIntent {
         let metadata = |key: &str| self.metadata.get(key);
         Some(Payment {
             id: self.id.clone(),
-            table: metadata(TABLE).and_then(|table| table.parse().ok()),
-            account: metadata(ACCOUNT)?.parse().ok()?,
-            subscription: metadata(SUBSCRIPTION)?.parse().ok()?,
-            due_on: metadata(DUE_DATE)?.parse().ok()?,
-            attempt_no: metadata(ATTEMPT)?.parse().ok()?,
+            table: metadata(TABLE_METADATA_KEY).and_then(|table| table.parse().ok()),
+            account: metadata(ACCOUNT_METADATA_KEY)?.parse().ok()?,
+            subscription: metadata(SUBSCRIPTION_METADATA_KEY)?.parse().ok()?,
+            due_on: metadata(DUE_DATE_METADATA_KEY)?.parse().ok()?,
+            attempt_no: metadata(ATTEMPT_METADATA_KEY)?.parse().ok()?,
             amount: amount::from_stripe(self.amount, self.currency.to_ascii_uppercase().parse().ok()?)?,
             status,
             card: self.card().map(Box::new),

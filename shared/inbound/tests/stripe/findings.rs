@@ -3,7 +3,7 @@
 
 use billing::{Finding, FindingReason, GatewayToken, Money};
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, RefundRequest, Refunds as _};
-use settling::{Decision, FindingError, Findings, Settling};
+use settling::{FindingDecision, FindingError, Findings, Settling};
 
 use super::*;
 
@@ -47,7 +47,11 @@ impl World {
         self.table().get_open_findings().await.unwrap()
     }
 
-    async fn resolve_finding(&self, payment: &GatewayToken, decision: Decision) -> Result<Subscription, FindingError> {
+    async fn resolve_finding(
+        &self,
+        payment: &GatewayToken,
+        decision: FindingDecision,
+    ) -> Result<Subscription, FindingError> {
         let policy = self.system.deployment.config.billing.policy.clone();
         let settling = Settling::new(self.table().clone(), policy, self.system.clock.clone());
         let findings = Findings { settling: &settling, gateway: self.stripe.as_ref() };
@@ -125,16 +129,16 @@ async fn period_is_charged_again_only_after_a_person_has_decided() {
     let payment = world.make_payment("2026-03-10", 1, 9_999).await;
     world.send_success_event("evt_1", payment.as_str()).await.unwrap();
     world.system.clock.set(at(NEXT_DAY));
-    let refused = world.resolve_finding(&payment, Decision::Close).await.unwrap_err();
+    let refused = world.resolve_finding(&payment, FindingDecision::Close).await.unwrap_err();
     assert!(matches!(refused, FindingError::StillPaid { .. }), "{refused}");
     world.refund_payment(&payment, 9_999).await;
-    let refused = world.resolve_finding(&payment, Decision::Receipt).await.unwrap_err();
+    let refused = world.resolve_finding(&payment, FindingDecision::Receipt).await.unwrap_err();
     assert!(matches!(refused, FindingError::NoReceipt { .. }), "{refused}");
-    assert_eq!(world.resolve_finding(&payment, Decision::Close).await.unwrap().open_findings, 0);
+    assert_eq!(world.resolve_finding(&payment, FindingDecision::Close).await.unwrap().open_findings, 0);
     assert_eq!(world.open_findings().await, []);
     let kept = world.table().get_findings_by_account(&world.gold.account).await.unwrap();
     assert_eq!(kept[0].resolved.as_ref().unwrap().reason, "asked the customer");
-    let missing = world.resolve_finding(&payment, Decision::Close).await.unwrap_err();
+    let missing = world.resolve_finding(&payment, FindingDecision::Close).await.unwrap_err();
     assert!(matches!(missing, FindingError::Missing { .. }), "{missing}");
     world.send_success_event("evt_2", payment.as_str()).await.unwrap();
     assert_eq!(world.open_findings().await, [], "a late event does not open the finding again");
@@ -145,7 +149,7 @@ async fn person_can_accept_a_payment_for_the_due_period() {
     let world = World::with_rejected_attempt().await;
     let payment = world.make_payment("2026-03-10", 7, 1_299).await;
     world.send_success_event("evt_1", payment.as_str()).await.unwrap();
-    let paid = world.resolve_finding(&payment, Decision::Receipt).await.unwrap();
+    let paid = world.resolve_finding(&payment, FindingDecision::Receipt).await.unwrap();
     assert_eq!((paid.open_findings, paid.due_on), (0, "2026-04-10".parse().unwrap()));
     assert_eq!(world.receipts().await.iter().map(|receipt| &receipt.payment).collect::<Vec<_>>(), [&payment]);
     assert_eq!(world.run_payments(NEXT_DAY).await, []);
@@ -179,7 +183,7 @@ async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged()
     };
     let error = scheduled().await.unwrap_err().to_string();
     assert!(error.contains("successful payments have no receipt"), "{error}");
-    world.resolve_finding(&second, Decision::CloseAlthoughPaid).await.unwrap();
+    world.resolve_finding(&second, FindingDecision::CloseAlthoughPaid).await.unwrap();
     scheduled().await.unwrap();
 }
 

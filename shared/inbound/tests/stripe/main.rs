@@ -89,7 +89,7 @@ impl World {
         self.system.clock.set(at(when));
         let deployment = Deployment { gateway: self.stripe.clone(), ..self.system.deployment.clone() };
         let payments = deployment.payments().await.unwrap();
-        let request = BatchRequest::on(when[..10].parse().unwrap());
+        let request = BatchRequest::for_date(when[..10].parse().unwrap());
         let report = payments.run(&request, at(when) + TimeDelta::hours(1)).await.unwrap();
         report.counts.counts_by_name().into_iter().filter(|(_, count)| *count > 0).collect()
     }

@@ -1,7 +1,7 @@
 //! Payments that the bank reversed: the receipt shows the reversal, and the batch never charges the period again.
 
 use audit::{InvariantChecker, Reconciliation, ReportSource, explain, report};
-use billing::{DisputeStatus, Image, PaymentStatus, events};
+use billing::{DisputeStatus, ItemImage, PaymentStatus, events_between_images};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use clock::Clock as _;
@@ -13,8 +13,8 @@ use crate::{World, at};
 /// Returns the types of the events that would be published if the stored disputes had just been written.
 async fn types_of_published_events(world: &World) -> Vec<String> {
     let stored = world.table().get_disputes_by_account(&world.gold.account).await.unwrap();
-    let images = stored.into_iter().map(Image::Dispute);
-    let made = images.flat_map(|image| events(None, Some(&image), world.system.clock.now()));
+    let images = stored.into_iter().map(ItemImage::Dispute);
+    let made = images.flat_map(|image| events_between_images(None, Some(&image), world.system.clock.now()));
     made.map(|event| event.data.event_type().to_string()).collect()
 }
 

@@ -34,7 +34,7 @@ impl OrderDesk {
         address: ShippingAddress,
         precondition: impl Fn(Option<&Customer>) -> Result<(), E>,
     ) -> Result<(Customer, FillCounts), E> {
-        let warehouses = self.table.warehouses().await.map_err(DeskError::from)?;
+        let warehouses = self.table.get_warehouses().await.map_err(DeskError::from)?;
         if !warehouses.is_empty() && warehouses.iter().all(|warehouse| warehouse.region != address.region) {
             let regions: BTreeSet<&str> = warehouses.iter().map(|warehouse| warehouse.region.as_str()).collect();
             let regions = Vec::from_iter(regions).join(", ");
@@ -56,7 +56,7 @@ impl OrderDesk {
         representative: Option<&Employee>,
     ) -> Result<Customer, E> {
         for _ in 0..MAX_RETRIES {
-            let stored = self.table.customer(account).await.map_err(DeskError::from)?;
+            let stored = self.table.get_customer(account).await.map_err(DeskError::from)?;
             precondition(stored.as_ref())?;
             let before = match stored {
                 Some(stored) => stored,
@@ -82,7 +82,7 @@ impl OrderDesk {
     /// `to` is not a customer representative, other requests changed the customer or an order at the same time, or the
     /// table cannot be used.
     pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: DateRange) -> Result<u32, DeskError> {
-        let employee = self.table.employee(to).await?.filter(Employee::represents_customers);
+        let employee = self.table.get_employee(to).await?.filter(Employee::represents_customers);
         let employee = employee.ok_or_else(|| DeskError::NotRepresentative(to.clone()))?;
         let with_representative = |customer| Customer { representative: Some(to.clone()), ..customer };
         self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;
@@ -99,7 +99,7 @@ impl OrderDesk {
     /// cancelled, or if `to` already is its representative.
     async fn hand_over_order(&self, id: OrderId, to: &EmployeeId) -> Result<bool, DeskError> {
         for _ in 0..MAX_RETRIES {
-            let (order, _) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
+            let (order, _) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if !order.status.needs_shipping() || order.representative.as_ref() == Some(to) {
                 return Ok(false);
             }

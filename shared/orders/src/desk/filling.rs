@@ -41,13 +41,13 @@ impl OrderDesk {
     pub async fn fill_backorders(&self, days: DateRange, deadline: DateTime<Utc>) -> FillCounts {
         let backorders = async {
             // Read the current number of buckets: it may have been raised after this desk was created.
-            let buckets = self.table.buckets(self.buckets).await?;
+            let buckets = self.table.get_or_store_buckets(self.buckets).await?;
             let all = self.table.orders_in(&[OrderStatus::BackOrdered], days, buckets, &Paging::all()).await?;
             let (mut has_address, mut orders, mut without_address) = (HashMap::new(), Vec::new(), 0);
             for order in all.into_items()? {
                 // Read each customer only once: all orders of a customer are shipped to the same address.
                 if order.waits_for == Some(BackOrderReason::Address) && !has_address.contains_key(&order.customer) {
-                    let customer = self.table.customer(&order.customer).await?;
+                    let customer = self.table.get_customer(&order.customer).await?;
                     let customer_has_address = customer.is_some_and(|customer| customer.address.is_some());
                     has_address.insert(order.customer.clone(), customer_has_address);
                 }
@@ -112,7 +112,7 @@ impl OrderDesk {
         out_of_stock: &mut BTreeSet<ProductId>,
     ) -> Result<Option<OrderStatus>, DeskError> {
         for _ in 0..MAX_RETRIES {
-            let (before, lines) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
+            let (before, lines) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if before.status != OrderStatus::BackOrdered {
                 return Ok(None);
             }

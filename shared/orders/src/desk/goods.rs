@@ -24,10 +24,10 @@ impl OrderDesk {
         quantity: u64,
         delivery: Ulid,
     ) -> Result<FillCounts, DeskError> {
-        if self.table.product(product).await?.is_none() {
+        if self.table.get_product(product).await?.is_none() {
             return Err(DeskError::NoProduct(product.clone()));
         }
-        if self.table.warehouse(warehouse).await?.is_none() {
+        if self.table.get_warehouse(warehouse).await?.is_none() {
             return Err(DeskError::NoWarehouse(warehouse.clone()));
         }
         for _ in 0..MAX_RETRIES {
@@ -54,7 +54,7 @@ impl OrderDesk {
     pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<(), DeskError> {
         check_lines(lines)?;
         for line in lines {
-            if self.table.product(&line.product).await?.is_none() {
+            if self.table.get_product(&line.product).await?.is_none() {
                 return Err(DeskError::NoProduct(line.product.clone()));
             }
         }

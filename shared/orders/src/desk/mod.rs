@@ -194,16 +194,16 @@ impl OrderDesk {
 
     /// Returns the customer of `account`. If the customer does not exist, creates it and chooses its representative.
     async fn find_or_create_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
-        if let Some(customer) = self.table.customer(account).await? {
+        if let Some(customer) = self.table.get_customer(account).await? {
             return Ok(customer);
         }
-        let representatives = self.table.representatives(&Paging::all()).await?.into_items()?;
+        let representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
         let representative = choose_representative(account, &representatives).cloned();
         let new = Customer::new(account.clone(), representative, self.clock.now());
         match self.table.create_customer(&new).await? {
             WriteOutcome::Done => Ok(new),
             WriteOutcome::Refused(_) => {
-                let created = self.table.customer(account).await?;
+                let created = self.table.get_customer(account).await?;
                 created.ok_or_else(|| DeskError::WriteConflict { item: format!("the customer {account}") })
             }
         }
@@ -216,9 +216,9 @@ impl OrderDesk {
         lines: &[OrderLine],
     ) -> Result<StockSource, DeskError> {
         let Some(address) = &customer.address else { return Ok(StockSource::NoAddress) };
-        let queries = lines.iter().map(|line| self.table.stock(&line.product, None));
+        let queries = lines.iter().map(|line| self.table.get_stock(&line.product, None));
         let stock = futures::future::try_join_all(queries).await?.concat();
-        let warehouses = self.table.warehouses().await?;
+        let warehouses = self.table.get_warehouses().await?;
         Ok(match choose_warehouse(&address.region, lines, &stock, &warehouses) {
             Some(warehouse) => StockSource::Warehouse(warehouse.id.clone()),
             None => StockSource::OutOfStock(products_out_of_stock(lines, &stock)),
@@ -262,7 +262,7 @@ impl OrderDesk {
             {
                 return Ok(AdvanceOutcome::Replayed(replayed));
             }
-            let stored = self.table.order(id).await.map_err(DeskError::from)?;
+            let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
             let (before, lines) = stored.ok_or(DeskError::NoOrder(id))?;
             precondition(&before)?;
             if before.status == next {

@@ -25,7 +25,7 @@ impl OrderDesk {
     /// Returns an error if the warehouse of `assignment` does not exist.
     async fn check_warehouse(&self, assignment: Option<&Assignment>) -> Result<(), DeskError> {
         match assignment.and_then(|assignment| assignment.warehouse.as_ref()) {
-            Some(id) if self.table.warehouse(id).await?.is_none() => Err(DeskError::NoWarehouse(id.clone())),
+            Some(id) if self.table.get_warehouse(id).await?.is_none() => Err(DeskError::NoWarehouse(id.clone())),
             _ => Ok(()),
         }
     }
@@ -48,7 +48,7 @@ impl OrderDesk {
         precondition: impl Fn(&Employee) -> Result<(), E>,
     ) -> Result<Employee, E> {
         for _ in 0..MAX_RETRIES {
-            let stored = self.table.employee(id).await.map_err(DeskError::from)?;
+            let stored = self.table.get_employee(id).await.map_err(DeskError::from)?;
             let before = stored.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
             precondition(&before)?;
             if before.assignment.as_ref() == assignment && (assignment.is_some() || before.left_on == Some(from)) {
@@ -70,7 +70,7 @@ impl OrderDesk {
             }
             let written = self.table.reassign(&before, assignment, from).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
-                let stored = self.table.employee(id).await.map_err(DeskError::from)?;
+                let stored = self.table.get_employee(id).await.map_err(DeskError::from)?;
                 return Ok(stored.ok_or_else(|| DeskError::NoEmployee(id.clone()))?);
             }
         }

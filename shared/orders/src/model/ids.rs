@@ -56,7 +56,7 @@ pub struct OrderId {
 billing::openapi_schema!(
     OrderId,
     "OrderId",
-    billing::openapi::pattern(
+    billing::openapi::build_pattern_schema(
         "The identifier of an order: the due date of the payment, a dot, and the identifier of the subscription.",
         "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}$"
     )

@@ -138,7 +138,7 @@ impl OrderStatus {
 impl Order {
     /// Returns the quarter in which the order was placed: its amount is part of the totals of this quarter.
     pub fn quarter(&self) -> Quarter {
-        Quarter::of(self.placed_at.date_naive())
+        Quarter::from_day(self.placed_at.date_naive())
     }
 
     /// Returns the order with the status `OPEN` and with `warehouse` as the warehouse that ships it. Does not change

@@ -13,8 +13,8 @@ use billing::{Money, MoneyError};
 ///
 /// ```
 /// use orders::Quarter;
-/// assert_eq!(Quarter::of("2027-03-31".parse()?).to_string(), "2027-Q1");
-/// assert_eq!(Quarter::of("2027-04-01".parse()?).to_string(), "2027-Q2");
+/// assert_eq!(Quarter::from_day("2027-03-31".parse()?).to_string(), "2027-Q1");
+/// assert_eq!(Quarter::from_day("2027-04-01".parse()?).to_string(), "2027-Q2");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Quarter {
 billing::openapi_schema!(
     Quarter,
     "Quarter",
-    billing::openapi::pattern("A quarter of a year (UTC), such as 2027-Q1.", "^[0-9]{4}-Q[1-4]$")
+    billing::openapi::build_pattern_schema("A quarter of a year (UTC), such as 2027-Q1.", "^[0-9]{4}-Q[1-4]$")
 );
 
 /// The error for a text that is not a quarter such as `2027-Q1`.
@@ -37,7 +37,7 @@ pub struct QuarterError;
 
 impl Quarter {
     /// Returns the quarter of `day`.
-    pub fn of(day: NaiveDate) -> Self {
+    pub fn from_day(day: NaiveDate) -> Self {
         Self { year: day.year(), quarter: day.month0().wrapping_div(3).wrapping_add(1) }
     }
 }
@@ -108,7 +108,7 @@ mod tests {
             ("2027-07-01", "2027-Q3"),
             ("2027-12-31", "2027-Q4"),
         ] {
-            assert_eq!(Quarter::of(day.parse().unwrap()).to_string(), quarter);
+            assert_eq!(Quarter::from_day(day.parse().unwrap()).to_string(), quarter);
             assert_eq!(quarter.parse::<Quarter>().unwrap().to_string(), quarter);
         }
         for text in ["", "2027", "2027-Q0", "2027-Q5", "2027-Q01", "27-Q1", "2027-q1", "+2027-Q1"] {

@@ -9,13 +9,16 @@ use dynamo::{Entity as _, Key, Page, Paging, TableError};
 
 /// Returns the key of the edge from a customer to its representative.
 fn representative_edge_key(customer: &Customer) -> Key {
-    keys::edge(keys::customer(&customer.account), keys::representative(customer.representative.as_ref()))
+    keys::key_of_edge(
+        keys::key_of_customer(&customer.account),
+        keys::key_of_representative(customer.representative.as_ref()),
+    )
 }
 
 impl OrdersTable {
     /// Returns a customer, or `None` if it does not exist. Sends one strongly consistent GetItem request.
-    pub async fn customer(&self, account: &AccountId) -> Result<Option<Customer>, TableError> {
-        let item = self.0.get(keys::own_item(keys::customer(account))).await?;
+    pub async fn get_customer(&self, account: &AccountId) -> Result<Option<Customer>, TableError> {
+        let item = self.0.get(keys::key_of_own_item(keys::key_of_customer(account))).await?;
         item.map(|item| Customer::from_item(&item)).transpose()
     }
 
@@ -53,7 +56,8 @@ impl OrdersTable {
         representative: &EmployeeId,
         paging: &Paging,
     ) -> Result<Page<AccountId>, TableError> {
-        let page = self.page_of_entities_with_edge_to(keys::employee(representative), keys::CUSTOMERS, paging).await?;
+        let page =
+            self.page_of_entities_with_edge_to(keys::key_of_employee(representative), keys::CUSTOMERS, paging).await?;
         Ok(page.read(|item| items::customer_id_in(&item)))
     }
 }

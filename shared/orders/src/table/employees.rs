@@ -25,13 +25,13 @@ pub struct EmployeeDetails {
 /// Returns the edges by which GSI-1 finds an employee: by job title, department and warehouse, and in the list of
 /// representatives.
 fn assignment_edges(employee: &EmployeeId, assignment: &Assignment) -> Vec<Item> {
-    let partition = keys::employee(employee);
+    let partition = keys::key_of_employee(employee);
     let edge_to = |end: String| edge(partition.clone(), end, &partition);
     let mut edges = vec![
-        edge_to(keys::job_title(assignment.job_title.as_str())),
-        edge_to(keys::department(&assignment.department)),
+        edge_to(keys::key_of_job_title(assignment.job_title.as_str())),
+        edge_to(keys::key_of_department(&assignment.department)),
     ];
-    edges.extend(assignment.warehouse.as_ref().map(|warehouse| edge_to(keys::warehouse(warehouse))));
+    edges.extend(assignment.warehouse.as_ref().map(|warehouse| edge_to(keys::key_of_warehouse(warehouse))));
     edges.extend(assignment.represents_customers.then(|| edge_to(keys::REPRESENTATIVES.to_owned())));
     edges
 }
@@ -51,10 +51,10 @@ impl OrdersTable {
         confidential: &Confidential,
     ) -> Result<WriteOutcome, TableError> {
         use chrono::Datelike as _;
-        let (id, partition) = (&employee.id, keys::employee(&employee.id));
+        let (id, partition) = (&employee.id, keys::key_of_employee(&employee.id));
         let hired = Employee { assignment: Some(assignment.clone()), ..employee.clone() };
         let mut writes = self.transaction().create(hired.to_item());
-        writes = writes.create(edge(partition.clone(), keys::employee_name(employee.name.as_str()), partition));
+        writes = writes.create(edge(partition.clone(), keys::key_of_employee_name(employee.name.as_str()), partition));
         writes = writes.create(items::job_record_item(&new_job_record(id, assignment, confidential.hired_on)));
         writes = writes.create(items::confidential_item(confidential, confidential.hired_on.year()));
         assignment_edges(id, assignment).into_iter().fold(writes, |writes, edge| writes.create(edge)).commit().await
@@ -90,15 +90,15 @@ impl OrdersTable {
 
     /// Returns an employee, or `None` if there is no employee with this id. Sends one strongly consistent GetItem
     /// request.
-    pub async fn employee(&self, id: &EmployeeId) -> Result<Option<Employee>, TableError> {
-        let item = self.0.get(keys::own_item(keys::employee(id))).await?;
+    pub async fn get_employee(&self, id: &EmployeeId) -> Result<Option<Employee>, TableError> {
+        let item = self.0.get(keys::key_of_own_item(keys::key_of_employee(id))).await?;
         item.map(|item| Employee::from_item(&item)).transpose()
     }
 
     /// Returns an employee's details (access pattern 1), or `None` if there is no employee with this id. Sends one
     /// strongly consistent query with `PK = employee`.
     pub async fn employee_details(&self, id: &EmployeeId) -> Result<Option<EmployeeDetails>, TableError> {
-        let partition = keys::employee(id);
+        let partition = keys::key_of_employee(id);
         let (mut employee, mut jobs, mut totals) = (None, Vec::new(), Vec::new());
         for item in self.query_partition(partition.clone(), Selection::all_items()).await? {
             let Key { sk, .. } = key_of(&item);
@@ -106,7 +106,7 @@ impl OrdersTable {
                 employee = Some(Employee::from_item(&item)?);
             } else if sk.starts_with(keys::JOB_HISTORY) {
                 jobs.insert(0, items::read_job_record(&item)?);
-            } else if keys::quarter_of(&sk).is_some() {
+            } else if keys::parse_quarter(&sk).is_some() {
                 totals.push(items::StoredTotal::from_item(&item)?.total);
             }
         }
@@ -115,7 +115,7 @@ impl OrdersTable {
 
     /// Returns the employees with this name, ignoring case (access pattern 2). Queries GSI-1 with `SK = name`.
     pub async fn employees_by_name(&self, name: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
-        self.employees_with_edge_to(keys::employee_name(name), paging).await
+        self.employees_with_edge_to(keys::key_of_employee_name(name), paging).await
     }
 
     /// Returns an employee's current job (access pattern 3): the newest entry of the job history. Queries the table
@@ -123,7 +123,7 @@ impl OrdersTable {
     pub async fn current_job(&self, id: &EmployeeId) -> Result<Option<JobRecord>, TableError> {
         let newest =
             Selection { is_ascending: false, limit: Some(1), ..Selection::with_sort_key_prefix(keys::JOB_HISTORY) };
-        let items = self.query_partition(keys::employee(id), newest).await?;
+        let items = self.query_partition(keys::key_of_employee(id), newest).await?;
         items.first().map(items::read_job_record).transpose()
     }
 
@@ -139,7 +139,7 @@ impl OrdersTable {
         // Start with 1970 at the earliest, since there is one query for each year.
         let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
         let range_of_year = |year| PartitionRange {
-            partition: Partition::edges_to(keys::confidential_of_year(year)),
+            partition: Partition::edges_to(keys::key_of_confidential_data(year)),
             prefix: String::new(),
             bounds: (from.to_string(), to.to_string()),
         };
@@ -153,14 +153,14 @@ impl OrdersTable {
         warehouse: &WarehouseId,
         paging: &Paging,
     ) -> Result<Page<EmployeeId>, TableError> {
-        self.employees_with_edge_to(keys::warehouse(warehouse), paging).await
+        self.employees_with_edge_to(keys::key_of_warehouse(warehouse), paging).await
     }
 
     /// Returns the employees with this job title (access pattern 11). Queries GSI-1 with `SK = title`. `Data` must
     /// begin with the key prefix of employees, because the same partition also contains the edge from the job to its
     /// title.
     pub async fn employees_by_title(&self, title: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
-        self.employees_with_edge_to(keys::job_title(title), paging).await
+        self.employees_with_edge_to(keys::key_of_job_title(title), paging).await
     }
 
     /// Returns the employees of a department. Queries GSI-1 with `SK = department`.
@@ -169,19 +169,20 @@ impl OrdersTable {
         department: &DepartmentId,
         paging: &Paging,
     ) -> Result<Page<EmployeeId>, TableError> {
-        self.employees_with_edge_to(keys::department(department), paging).await
+        self.employees_with_edge_to(keys::key_of_department(department), paging).await
     }
 
     /// Returns all customer representatives. Queries GSI-1 with `SK = REPRESENTATIVES`.
-    pub async fn representatives(&self, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
+    pub async fn get_representatives(&self, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
         self.employees_with_edge_to(keys::REPRESENTATIVES, paging).await
     }
 
     /// Returns the confidential data of an employee, or `None` if there is no employee with this id. Queries the table
     /// with `PK = employee` and the `SK` prefix `HR-CONFIDENTIAL`.
-    pub async fn confidential(&self, id: &EmployeeId) -> Result<Option<Confidential>, TableError> {
-        let items =
-            self.query_partition(keys::employee(id), Selection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;
+    pub async fn get_confidential_data(&self, id: &EmployeeId) -> Result<Option<Confidential>, TableError> {
+        let items = self
+            .query_partition(keys::key_of_employee(id), Selection::with_sort_key_prefix(keys::CONFIDENTIAL))
+            .await?;
         items.first().map(items::read_confidential).transpose()
     }
 

@@ -62,7 +62,7 @@ impl Partition {
     }
 
     /// Returns the partition `Bucket = bucket` of GSI-2, sorted by `Data`: it contains the orders of this bucket.
-    pub fn bucket(bucket: u32) -> Self {
+    pub fn of_bucket(bucket: u32) -> Self {
         Self { index: Some(GSI_2), key: (BUCKET, n(bucket)), sort_key: DATA }
     }
 }
@@ -106,6 +106,6 @@ impl OrdersTable {
             }
         }
         let (is_ascending, page_items) = (selection.is_ascending, selection.limit);
-        self.0.query(Query { index: *index, is_ascending, page_items, ..Query::of(keys, values) })
+        self.0.query(Query { index: *index, is_ascending, page_items, ..Query::new(keys, values) })
     }
 }

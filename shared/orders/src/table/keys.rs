@@ -48,102 +48,102 @@ const AMOUNT_DIGITS: usize = 19;
 pub const AFTER_ANY_ID: &str = "~";
 
 /// Returns the key of the item with the data of an entity. Its `PK` and its `SK` are both `partition`.
-pub fn own_item(partition: String) -> Key {
+pub fn key_of_own_item(partition: String) -> Key {
     Key { sk: partition.clone(), pk: partition }
 }
 
 /// Returns the key of the edge from `from` to `to`.
-pub fn edge(from: String, to: impl Into<String>) -> Key {
+pub fn key_of_edge(from: String, to: impl Into<String>) -> Key {
     Key { pk: from, sk: to.into() }
 }
 
-pub fn employee(id: &EmployeeId) -> String {
+pub fn key_of_employee(id: &EmployeeId) -> String {
     format!("{EMPLOYEES}{id}")
 }
 
 /// Returns the key of the representative `id`. If there is no representative, returns a placeholder that is the key of
 /// no employee.
-pub fn representative(id: Option<&EmployeeId>) -> String {
+pub fn key_of_representative(id: Option<&EmployeeId>) -> String {
     // An identifier cannot start with a hyphen.
-    id.map_or_else(|| format!("{EMPLOYEES}-"), employee)
+    id.map_or_else(|| format!("{EMPLOYEES}-"), key_of_employee)
 }
 
-pub fn customer(account: &AccountId) -> String {
+pub fn key_of_customer(account: &AccountId) -> String {
     format!("{CUSTOMERS}{account}")
 }
 
-pub fn order(id: OrderId) -> String {
+pub fn key_of_order(id: OrderId) -> String {
     format!("{ORDERS}{id}")
 }
 
-pub fn product(id: &ProductId) -> String {
+pub fn key_of_product(id: &ProductId) -> String {
     format!("{PRODUCTS}{id}")
 }
 
-pub fn warehouse(id: &WarehouseId) -> String {
+pub fn key_of_warehouse(id: &WarehouseId) -> String {
     format!("{WAREHOUSES}{id}")
 }
 
-pub fn region(id: &PlaceId) -> String {
+pub fn key_of_region(id: &PlaceId) -> String {
     format!("{REGIONS}{id}")
 }
 
-pub fn country(id: &PlaceId) -> String {
+pub fn key_of_country(id: &PlaceId) -> String {
     format!("{COUNTRIES}{id}")
 }
 
-pub fn location(id: &LocationId) -> String {
+pub fn key_of_location(id: &LocationId) -> String {
     format!("{LOCATIONS}{id}")
 }
 
-pub fn job(id: &JobId) -> String {
+pub fn key_of_job(id: &JobId) -> String {
     format!("{JOBS}{id}")
 }
 
-pub fn department(id: &DepartmentId) -> String {
+pub fn key_of_department(id: &DepartmentId) -> String {
     format!("{DEPARTMENTS}{id}")
 }
 
-pub fn sku(sku: &Sku) -> String {
+pub fn key_of_sku(sku: &Sku) -> String {
     format!("{SKUS}{sku}")
 }
 
 /// Returns the sort key of the edge by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
 /// white space.
-fn name_key(kind: &str, name: &str) -> String {
+fn build_name_key(kind: &str, name: &str) -> String {
     let words = name.to_lowercase();
     let words: Vec<&str> = words.split_whitespace().collect();
     format!("{kind}{SEPARATOR}{}", words.join(" "))
 }
 
-pub fn employee_name(name: &str) -> String {
-    name_key("NAME", name)
+pub fn key_of_employee_name(name: &str) -> String {
+    build_name_key("NAME", name)
 }
 
-pub fn job_title(title: &str) -> String {
-    name_key("TITLE", title)
+pub fn key_of_job_title(title: &str) -> String {
+    build_name_key("TITLE", title)
 }
 
-pub fn region_name(name: &str) -> String {
-    name_key("REGION-NAME", name)
+pub fn key_of_region_name(name: &str) -> String {
+    build_name_key("REGION-NAME", name)
 }
 
-pub fn country_name(name: &str) -> String {
-    name_key("COUNTRY-NAME", name)
+pub fn key_of_country_name(name: &str) -> String {
+    build_name_key("COUNTRY-NAME", name)
 }
 
-pub fn product_name(name: &str) -> String {
-    name_key("PRODUCT-NAME", name)
+pub fn key_of_product_name(name: &str) -> String {
+    build_name_key("PRODUCT-NAME", name)
 }
 
 /// Returns the sort key of the entry of a job history for the job that started on the day `from`.
-pub fn job_record(from: NaiveDate) -> String {
+pub fn key_of_job_record(from: NaiveDate) -> String {
     format!("{JOB_HISTORY}{from}")
 }
 
 /// Returns the sort key of the confidential data of an employee who was hired in `year`. GSI-1 uses this key as its
 /// partition key. Without the year, one partition of GSI-1 would grow without limit.
-pub fn confidential_of_year(year: i32) -> String {
+pub fn key_of_confidential_data(year: i32) -> String {
     format!("{CONFIDENTIAL}{year}")
 }
 
@@ -154,33 +154,33 @@ pub fn hire_years(from: NaiveDate, to: NaiveDate) -> std::ops::RangeInclusive<i3
 
 /// Returns the sort key of the totals of `quarter` in `currency` that are in `bucket`. GSI-1 uses this key as its
 /// partition key. The totals are spread over several partitions, because every order changes a total.
-pub fn quarter_totals(quarter: Quarter, currency: Currency, bucket: u32) -> String {
+pub fn key_of_quarter_totals(quarter: Quarter, currency: Currency, bucket: u32) -> String {
     format!("{quarter}{SEPARATOR}{currency}{SEPARATOR}{bucket}")
 }
 
 /// Returns the quarter in the sort key of a quarter total, or `None` for any other sort key.
-pub fn quarter_of(sk: &str) -> Option<Quarter> {
+pub fn parse_quarter(sk: &str) -> Option<Quarter> {
     sk.split(SEPARATOR).next()?.parse().ok()
 }
 
 /// Returns the key of the item which records that a delivery of a product was added to the stock.
-pub fn delivery_record(id: &ProductId, delivery: Ulid) -> Key {
-    edge(product(id), format!("ARRIVAL#{delivery}"))
+pub fn key_of_delivery_record(id: &ProductId, delivery: Ulid) -> Key {
+    key_of_edge(key_of_product(id), format!("ARRIVAL#{delivery}"))
 }
 
 /// Returns the key of the item which records that a SKU without products was reported to the operator.
-pub fn no_products_report_marker(id: &Sku) -> Key {
-    edge(sku(id), "WITHOUT-PRODUCTS")
+pub fn key_of_no_products_report(id: &Sku) -> Key {
+    key_of_edge(key_of_sku(id), "WITHOUT-PRODUCTS")
 }
 
 /// Returns the key of the item with the settings that all processes of the order desk share.
-pub fn settings() -> Key {
-    own_item("SETTINGS".to_owned())
+pub fn key_of_settings() -> Key {
+    key_of_own_item("SETTINGS".to_owned())
 }
 
 /// Returns the `Data` of an order and of its edges: the status and the time of the payment.
 pub fn status_data(order: &Order) -> String {
-    format!("{}{STATUS_END}{}", order.status, Instant(order.placed_at).text())
+    format!("{}{STATUS_END}{}", order.status, Instant(order.placed_at).to_text())
 }
 
 /// Returns a lower and an upper bound for the texts of all instants from the start of the day `from` to the end of the
@@ -241,6 +241,6 @@ mod tests {
 
     #[test]
     fn employee_name_key_ignores_case_and_extra_white_space() {
-        assert_eq!(employee_name("  Ada  LOVELACE "), employee_name("ada lovelace"));
+        assert_eq!(key_of_employee_name("  Ada  LOVELACE "), key_of_employee_name("ada lovelace"));
     }
 }

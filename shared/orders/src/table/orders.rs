@@ -46,9 +46,9 @@ pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError
 impl OrdersTable {
     /// Returns an order and its lines, or `None` if the order does not exist. Sends one strongly consistent query with
     /// `PK = order`.
-    pub async fn order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
+    pub async fn get_order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
         let (mut order, mut lines) = (None, Vec::new());
-        for item in self.query_partition(keys::order(id), Selection::all_items()).await? {
+        for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
             match key_of(&item).sk {
                 sk if sk.starts_with(keys::CUSTOMERS) => order = Some(Order::from_item(&item)?),
                 sk if sk.starts_with(keys::PRODUCTS) => lines.push(items::read_line(&item)?),
@@ -68,7 +68,7 @@ impl OrdersTable {
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<Order>, TableError> {
-        let page = self.page_of_orders_with_edge_to(&keys::customer(customer), statuses, days, paging).await?;
+        let page = self.page_of_orders_with_edge_to(&keys::key_of_customer(customer), statuses, days, paging).await?;
         Ok(page.read(|item| Order::from_item(&item)))
     }
 
@@ -96,7 +96,8 @@ impl OrdersTable {
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<CreditedOrder>, TableError> {
-        let page = self.page_of_orders_with_edge_to(&keys::employee(representative), statuses, days, paging).await?;
+        let page =
+            self.page_of_orders_with_edge_to(&keys::key_of_employee(representative), statuses, days, paging).await?;
         let read = |item: Item| {
             let ((status, placed_at), credit) =
                 (read_status_and_instant(&item)?, from_item::<RepresentativeEdgeItem>(&item)?);
@@ -110,7 +111,7 @@ impl OrdersTable {
     /// must begin with the status `BACKORDERED`.
     pub async fn backorders_for_product(&self, product: &ProductId) -> Result<Vec<ProductOrder>, TableError> {
         let selection = Selection::with_sort_key_prefix(keys::status_prefix(OrderStatus::BackOrdered));
-        let items = self.query_edges_to(keys::product(product), selection).await?;
+        let items = self.query_edges_to(keys::key_of_product(product), selection).await?;
         items.iter().map(read_product_order).collect()
     }
 
@@ -118,7 +119,7 @@ impl OrdersTable {
     /// begin with the status `BACKORDERED`.
     pub async fn backorders_of_customer(&self, customer: &AccountId) -> Result<Vec<Order>, TableError> {
         let selection = Selection::with_sort_key_prefix(keys::status_prefix(OrderStatus::BackOrdered));
-        let items = self.query_edges_to(keys::customer(customer), selection).await?;
+        let items = self.query_edges_to(keys::key_of_customer(customer), selection).await?;
         items.iter().map(Order::from_item).collect()
     }
 
@@ -156,10 +157,13 @@ impl OrdersTable {
     ) -> Result<WriteOutcome, TableError> {
         let (effects, data) = (before.transition_effects(after), keys::status_data(after));
         let mut writes = self.transaction().change(before, after);
-        let representative = keys::representative(before.representative.as_ref());
-        writes = writes.update_edge_data(keys::edge(keys::order(before.id), representative), &data);
+        let representative = keys::key_of_representative(before.representative.as_ref());
+        writes = writes.update_edge_data(keys::key_of_edge(keys::key_of_order(before.id), representative), &data);
         for line in lines {
-            writes = writes.update_edge_data(keys::edge(keys::order(before.id), keys::product(&line.product)), &data);
+            writes = writes.update_edge_data(
+                keys::key_of_edge(keys::key_of_order(before.id), keys::key_of_product(&line.product)),
+                &data,
+            );
         }
         // Restore stock to the warehouse from which it was deducted.
         let order_with_warehouse = if effects.stock == StockEffect::Deducted { after } else { before };
@@ -192,7 +196,8 @@ impl OrdersTable {
         representative: &EmployeeId,
     ) -> Result<WriteOutcome, TableError> {
         let after = Order { representative: Some(representative.clone()), ..order.clone() };
-        let old = keys::edge(keys::order(order.id), keys::representative(order.representative.as_ref()));
+        let old =
+            keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
         let mut writes =
             self.transaction().change(order, &after).delete(old).create(items::representative_edge(&after));
         let (quarter, total) = (order.quarter(), order.total);
@@ -212,8 +217,9 @@ fn change_stock<'a>(
 ) -> WriteTransaction<'a> {
     let Some(warehouse) = &order.warehouse else { return writes };
     for line in lines {
-        let product = keys::product(&line.product);
-        let (here, all) = (keys::edge(product.clone(), keys::warehouse(warehouse)), keys::own_item(product));
+        let product = keys::key_of_product(&line.product);
+        let (here, all) =
+            (keys::key_of_edge(product.clone(), keys::key_of_warehouse(warehouse)), keys::key_of_own_item(product));
         let quantity = u64::from(line.quantity);
         writes = match effect {
             StockEffect::None => writes,

@@ -132,7 +132,8 @@ impl OrdersTable {
     ) -> Result<Page<Item>, TableError> {
         let in_status = |status: &OrderStatus| {
             let status = *status;
-            (0..buckets.count()).map(move |bucket| PartitionRange::of_orders(Partition::bucket(bucket), status, days))
+            (0..buckets.count())
+                .map(move |bucket| PartitionRange::of_orders(Partition::of_bucket(bucket), status, days))
         };
         self.page_of_ranges(statuses.iter().flat_map(in_status).collect(), paging).await
     }

@@ -33,8 +33,8 @@ impl OrdersTable {
     /// Creates a warehouse with the edges to its region and to the list of all warehouses, in one transaction. Returns
     /// `Refused` if the warehouse exists.
     pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<WriteOutcome, TableError> {
-        let partition = keys::warehouse(&warehouse.id);
-        let to_region = edge(partition.clone(), keys::region(&warehouse.region), partition);
+        let partition = keys::key_of_warehouse(&warehouse.id);
+        let to_region = edge(partition.clone(), keys::key_of_region(&warehouse.region), partition);
         self.transaction()
             .create(warehouse.to_item())
             .create(to_region)
@@ -46,24 +46,24 @@ impl OrdersTable {
     /// Changes the name or the region of a warehouse, and its edges, in one transaction. Returns `Refused` if the
     /// stored warehouse changed since it was read.
     pub async fn change_warehouse(&self, before: &Warehouse, after: &Warehouse) -> Result<WriteOutcome, TableError> {
-        let partition = keys::warehouse(&before.id);
+        let partition = keys::key_of_warehouse(&before.id);
         let after = Warehouse { version: before.version.saturating_add(1), ..after.clone() };
         let mut writes = self.transaction().change(before, &after).put(warehouse_list_edge(&after));
         if before.region != after.region {
-            writes = writes.delete(keys::edge(partition.clone(), keys::region(&before.region)));
-            writes = writes.create(edge(partition.clone(), keys::region(&after.region), partition));
+            writes = writes.delete(keys::key_of_edge(partition.clone(), keys::key_of_region(&before.region)));
+            writes = writes.create(edge(partition.clone(), keys::key_of_region(&after.region), partition));
         }
         writes.commit().await
     }
 
     /// Returns a warehouse, or `None` if it does not exist. Sends one strongly consistent GetItem request.
-    pub async fn warehouse(&self, id: &WarehouseId) -> Result<Option<Warehouse>, TableError> {
-        let item = self.0.get(keys::own_item(keys::warehouse(id))).await?;
+    pub async fn get_warehouse(&self, id: &WarehouseId) -> Result<Option<Warehouse>, TableError> {
+        let item = self.0.get(keys::key_of_own_item(keys::key_of_warehouse(id))).await?;
         item.map(|item| Warehouse::from_item(&item)).transpose()
     }
 
     /// Returns all warehouses, sorted by id. Queries GSI-1 with `SK = WAREHOUSES`.
-    pub async fn warehouses(&self) -> Result<Vec<Warehouse>, TableError> {
+    pub async fn get_warehouses(&self) -> Result<Vec<Warehouse>, TableError> {
         let items = self.query_edges_to(keys::ALL_WAREHOUSES, Selection::all_items()).await?;
         items.iter().map(Warehouse::from_item).collect()
     }
@@ -71,14 +71,19 @@ impl OrdersTable {
     /// Creates or replaces a job. GSI-1 finds it by its title.
     pub async fn put_job(&self, job: &Job) -> Result<WriteOutcome, TableError> {
         let attributes = JobItem { title: &job.title, represents_customers: job.represents_customers };
-        self.put_entity_with_edges(keys::job(&job.id), &attributes, &[keys::job_title(job.title.as_str())]).await
+        self.put_entity_with_edges(
+            keys::key_of_job(&job.id),
+            &attributes,
+            &[keys::key_of_job_title(job.title.as_str())],
+        )
+        .await
     }
 
     /// Creates or replaces a department. GSI-1 finds it by its location.
     pub async fn put_department(&self, department: &Department) -> Result<WriteOutcome, TableError> {
-        let location = keys::location(&department.location);
+        let location = keys::key_of_location(&department.location);
         self.put_entity_with_edges(
-            keys::department(&department.id),
+            keys::key_of_department(&department.id),
             &NameAttribute { name: &department.name },
             &[location],
         )
@@ -87,21 +92,23 @@ impl OrdersTable {
 
     /// Creates or replaces a region. GSI-1 finds it by its name.
     pub async fn put_region(&self, region: &Region) -> Result<WriteOutcome, TableError> {
-        let name = keys::region_name(region.name.as_str());
-        self.put_entity_with_edges(keys::region(&region.id), &NameAttribute { name: &region.name }, &[name]).await
+        let name = keys::key_of_region_name(region.name.as_str());
+        self.put_entity_with_edges(keys::key_of_region(&region.id), &NameAttribute { name: &region.name }, &[name])
+            .await
     }
 
     /// Creates or replaces a country. GSI-1 finds it by its name and by its region.
     pub async fn put_country(&self, country: &Country) -> Result<WriteOutcome, TableError> {
-        let ends = [keys::country_name(country.name.as_str()), keys::region(&country.region)];
-        self.put_entity_with_edges(keys::country(&country.id), &NameAttribute { name: &country.name }, &ends).await
+        let ends = [keys::key_of_country_name(country.name.as_str()), keys::key_of_region(&country.region)];
+        self.put_entity_with_edges(keys::key_of_country(&country.id), &NameAttribute { name: &country.name }, &ends)
+            .await
     }
 
     /// Creates or replaces a location. GSI-1 finds it by the name of its country.
     pub async fn put_location(&self, location: &Location) -> Result<WriteOutcome, TableError> {
-        let country = keys::country_name(location.country_name.as_str());
+        let country = keys::key_of_country_name(location.country_name.as_str());
         self.put_entity_with_edges(
-            keys::location(&location.id),
+            keys::key_of_location(&location.id),
             &LocationItem { address: &location.address },
             &[country],
         )
@@ -117,7 +124,7 @@ impl OrdersTable {
         attributes: &impl Serialize,
         ends: &[String],
     ) -> Result<WriteOutcome, TableError> {
-        let mut writes = self.transaction().put(item_with(keys::own_item(partition.clone()), None, attributes));
+        let mut writes = self.transaction().put(item_with(keys::key_of_own_item(partition.clone()), None, attributes));
         for item in self.query_partition(partition.clone(), Selection::all_items()).await? {
             let Key { pk, sk } = key_of(&item);
             if sk != pk && !ends.contains(&sk) {
@@ -134,7 +141,7 @@ impl OrdersTable {
         region: &PlaceId,
     ) -> Result<(Vec<PlaceId>, Vec<WarehouseId>), TableError> {
         let (mut countries, mut warehouses) = (Vec::new(), Vec::new());
-        for item in self.query_edges_to(keys::region(region), Selection::all_items()).await? {
+        for item in self.query_edges_to(keys::key_of_region(region), Selection::all_items()).await? {
             let Key { pk, .. } = key_of(&item);
             countries.extend(keys::id_after_prefix::<PlaceId>(&pk, keys::COUNTRIES));
             warehouses.extend(keys::id_after_prefix::<WarehouseId>(&pk, keys::WAREHOUSES));

@@ -17,18 +17,19 @@ impl OrdersTable {
     /// Creates a product without stock, with the edges to its name and to the list of all products, in one transaction.
     /// Returns `Refused` if the product exists.
     pub async fn create_product(&self, product: &Product) -> Result<WriteOutcome, TableError> {
-        let partition = keys::product(&product.id);
+        let partition = keys::key_of_product(&product.id);
         let new = Product { total_stock: 0, ..product.clone() };
         let writes = self.transaction().create(new.to_item());
-        let writes = writes.create(edge(partition.clone(), keys::product_name(product.name.as_str()), &partition));
+        let writes =
+            writes.create(edge(partition.clone(), keys::key_of_product_name(product.name.as_str()), &partition));
         writes.create(edge(partition.clone(), keys::ALL_PRODUCTS, &partition)).commit().await
     }
 
     /// Renames a product and replaces the edge to its name, in one transaction. Returns `Refused` if the stored product
     /// changed since it was read.
     pub async fn rename_product(&self, product: &Product, name: &Label) -> Result<WriteOutcome, TableError> {
-        let partition = keys::product(&product.id);
-        let by_name = |name: &Label| keys::edge(partition.clone(), keys::product_name(name.as_str()));
+        let partition = keys::key_of_product(&product.id);
+        let by_name = |name: &Label| keys::key_of_edge(partition.clone(), keys::key_of_product_name(name.as_str()));
         let (old, new) = (by_name(&product.name), by_name(name));
         let mut writes = self.transaction().change(product, &Product { name: name.clone(), ..product.clone() });
         if old != new {
@@ -40,13 +41,13 @@ impl OrdersTable {
     /// Returns a product with its total stock (access pattern 13), or `None` if the product does not exist. Sends one
     /// strongly consistent GetItem request. This is enough, because each transaction that changes the stock of a
     /// warehouse also changes the total in the product's item.
-    pub async fn product(&self, id: &ProductId) -> Result<Option<Product>, TableError> {
-        let item = self.0.get(keys::own_item(keys::product(id))).await?;
+    pub async fn get_product(&self, id: &ProductId) -> Result<Option<Product>, TableError> {
+        let item = self.0.get(keys::key_of_own_item(keys::key_of_product(id))).await?;
         item.map(|item| Product::from_item(&item)).transpose()
     }
 
     /// Returns all products, sorted by id. Queries GSI-1 with `SK = PRODUCTS`.
-    pub async fn products(&self, paging: &Paging) -> Result<Page<ProductId>, TableError> {
+    pub async fn get_products(&self, paging: &Paging) -> Result<Page<ProductId>, TableError> {
         let page = self.page_of_entities_with_edge_to(keys::ALL_PRODUCTS, keys::PRODUCTS, paging).await?;
         Ok(page.read(|item| items::product_id_in(&item)))
     }
@@ -61,16 +62,21 @@ impl OrdersTable {
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<ProductOrder>, TableError> {
-        let page = self.page_of_orders_with_edge_to(&keys::product(product), statuses, days, paging).await?;
+        let page = self.page_of_orders_with_edge_to(&keys::key_of_product(product), statuses, days, paging).await?;
         Ok(page.read(|item| read_product_order(&item)))
     }
 
     /// Returns the stock of a product in each warehouse, or only in `warehouse` if it is set (access pattern 12).
     /// Queries the table with `PK = product`. `SK` must begin with the key prefix of warehouses, or with the key of
     /// `warehouse`.
-    pub async fn stock(&self, product: &ProductId, warehouse: Option<&WarehouseId>) -> Result<Vec<Stock>, TableError> {
-        let prefix = warehouse.map_or_else(|| keys::WAREHOUSES.to_owned(), keys::warehouse);
-        let items = self.query_partition(keys::product(product), Selection::with_sort_key_prefix(prefix)).await?;
+    pub async fn get_stock(
+        &self,
+        product: &ProductId,
+        warehouse: Option<&WarehouseId>,
+    ) -> Result<Vec<Stock>, TableError> {
+        let prefix = warehouse.map_or_else(|| keys::WAREHOUSES.to_owned(), keys::key_of_warehouse);
+        let items =
+            self.query_partition(keys::key_of_product(product), Selection::with_sort_key_prefix(prefix)).await?;
         let mut stock = items.iter().map(items::read_stock).collect::<Result<Vec<_>, _>>()?;
         // The key of one warehouse can be a prefix of the key of another warehouse.
         stock.retain(|stock| warehouse.is_none_or(|wanted| stock.warehouse == *wanted));
@@ -84,8 +90,8 @@ impl OrdersTable {
         &self,
         product: &ProductId,
     ) -> Result<(Vec<ProductOrder>, Vec<Stock>), TableError> {
-        let orders = self.query_edges_to(keys::product(product), Selection::all_items());
-        let (orders, stock) = try_join(orders, self.stock(product, None)).await?;
+        let orders = self.query_edges_to(keys::key_of_product(product), Selection::all_items());
+        let (orders, stock) = try_join(orders, self.get_stock(product, None)).await?;
         // Keep only the edges from orders. The lines of SKUs and the product's own item have the same sort key, but
         // GSI-1 does not contain them, because they have no attribute `Data`.
         let orders = orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDERS)).map(read_product_order);
@@ -105,7 +111,7 @@ impl OrdersTable {
         let (all, here) = self.stock_keys(product, warehouse);
         let is_new = self.0.get(here.clone()).await?.is_none();
         let delivered = DeliveryItem { warehouse: Some(warehouse.clone()), stock: quantity };
-        let counted = item_with(keys::delivery_record(product, delivery), None, &delivered);
+        let counted = item_with(keys::key_of_delivery_record(product, delivery), None, &delivered);
         let writes = self.transaction().create(counted).add_quantity(all, TOTAL_STOCK, quantity);
         let writes = match is_new {
             true => writes.create(item_with(here, None, &items::StockItem { stock: quantity })),
@@ -122,7 +128,7 @@ impl OrdersTable {
         quantity: u64,
         delivery: Ulid,
     ) -> Result<bool, TableError> {
-        let item = self.0.get(keys::delivery_record(product, delivery)).await?;
+        let item = self.0.get(keys::key_of_delivery_record(product, delivery)).await?;
         let counted = item.map(|item| from_item::<DeliveryItem>(&item)).transpose()?;
         let is_same_warehouse =
             |counted: &DeliveryItem| counted.warehouse.as_ref().is_none_or(|counted| counted == warehouse);
@@ -144,14 +150,15 @@ impl OrdersTable {
 
     /// Returns the keys of the items with the total stock of a product, and with its stock in a warehouse.
     fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {
-        let partition = keys::product(product);
-        (keys::own_item(partition.clone()), keys::edge(partition, keys::warehouse(warehouse)))
+        let partition = keys::key_of_product(product);
+        (keys::key_of_own_item(partition.clone()), keys::key_of_edge(partition, keys::key_of_warehouse(warehouse)))
     }
 
     /// Returns the products that are shipped for each paid month of `sku`, and their quantities. The list is empty if
     /// the SKU has no products. Queries the table with `PK = SKU`.
     pub async fn lines_of_sku(&self, sku: &Sku) -> Result<Vec<OrderLine>, TableError> {
-        let items = self.query_partition(keys::sku(sku), Selection::with_sort_key_prefix(keys::PRODUCTS)).await?;
+        let items =
+            self.query_partition(keys::key_of_sku(sku), Selection::with_sort_key_prefix(keys::PRODUCTS)).await?;
         items.iter().map(items::read_line).collect()
     }
 
@@ -160,7 +167,7 @@ impl OrdersTable {
     /// transaction.
     pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<WriteOutcome, TableError> {
         let (mut stored, mut old) = (None, Vec::new());
-        for item in self.query_partition(keys::sku(sku), Selection::all_items()).await? {
+        for item in self.query_partition(keys::key_of_sku(sku), Selection::all_items()).await? {
             let Key { pk, sk } = key_of(&item);
             if sk == pk {
                 stored = Some(StoredSku::from_item(&item)?);
@@ -173,10 +180,10 @@ impl OrdersTable {
             Some(stored) => self.transaction().change(&stored, &stored),
         };
         for removed in old.iter().filter(|old| lines.iter().all(|line| line.product != old.product)) {
-            writes = writes.delete(keys::edge(keys::sku(sku), keys::product(&removed.product)));
+            writes = writes.delete(keys::key_of_edge(keys::key_of_sku(sku), keys::key_of_product(&removed.product)));
         }
         for line in lines.iter().filter(|line| !old.contains(line)) {
-            let key = keys::edge(keys::sku(sku), keys::product(&line.product));
+            let key = keys::key_of_edge(keys::key_of_sku(sku), keys::key_of_product(&line.product));
             writes = writes.put(item_with(key, None, &QuantityItem { quantity: line.quantity }));
         }
         writes.commit().await
@@ -184,12 +191,12 @@ impl OrdersTable {
 
     /// Returns whether it was reported to the operator that `sku` has no products. Sends one GetItem request.
     pub async fn is_without_products_reported(&self, sku: &Sku) -> Result<bool, TableError> {
-        Ok(self.0.get(keys::no_products_report_marker(sku)).await?.is_some())
+        Ok(self.0.get(keys::key_of_no_products_report(sku)).await?.is_some())
     }
 
     /// Saves that it was reported to the operator that `sku` has no products. Does nothing if it is saved already.
     pub async fn mark_without_products_reported(&self, sku: &Sku) -> Result<(), TableError> {
-        let item: Item = item_with(keys::no_products_report_marker(sku), None, &NoAttributes {});
+        let item: Item = item_with(keys::key_of_no_products_report(sku), None, &NoAttributes {});
         self.0.put_if_absent(item).await.map(drop)
     }
 }

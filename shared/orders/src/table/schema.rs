@@ -3,7 +3,7 @@
 
 use super::OrdersTable;
 use super::items::{BUCKET, DATA};
-use dynamo::{Index, Keys, Schema, TableError};
+use dynamo::{IndexSchema, KeySchema, TableError, TableSchema};
 
 /// The index that finds edges by the entity in their sort key. It is overloaded: it contains edges between all kinds of
 /// entities.
@@ -12,11 +12,11 @@ pub const GSI_1: &str = "GSI-1";
 pub const GSI_2: &str = "GSI-2";
 
 /// The keys of the table and of its indexes. Both indexes project all attributes.
-pub static ORDERS_SCHEMA: Schema<2> = Schema {
-    keys: Keys { partition: ("PK", "S"), sort: ("SK", "S") },
+pub static ORDERS_SCHEMA: TableSchema<2> = TableSchema {
+    keys: KeySchema { partition: ("PK", "S"), sort: ("SK", "S") },
     indexes: [
-        Index { name: GSI_1, keys: Keys { partition: ("SK", "S"), sort: (DATA, "S") }, attributes: None },
-        Index { name: GSI_2, keys: Keys { partition: (BUCKET, "N"), sort: (DATA, "S") }, attributes: None },
+        IndexSchema { name: GSI_1, keys: KeySchema { partition: ("SK", "S"), sort: (DATA, "S") }, attributes: None },
+        IndexSchema { name: GSI_2, keys: KeySchema { partition: (BUCKET, "N"), sort: (DATA, "S") }, attributes: None },
     ],
 };
 

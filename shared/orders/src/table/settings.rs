@@ -18,8 +18,8 @@ struct SettingsItem {
 impl OrdersTable {
     /// Returns the stored number of buckets of GSI-2. If no number is stored yet, stores `initial`. Sends one GetItem
     /// request. If no number is stored, also sends a conditional PutItem request and another GetItem request.
-    pub async fn buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
-        let key = keys::settings();
+    pub async fn get_or_store_buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
+        let key = keys::key_of_settings();
         if let Some(item) = self.0.get(key.clone()).await? {
             return Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets));
         }
@@ -34,9 +34,9 @@ impl OrdersTable {
     /// uses the new number only after a restart. Sends one UpdateItem request.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
-        let (key, expression) = (keys::settings(), "SET #Buckets = :buckets");
+        let (key, expression) = (keys::key_of_settings(), "SET #Buckets = :buckets");
         let update = self.0.build_update(key.clone(), expression, "#Buckets < :buckets", values);
-        match self.0.update(update, aws_sdk_dynamodb::types::ReturnValue::None).await? {
+        match self.0.send_update(update, aws_sdk_dynamodb::types::ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(buckets),
             UpdateItemOutcome::ConditionFailed(Some(item)) => {
                 Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))

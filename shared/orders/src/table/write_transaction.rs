@@ -6,7 +6,9 @@ use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWr
 
 use super::OrdersTable;
 use super::items::{DATA, number};
-use dynamo::{ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, names};
+use dynamo::{
+    ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, collect_attribute_names,
+};
 
 const VERSION_UNCHANGED: &str = "#Version = :seen";
 
@@ -60,7 +62,7 @@ impl WriteTransaction<'_> {
             .table_name(self.table.0.name())
             .set_key(Some(read.key().attributes()))
             .condition_expression(VERSION_UNCHANGED)
-            .set_expression_attribute_names(Some(names(&[VERSION_UNCHANGED])))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[VERSION_UNCHANGED])))
             .expression_attribute_values(":seen", number(read.version()))
             .build();
         self.writes
@@ -107,7 +109,7 @@ impl WriteTransaction<'_> {
             .table_name(self.table.0.name())
             .set_key(Some(key.attributes()))
             .condition_expression(PRESENT)
-            .set_expression_attribute_names(Some(names(&[PRESENT])))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[PRESENT])))
             .build();
         self.writes.push(TransactWriteItem::builder().delete(delete.expect("key and condition are set")).build());
         self

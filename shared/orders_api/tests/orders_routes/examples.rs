@@ -54,7 +54,7 @@ async fn responses_match_the_examples() {
     let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
     let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
-    let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::new(4)).await.unwrap(), clock.clone());
+    let desk = OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(4)).await.unwrap(), clock.clone());
     let router = OrdersApi::new(desk.clone(), clock).router();
     let router = router.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
     // These examples need an order, which only a payment event can place, or a second representative.

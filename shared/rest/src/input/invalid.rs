@@ -1,4 +1,4 @@
-//! [`Invalid`]: the error for an invalid value in a request.
+//! [`InvalidInput`]: the error for an invalid value in a request.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ const MAX_SHOWN_CHARS: usize = 64;
 
 /// The error for an invalid value in a request: the field, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Invalid {
+pub struct InvalidInput {
     /// The name of the invalid field, followed by the names of the objects that contain it, outermost last. Empty if
     /// the whole input is invalid.
     path: Vec<String>,
@@ -17,7 +17,7 @@ pub struct Invalid {
     pub detail: String,
 }
 
-impl Invalid {
+impl InvalidInput {
     /// Returns the path of the invalid field, such as `payment_method.customer`; `None` if the whole input is invalid.
     pub fn field(&self) -> Option<String> {
         let names: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
@@ -31,7 +31,7 @@ impl Invalid {
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field() {
             Some(field) => write!(f, "{field} {}", self.detail),
@@ -40,10 +40,10 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for InvalidInput {}
 
 /// Maps each kind of serde error to a text that callers of the API understand.
-impl Error for Invalid {
+impl Error for InvalidInput {
     fn custom<T: fmt::Display>(detail: T) -> Self {
         Self { path: Vec::new(), detail: detail.to_string() }
     }

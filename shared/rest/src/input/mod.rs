@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-pub use invalid::Invalid;
+pub use invalid::InvalidInput;
 
 /// A value from a request, not yet validated.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,11 +30,11 @@ impl Input {
     /// Parses `bytes` as JSON.
     ///
     /// # Errors
-    /// [`Invalid`] if `bytes` are not JSON.
-    pub fn json(bytes: &[u8]) -> Result<Self, Invalid> {
+    /// [`InvalidInput`] if `bytes` are not JSON.
+    pub fn parse_json(bytes: &[u8]) -> Result<Self, InvalidInput> {
         serde_json::from_slice(bytes).map_err(|error| match error.is_eof() {
-            true => Invalid::custom("is not JSON: it ends before it is complete"),
-            false => Invalid::custom(format_args!(
+            true => InvalidInput::custom("is not JSON: it ends before it is complete"),
+            false => InvalidInput::custom(format_args!(
                 "is not JSON: error at character {} of line {}",
                 error.column(),
                 error.line()
@@ -50,8 +50,8 @@ impl Input {
     /// Reads the value as a `T`.
     ///
     /// # Errors
-    /// [`Invalid`] if the value, or a field in it, is not valid for `T`.
-    pub fn read<T: DeserializeOwned>(self) -> Result<T, Invalid> {
+    /// [`InvalidInput`] if the value, or a field in it, is not valid for `T`.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, InvalidInput> {
         T::deserialize(self)
     }
 
@@ -67,8 +67,8 @@ impl Input {
         }
     }
 
-    fn wrong_type(&self, expected: &str) -> Invalid {
-        Invalid::custom(format_args!("must be {expected}, not {}", self.description()))
+    fn wrong_type(&self, expected: &str) -> InvalidInput {
+        InvalidInput::custom(format_args!("must be {expected}, not {}", self.description()))
     }
 }
 
@@ -141,13 +141,13 @@ mod tests {
         day: u8,
         #[serde(default)]
         express: bool,
-        kind: Option<Kind>,
+        kind: Option<OrderKind>,
         to: Option<Address>,
     }
 
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    enum Kind {
+    enum OrderKind {
         Gift,
         Own,
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn error_of(json: &str) -> String {
-        Input::json(json.as_bytes()).and_then(Input::read::<Order>).unwrap_err().to_string()
+        Input::parse_json(json.as_bytes()).and_then(Input::read::<Order>).unwrap_err().to_string()
     }
 
     #[test]
@@ -205,8 +205,8 @@ mod tests {
             ("{\n\"a\": 1,}", "is not JSON: error at character 8 of line 2"),
             ("{} x", "is not JSON: error at character 4 of line 1"),
         ] {
-            assert_eq!(Input::json(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
+            assert_eq!(Input::parse_json(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
         }
-        assert!(Input::json(&b"[".repeat(100_000)).is_err() && Input::json(b"\"\xff\"").is_err());
+        assert!(Input::parse_json(&b"[".repeat(100_000)).is_err() && Input::parse_json(b"\"\xff\"").is_err());
     }
 }

@@ -5,18 +5,18 @@ use serde::de::value::{SeqDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::{Input, Invalid};
+use super::{Input, InvalidInput};
 
-const TOO_LARGE: &str = "must be a whole number of at most 18 digits";
+const NUMBER_TOO_LARGE_MESSAGE: &str = "must be a whole number of at most 18 digits";
 
 /// Reads an integer of any type as `i64`; serde then checks that it is in the range of that type.
 macro_rules! whole_numbers {
     ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
             let Input::Number(number) = &self else { return Err(self.wrong_type("a whole number")) };
             match (number.as_i64(), number.as_f64()) {
                 (Some(number), _) => visitor.visit_i64(number),
-                (None, Some(size)) if size.abs() >= 1e18 => Err(Invalid::custom(TOO_LARGE)),
+                (None, Some(size)) if size.abs() >= 1e18 => Err(InvalidInput::custom(NUMBER_TOO_LARGE_MESSAGE)),
                 _ => Err(self.wrong_type("a whole number")),
             }
         }
@@ -24,9 +24,9 @@ macro_rules! whole_numbers {
 }
 
 impl<'de> Deserializer<'de> for Input {
-    type Error = Invalid;
+    type Error = InvalidInput;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         match self {
             Input::Null => visitor.visit_unit(),
             Input::Bool(value) => visitor.visit_bool(value),
@@ -35,7 +35,7 @@ impl<'de> Deserializer<'de> for Input {
                 (None, size) => visitor.visit_f64(size.unwrap_or(f64::INFINITY)),
             },
             Input::Text(text) => visitor.visit_string(text),
-            Input::List(_) => Err(Invalid::custom("must not be a list")),
+            Input::List(_) => Err(InvalidInput::custom("must not be a list")),
             Input::Object(fields) => visitor.visit_map(Fields { rest: fields.into_iter(), field: None }),
         }
     }
@@ -43,37 +43,41 @@ impl<'de> Deserializer<'de> for Input {
     whole_numbers!(deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64);
     whole_numbers!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         let Input::Bool(value) = self else { return Err(self.wrong_type("true or false")) };
         visitor.visit_bool(value)
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         let Input::Text(text) = self else { return Err(self.wrong_type("text")) };
         visitor.visit_string(text)
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         match self {
             Input::Null => visitor.visit_none(),
             present => visitor.visit_some(present),
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, InvalidInput> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         let Input::List(items) = self else { return Err(self.wrong_type("a list")) };
         visitor.visit_seq(SeqDeserializer::new(items.into_iter()))
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         let Input::Object(fields) = self else { return Err(self.wrong_type("an object")) };
         visitor.visit_map(Fields { rest: fields.into_iter(), field: None })
     }
@@ -83,7 +87,7 @@ impl<'de> Deserializer<'de> for Input {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Invalid> {
+    ) -> Result<V::Value, InvalidInput> {
         self.deserialize_map(visitor)
     }
 
@@ -92,12 +96,12 @@ impl<'de> Deserializer<'de> for Input {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Invalid> {
+    ) -> Result<V::Value, InvalidInput> {
         let Input::Text(text) = self else { return Err(self.wrong_type("text")) };
         visitor.visit_enum(text.into_deserializer())
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         visitor.visit_unit()
     }
 
@@ -106,7 +110,7 @@ impl<'de> Deserializer<'de> for Input {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Invalid> for Input {
+impl<'de> IntoDeserializer<'de, InvalidInput> for Input {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -124,17 +128,19 @@ struct Fields {
 }
 
 impl<'de> MapAccess<'de> for Fields {
-    type Error = Invalid;
+    type Error = InvalidInput;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Invalid> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, InvalidInput> {
         self.field = self.rest.next();
         let Some((name, _)) = &self.field else { return Ok(None) };
-        let name: StringDeserializer<Invalid> = name.clone().into_deserializer();
+        let name: StringDeserializer<InvalidInput> = name.clone().into_deserializer();
         seed.deserialize(name).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Invalid> {
-        let Some((name, value)) = self.field.take() else { return Err(Invalid::custom("has a value without a name")) };
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, InvalidInput> {
+        let Some((name, value)) = self.field.take() else {
+            return Err(InvalidInput::custom("has a value without a name"));
+        };
         seed.deserialize(value).map_err(|invalid| invalid.in_field(&name))
     }
 }

@@ -19,7 +19,7 @@ impl Entity<Payments> for Account {
     type Attributes = AccountItem;
 
     fn key(&self) -> Key {
-        keys::account(&self.id)
+        keys::key_of_account(&self.id)
     }
 
     fn attributes(&self) -> AccountItem {

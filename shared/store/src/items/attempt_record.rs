@@ -31,7 +31,7 @@ impl Entity<Payments> for AttemptRecord {
     type Attributes = AttemptRecordItem;
 
     fn key(&self) -> Key {
-        keys::attempt_record(&self.account, self.subscription, self.due_on, self.attempt_no)
+        keys::key_of_attempt_record(&self.account, self.subscription, self.due_on, self.attempt_no)
     }
 
     fn attributes(&self) -> AttemptRecordItem {

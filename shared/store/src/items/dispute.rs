@@ -29,7 +29,7 @@ impl Entity<Payments> for Dispute {
     type Attributes = DisputeItem;
 
     fn key(&self) -> Key {
-        keys::dispute(&self.account, &self.receipt, &self.id)
+        keys::key_of_dispute(&self.account, &self.receipt, &self.id)
     }
 
     fn attributes(&self) -> DisputeItem {

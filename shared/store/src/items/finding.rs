@@ -32,7 +32,7 @@ impl Entity<Payments> for Finding {
     type Attributes = FindingItem;
 
     fn key(&self) -> Key {
-        keys::finding(self)
+        keys::key_of_finding(self)
     }
 
     fn attributes(&self) -> FindingItem {
@@ -68,7 +68,7 @@ impl Entity<Payments> for Finding {
             resolved: resolved.map(|(at, reason)| ResolvedFinding { at: at.0, reason }),
             version: item.version,
         };
-        if stored != finding.key() && stored != keys::open_finding(&finding) {
+        if stored != finding.key() && stored != keys::key_of_open_finding(&finding) {
             return Err(TableError::unreadable(stored, "its key does not match its attributes"));
         }
         Ok(finding)
@@ -78,6 +78,6 @@ impl Entity<Payments> for Finding {
 /// Returns the copy of `finding` for the list of open findings.
 pub fn open_finding_item(finding: &Finding) -> Item {
     let mut item = finding.to_item();
-    item.extend(keys::open_finding(finding).attributes());
+    item.extend(keys::key_of_open_finding(finding).attributes());
     item
 }

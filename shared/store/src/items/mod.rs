@@ -4,7 +4,7 @@
 mod account;
 mod attempt_record;
 mod dispute;
-mod due;
+mod due_item;
 mod finding;
 mod payment_method_setup;
 mod receipt;
@@ -13,8 +13,8 @@ pub(super) mod subscription;
 mod waived_period;
 mod webhook;
 
-pub(super) use due::DueItem;
-pub use due::{Due, Lane, Position};
+pub(super) use due_item::DueItem;
+pub use due_item::{Due, Lane, Position};
 pub(super) use finding::open_finding_item;
 
 use super::{Key, Payments, TableError, keys};
@@ -26,6 +26,6 @@ dynamo::versioned!(Payments: Account, Delivery, Dispute, Refund, PaymentMethodSe
 
 /// Returns the account and the subscription of the receipt or other payment record with this key.
 fn subscription_of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {
-    keys::subscription_of_record(&key)
+    keys::parse_subscription_of_record(&key)
         .ok_or_else(|| TableError::unreadable(key, "its key does not contain an account and a subscription"))
 }

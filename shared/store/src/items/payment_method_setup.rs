@@ -10,7 +10,7 @@ use dynamo::{Entity, Instant, expiry};
 
 /// How long a payment method setup is stored after its checkout page has expired, so that a late event of the gateway
 /// still finds it.
-const RETENTION: TimeDelta = TimeDelta::days(30);
+const SETUP_RETENTION: TimeDelta = TimeDelta::days(30);
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl Entity<Payments> for PaymentMethodSetup {
     type Attributes = SetupItem;
 
     fn key(&self) -> Key {
-        keys::setup(self.id)
+        keys::key_of_payment_method_setup(self.id)
     }
 
     fn attributes(&self) -> SetupItem {
@@ -47,7 +47,7 @@ impl Entity<Payments> for PaymentMethodSetup {
             expires_date: Instant(self.expires_at),
             payment_details: self.payment_method.clone(),
             version: self.version,
-            ttl: expiry(self.expires_at, RETENTION),
+            ttl: expiry(self.expires_at, SETUP_RETENTION),
         }
     }
 

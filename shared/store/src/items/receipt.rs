@@ -50,7 +50,7 @@ impl Entity<Payments> for Receipt {
     type Attributes = ReceiptItem;
 
     fn key(&self) -> Key {
-        keys::receipt(&self.account, &self.id())
+        keys::key_of_receipt(&self.account, &self.id())
     }
 
     fn attributes(&self) -> ReceiptItem {

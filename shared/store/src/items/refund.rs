@@ -34,7 +34,7 @@ impl Entity<Payments> for Refund {
     type Attributes = RefundItem;
 
     fn key(&self) -> Key {
-        keys::refund(&self.account, &self.receipt, self.id)
+        keys::key_of_refund(&self.account, &self.receipt, self.id)
     }
 
     fn attributes(&self) -> RefundItem {

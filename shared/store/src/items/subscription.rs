@@ -95,7 +95,7 @@ impl From<&Terms> for TermsItem {
 impl SubscriptionItem {
     /// Returns the open attempt: `Some(None)` if no attempt is open, `None` if some of the attempt's attributes are
     /// missing.
-    fn attempt(&self) -> Option<Option<Attempt>> {
+    fn read_attempt(&self) -> Option<Option<Attempt>> {
         let Some(no) = self.attempt_no else { return Some(None) };
         Some(Some(Attempt {
             no,
@@ -114,7 +114,7 @@ impl Entity<Payments> for Subscription {
     type Attributes = SubscriptionItem;
 
     fn key(&self) -> Key {
-        SubscriptionKey::of(self).key()
+        SubscriptionKey::from_subscription(self).key()
     }
 
     fn attributes(&self) -> SubscriptionItem {
@@ -170,7 +170,7 @@ impl Entity<Payments> for Subscription {
         let subscription_key = SubscriptionKey::parse(&key);
         let subscription_key =
             subscription_key.ok_or_else(|| unreadable("its key is not the key of a subscription"))?;
-        let attempt = item.attempt().ok_or_else(|| unreadable("its attempt is incomplete"))?;
+        let attempt = item.read_attempt().ok_or_else(|| unreadable("its attempt is incomplete"))?;
         let price =
             item.currency.price(item.payment_amount).map_err(|error| unreadable(&format!("PaymentAmount {error}")))?;
         let terms = |terms: TermsItem| terms.read(item.currency);

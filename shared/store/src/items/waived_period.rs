@@ -23,7 +23,7 @@ impl Entity<Payments> for WaivedPeriod {
     type Attributes = WaivedPeriodItem;
 
     fn key(&self) -> Key {
-        keys::waived_period(&self.account, self.subscription, self.due_on)
+        keys::key_of_waived_period(&self.account, self.subscription, self.due_on)
     }
 
     fn attributes(&self) -> WaivedPeriodItem {

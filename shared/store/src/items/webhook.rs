@@ -34,7 +34,7 @@ impl Entity<Payments> for WebhookEndpoint {
     type Attributes = WebhookEndpointItem;
 
     fn key(&self) -> Key {
-        keys::webhook_endpoint(self.id)
+        keys::key_of_webhook_endpoint(self.id)
     }
 
     fn attributes(&self) -> WebhookEndpointItem {
@@ -98,7 +98,7 @@ impl Entity<Payments> for Delivery {
     type Attributes = DeliveryItem;
 
     fn key(&self) -> Key {
-        keys::delivery(&self.key)
+        keys::key_of_delivery(&self.key)
     }
 
     fn attributes(&self) -> DeliveryItem {

@@ -67,10 +67,10 @@ async fn require_account(open_table: &OpenTable, account: &AccountId) -> Result<
 }
 
 pub async fn show_stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> Result<Exit, Failure> {
-    let Some(product) = desk.table.product(id).await? else {
+    let Some(product) = desk.table.get_product(id).await? else {
         return Err(Failure::Refused(format!("there is no product {id}")));
     };
-    let stock = desk.table.stock(id, None).await?;
+    let stock = desk.table.get_stock(id, None).await?;
     let warehouses: Vec<WarehouseStock> =
         stock.iter().map(|s| WarehouseStock { warehouse: s.warehouse.to_string(), quantity: s.quantity }).collect();
     let name = product.name.as_str().to_owned();

@@ -141,7 +141,7 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
 }
 
 pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Exit, Failure> {
-    let Some((order, lines)) = desk.table.order(id).await? else {
+    let Some((order, lines)) = desk.table.get_order(id).await? else {
         return Err(Failure::Refused(format!("there is no order {id}")));
     };
     let lines: Vec<_> =
@@ -181,7 +181,7 @@ pub async fn ranking(
     quarter: Quarter,
     currency: Currency,
 ) -> Result<Exit, Failure> {
-    let ranking = desk.table.ranking(quarter, currency).await?;
+    let ranking = desk.table.get_ranking(quarter, currency).await?;
     let ranked: Vec<RankView> = ranking
         .iter()
         .zip(1..)

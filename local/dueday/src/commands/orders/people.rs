@@ -137,7 +137,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
             version: 1,
         };
         imported.hired += u64::from(desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done);
-        let Some(employee) = desk.table.employee(&id).await? else {
+        let Some(employee) = desk.table.get_employee(&id).await? else {
             return Err(Failure::Refused(format!("the employee {id} could not be hired: import the file again")));
         };
         let (new_assignment, from) = match left_on {

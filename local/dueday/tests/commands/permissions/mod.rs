@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
 use billing::CloudEvent;
-use billing::{Image, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events};
+use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events_between_images};
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
@@ -140,7 +140,7 @@ impl World {
             for hours in [0, 2] {
                 let now = six_oclock(&day.to_string()) + TimeDelta::hours(hours);
                 self.system.clock.set(now);
-                let _ = sweep.run(&BatchRequest::on(day), now + TimeDelta::hours(1)).await;
+                let _ = sweep.run(&BatchRequest::for_date(day), now + TimeDelta::hours(1)).await;
             }
             let finish = serde_json::json!({"date": day, "begun_at": six_oclock("2027-01-01"), "execution": "e", "has_waited": true});
             let _ = sweep.handle(serde_json::json!({"finish": finish}), deadline).await;
@@ -322,7 +322,7 @@ async fn notices_policy_matches_its_requests() {
     let (account, gold) = (sample::account(), sample::subscription(10, parse_date("2026-12-01")));
     world.system.deployment.table.put_account(&account).await.unwrap();
     world.system.deployment.table.create_subscription(&gold, None).await.unwrap();
-    let receipt = Image::Receipt(Receipt {
+    let receipt = ItemImage::Receipt(Receipt {
         account: account.id.clone(),
         subscription: gold.id,
         sku: gold.sku.clone(),
@@ -339,8 +339,11 @@ async fn notices_policy_matches_its_requests() {
         reversal: None,
     });
     let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };
-    let (gold, cancelled) = (Image::Subscription(Box::new(gold)), Image::Subscription(Box::new(cancelled)));
-    for happened in [events(None, Some(&receipt), clock.now()), events(Some(&gold), Some(&cancelled), clock.now())] {
+    let (gold, cancelled) = (ItemImage::Subscription(Box::new(gold)), ItemImage::Subscription(Box::new(cancelled)));
+    for happened in [
+        events_between_images(None, Some(&receipt), clock.now()),
+        events_between_images(Some(&gold), Some(&cancelled), clock.now()),
+    ] {
         let event = CloudEvent::new(happened[0].clone(), "dueday").into();
         assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::Sent);
     }

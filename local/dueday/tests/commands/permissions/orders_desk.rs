@@ -28,7 +28,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
     }
     // The function makes these requests when it starts, so its policy must allow them.
     let clock = world.system.clock.clone();
-    let buckets = table.buckets(Buckets::default()).await.unwrap();
+    let buckets = table.get_or_store_buckets(Buckets::default()).await.unwrap();
     let desk = OrderDesk::new(table.clone(), buckets, clock.clone());
     let mut paid = company.paid.clone();
     paid[0].sku = "membership".parse().unwrap();
@@ -41,7 +41,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
         unrecorded.add_stock(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
     }
     for (account, address) in &company.customers {
-        let Some(customer) = unrecorded.customer(account).await.unwrap() else { continue };
+        let Some(customer) = unrecorded.get_customer(account).await.unwrap() else { continue };
         let after = Customer { address: address.clone(), ..customer.clone() };
         unrecorded.change_customer(&customer, &after, None).await.unwrap();
     }
@@ -57,7 +57,8 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
     OrdersTable::new(world.system.deployment.table.client().clone(), "dueday-orders").create_if_absent().await.unwrap();
     let clock = world.system.clock.clone();
-    let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::default()).await.unwrap(), clock.clone());
+    let desk =
+        OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::default()).await.unwrap(), clock.clone());
     let router = OrdersApi::new(desk, clock.clone()).router().layer(Extension(ConfidentialAccess));
     let employee = |name: &str| {
         format!(

@@ -28,7 +28,7 @@ async fn webhooks_policy_matches_its_requests() {
         table.create_subscription(&subscription, None).await.unwrap();
     }
     let deployment = Deployment { gateway: stripe.clone(), ..world.system.deployment.clone() };
-    let today = sweep::BatchRequest::on(parse_date("2027-01-10"));
+    let today = sweep::BatchRequest::for_date(parse_date("2027-01-10"));
     deployment
         .payments()
         .await

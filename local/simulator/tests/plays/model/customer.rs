@@ -54,7 +54,7 @@ pub fn apply_customer_action(model: &SubscriptionModel, state: &mut State, actio
     if after == before {
         return None;
     }
-    state.waived.extend(waived.iter().map(|waived| Period::of(waived.due_on)));
+    state.waived.extend(waived.iter().map(|waived| Period::from_day(waived.due_on)));
     match action {
         CustomerAction::Pause | CustomerAction::Cancel => state.is_stopped = true,
         CustomerAction::Resume => state.is_stopped = false,

@@ -35,7 +35,7 @@ pub fn all() -> Vec<Property<SubscriptionModel>> {
 fn is_charged_once(state: &State) -> bool {
     let mut by_month: BTreeMap<Period, u32> = BTreeMap::new();
     for payment in succeeded_payments(state) {
-        *by_month.entry(Period::of(payment.due_on)).or_default() += 1;
+        *by_month.entry(Period::from_day(payment.due_on)).or_default() += 1;
     }
     by_month.values().all(|count| *count == 1)
 }
@@ -61,11 +61,11 @@ fn index_is_correct(state: &State) -> bool {
 }
 
 fn no_month_is_skipped(state: &State) -> bool {
-    let first = Period::of(state.stored.first_due_on);
+    let first = Period::from_day(state.stored.first_due_on);
     let months = std::iter::successors(Some(first), |period| Some(period.next()));
-    let is_paid = |period: &Period| state.receipts.keys().any(|due_on| Period::of(*due_on) == *period);
+    let is_paid = |period: &Period| state.receipts.keys().any(|due_on| Period::from_day(*due_on) == *period);
     months
-        .take_while(|period| *period < Period::of(state.stored.due_on))
+        .take_while(|period| *period < Period::from_day(state.stored.due_on))
         .all(|period| is_paid(&period) || state.waived.contains(&period))
 }
 

@@ -220,7 +220,8 @@ async fn claims_and_take_overs_of_the_model_agree_with_the_table() {
         table.put_account(&account).await.unwrap();
         table.create_subscription(&stored, None).await.unwrap();
         let claim = Claim { token: ClaimToken(Ulid::from_parts(1, 1)), now, leased_until: now + LEASE };
-        let claimed = table.claim_payment(&SubscriptionKey::of(&stored), shown, Ulid::nil(), claim).await.unwrap();
+        let claimed =
+            table.claim_payment(&SubscriptionKey::from_subscription(&stored), shown, Ulid::nil(), claim).await.unwrap();
         let expected = match worker::item_after_claim(&stored, shown, claim.token, now) {
             Some(open) => ClaimOutcome::Claimed(Box::new(Subscription { version: stored.version + 1, ..open })),
             None => ClaimOutcome::Refused(Some(Box::new(stored))),
@@ -242,7 +243,7 @@ async fn claims_and_take_overs_of_the_model_agree_with_the_table() {
                 Some(held) => ClaimOutcome::Claimed(Box::new(Subscription { version: before.version + 1, ..held })),
                 None => ClaimOutcome::Refused(Some(Box::new(before))),
             };
-            let claimed = table.take_over(&SubscriptionKey::of(&stored), &seen, claim).await.unwrap();
+            let claimed = table.take_over(&SubscriptionKey::from_subscription(&stored), &seen, claim).await.unwrap();
             assert_eq!(claimed, expected);
             taken_over += u32::from(matches!(claimed, ClaimOutcome::Claimed(_)));
         }

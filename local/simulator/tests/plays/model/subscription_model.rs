@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use billing::{CatchUp, LeadDays, Money, Payment, PaymentStatus, Period, Policy, Settlement, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use gateways::KEY_LIFE;
+use gateways::IDEMPOTENCY_KEY_LIFETIME;
 use stateright::{Model, Property};
 use testkit::sample;
 
@@ -143,7 +143,7 @@ impl State {
         }
         self.receipts.extend(receipt);
         self.records.extend(record);
-        self.waived.extend(settlement.waived.iter().map(|waived| Period::of(waived.due_on)));
+        self.waived.extend(settlement.waived.iter().map(|waived| Period::from_day(waived.due_on)));
         self.write(settlement.subscription.clone());
         true
     }
@@ -204,7 +204,7 @@ impl Model for SubscriptionModel {
             if self.flaw == Flaw::DeclineNotCancelled && matches!(existing.payment.status, PaymentStatus::Declined(_)) {
                 actions.push(Action::Resolve { payment, status: PaymentStatus::Succeeded });
             }
-            if !existing.is_forgotten && state.now - existing.payment.created_at >= KEY_LIFE {
+            if !existing.is_forgotten && state.now - existing.payment.created_at >= IDEMPOTENCY_KEY_LIFETIME {
                 actions.push(Action::ForgetKey { payment });
             }
         }

@@ -70,7 +70,7 @@ pub fn item_after_claim(
     let is_due = stored.next_payment_on == Some(indexed_date)
         && matches!(stored.status, Status::Active | Status::PastDue)
         && stored.attempt.is_none()
-        && stored.cancel_from.is_none_or(|from| from > Period::of(stored.due_on));
+        && stored.cancel_from.is_none_or(|from| from > Period::from_day(stored.due_on));
     let no = stored.attempt_seq + 1;
     let attempt = Attempt {
         table: Some(Ulid::nil()),
@@ -223,7 +223,7 @@ fn send_charge(state: &mut State, worker: usize, held: Subscription, until: Inst
     if state.now >= until {
         return Phase::Idle;
     }
-    let request = ChargeRequest::of(&held, attempt_of(&held));
+    let request = ChargeRequest::from_attempt(&held, attempt_of(&held));
     state.gateway.in_flight.push(RequestInFlight { sender: worker, sent_at: state.now, request });
     Phase::Waiting { held }
 }
@@ -232,7 +232,7 @@ fn send_charge(state: &mut State, worker: usize, held: Subscription, until: Inst
 pub fn response_received(_: &SubscriptionModel, state: &mut State, flight: &RequestInFlight, response: ChargeResponse) {
     let worker = &mut state.workers[flight.sender];
     let Phase::Waiting { held } = &worker.phase else { return };
-    if ChargeRequest::of(held, attempt_of(held)) != flight.request {
+    if ChargeRequest::from_attempt(held, attempt_of(held)) != flight.request {
         return;
     }
     worker.phase = match response {

@@ -28,14 +28,14 @@ async fn order_waits_for_an_address_then_is_shipped_and_returned() {
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
     assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
     assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::AlreadyPlaced);
-    let (order, lines) = desk.table.order(paid.order).await.unwrap().unwrap();
+    let (order, lines) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     assert_eq!((order.waits_for, order.warehouse), (Some(BackOrderReason::Address), None));
 
     let (_, filled) = desk.set_shipping_address(&account, address.unwrap()).await.unwrap();
     assert_eq!((filled.filled, filled.still_waiting), (1, 0));
-    let (order, _) = desk.table.order(paid.order).await.unwrap().unwrap();
+    let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     let warehouse = order.warehouse.clone().unwrap();
-    let left = desk.table.stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
+    let left = desk.table.get_stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
     assert_eq!(left, 5 - u64::from(lines[0].quantity));
     for next in [OrderStatus::Picked, OrderStatus::Shipped, OrderStatus::Delivered] {
         assert_eq!(desk.advance(paid.order, next).await.unwrap().status, next);
@@ -45,7 +45,7 @@ async fn order_waits_for_an_address_then_is_shipped_and_returned() {
     assert_eq!(refused.to_string(), "an order that is DELIVERED cannot become CANCELLED");
 
     desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
-    let left = desk.table.stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
+    let left = desk.table.get_stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
     assert_eq!(left, 5, "the stock is restored in the warehouse of the order");
     world.assert_consistent(std::slice::from_ref(paid), "returned").await;
     let after = desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
@@ -107,7 +107,7 @@ async fn reassigned_customer_keeps_the_old_representative_on_shipped_orders_only
     let world = world_with_one_payment(5).await;
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
     desk.place(paid).await.unwrap();
-    let customer = desk.table.customer(&paid.account).await.unwrap().unwrap();
+    let customer = desk.table.get_customer(&paid.account).await.unwrap().unwrap();
     let to: orders::EmployeeId =
         if customer.representative == Some("e-10".parse().unwrap()) { "e-0" } else { "e-10" }.parse().unwrap();
     let refused = desk.hand_over(&paid.account, &"e-1".parse().unwrap(), all_days()).await.unwrap_err();
@@ -146,7 +146,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     let table = &world.desk.table;
     let day = |text: &str| text.parse::<NaiveDate>().unwrap();
     let (employee, assignment, _) = world.company.employees[1].clone();
-    let stored = table.employee(&employee.id).await.unwrap().unwrap();
+    let stored = table.get_employee(&employee.id).await.unwrap().unwrap();
     assert_eq!(stored.assignment.as_ref(), Some(&assignment));
     let old = assignment.warehouse.clone().unwrap();
     let new = orders::Assignment { warehouse: Some("wh-0".parse().unwrap()), ..assignment };
@@ -167,7 +167,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     // A reassignment that was computed from an outdated employee is refused, and changes nothing.
     let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     assert_ne!(written, orders::WriteOutcome::Done);
-    let stored = table.employee(&employee.id).await.unwrap().unwrap();
+    let stored = table.get_employee(&employee.id).await.unwrap().unwrap();
     table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     let details = table.employee_details(&employee.id).await.unwrap().unwrap();
     assert_eq!((details.employee.left_on, details.jobs.len()), (Some(day("2026-06-01")), 2));

@@ -55,7 +55,9 @@ async fn access_patterns_return_the_same_as_a_full_scan_with_the_expected_number
         // Some of the open orders move to a later status.
         let id = paid.order;
         let moves: &[OrderStatus] = match n % 5 {
-            _ if desk.table.order(id).await.unwrap().is_none_or(|(order, _)| order.status != OrderStatus::Open) => &[],
+            _ if desk.table.get_order(id).await.unwrap().is_none_or(|(order, _)| order.status != OrderStatus::Open) => {
+                &[]
+            }
             0 => &[],
             1 => &[OrderStatus::Picked],
             2 => &[OrderStatus::Picked, OrderStatus::Shipped],
@@ -229,18 +231,18 @@ async fn access_patterns_return_the_same_as_a_full_scan_with_the_expected_number
     assert_eq!((with_prefix("EMP#", found), requests.since_last_call()), (expected, 1));
 
     // Access pattern 12: stock by product and warehouse; wh-1 is not wh-10.
-    let all = table.stock(&"p-0".parse().unwrap(), None).await.unwrap();
+    let all = table.get_stock(&"p-0".parse().unwrap(), None).await.unwrap();
     assert_eq!((stock_by_warehouse(&all), requests.since_last_call()), (by_warehouse("PRODUCT#p-0"), 1));
-    let one = table.stock(&"p-0".parse().unwrap(), Some(&"wh-1".parse().unwrap())).await.unwrap();
+    let one = table.get_stock(&"p-0".parse().unwrap(), Some(&"wh-1".parse().unwrap())).await.unwrap();
     assert_eq!((one.len(), requests.since_last_call()), (1, 1));
 
     // Access pattern 13: the total stock of a product.
-    let product = table.product(&"p-0".parse().unwrap()).await.unwrap().unwrap();
+    let product = table.get_product(&"p-0".parse().unwrap()).await.unwrap().unwrap();
     let sum: i64 = by_warehouse("PRODUCT#p-0").values().sum();
     assert_eq!((i64::try_from(product.total_stock).unwrap(), requests.since_last_call()), (sum, 1));
 
     // Access pattern 14: the ranking of representatives by their order totals.
-    let ranking = table.ranking("2026-Q1".parse::<Quarter>().unwrap(), euro()).await.unwrap();
+    let ranking = table.get_ranking("2026-Q1".parse::<Quarter>().unwrap(), euro()).await.unwrap();
     let mut expected: Vec<(i64, String)> = contents
         .totals
         .iter()

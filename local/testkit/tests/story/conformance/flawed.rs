@@ -310,10 +310,10 @@ impl PaymentGateway for FlawedGateway {
 
 #[async_trait]
 impl CheckoutPages for FlawedGateway {
-    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+    async fn create_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         let other = CheckoutPageRequest { setup: Ulid::from_parts(1, self.next_number().into()), ..request.clone() };
         self.sandbox
-            .open_checkout_page(if self.flaw == Flaw::OpensNewCheckoutPageEachTime { &other } else { request })
+            .create_checkout_page(if self.flaw == Flaw::OpensNewCheckoutPageEachTime { &other } else { request })
             .await
     }
 

@@ -187,7 +187,7 @@ impl World {
     /// Sets the clock to `time`, and runs the payment batch of that day.
     pub async fn run_payments(&self, time: &str) {
         self.clock.set(at(time));
-        let request = BatchRequest::on(at(time).date_naive());
+        let request = BatchRequest::for_date(at(time).date_naive());
         self.payments.run(&request, at(time) + TimeDelta::hours(1)).await.unwrap();
     }
 }

@@ -23,7 +23,7 @@ impl Entity<OrdersTable> for Product {
     type Attributes = ProductItem;
 
     fn key(&self) -> Key {
-        keys::own_item(keys::product(&self.id))
+        keys::key_of_own_item(keys::key_of_product(&self.id))
     }
 
     fn attributes(&self) -> ProductItem {
@@ -67,7 +67,7 @@ impl Entity<OrdersTable> for Warehouse {
     type Attributes = WarehouseItem;
 
     fn key(&self) -> Key {
-        keys::own_item(keys::warehouse(&self.id))
+        keys::key_of_own_item(keys::key_of_warehouse(&self.id))
     }
 
     fn attributes(&self) -> WarehouseItem {
@@ -97,7 +97,7 @@ impl Entity<OrdersTable> for StoredSku {
     type Attributes = SkuItem;
 
     fn key(&self) -> Key {
-        keys::own_item(keys::sku(&self.sku))
+        keys::key_of_own_item(keys::key_of_sku(&self.sku))
     }
 
     fn attributes(&self) -> SkuItem {
@@ -131,6 +131,6 @@ pub(in crate::table) fn product_id_in(item: &Item) -> Result<ProductId, TableErr
 pub(in crate::table) fn warehouse_list_edge(warehouse: &Warehouse) -> Item {
     let mut item = warehouse.to_item();
     item.insert("SK".to_owned(), s(keys::ALL_WAREHOUSES));
-    item.insert(DATA.to_owned(), s(keys::warehouse(&warehouse.id)));
+    item.insert(DATA.to_owned(), s(keys::key_of_warehouse(&warehouse.id)));
     item
 }

@@ -44,7 +44,7 @@ pub(in crate::table) struct NoAttributes {}
 
 /// Returns the edge from the key `from` to the key `to`. A query of GSI-1 for `to` returns its edges sorted by `data`.
 pub(in crate::table) fn edge(from: String, to: impl Into<String>, data: impl Into<String>) -> Item {
-    item_with(keys::edge(from, to), Some(data.into()), &NoAttributes {})
+    item_with(keys::key_of_edge(from, to), Some(data.into()), &NoAttributes {})
 }
 
 /// Parses the identifier that follows `prefix` in `text`. `key` is the key of the item, for the error message.

@@ -33,7 +33,7 @@ impl Entity<OrdersTable> for Order {
     type Attributes = OrderItem;
 
     fn key(&self) -> Key {
-        keys::edge(keys::order(self.id), keys::customer(&self.customer))
+        keys::key_of_edge(keys::key_of_order(self.id), keys::key_of_customer(&self.customer))
     }
 
     fn attributes(&self) -> OrderItem {
@@ -81,7 +81,8 @@ pub(in crate::table) struct RepresentativeEdgeItem {
 
 /// Returns the edge from an order to its representative.
 pub(in crate::table) fn representative_edge(order: &Order) -> Item {
-    let key = keys::edge(keys::order(order.id), keys::representative(order.representative.as_ref()));
+    let key =
+        keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
     let Order { customer, total, .. } = order.clone();
     let item = RepresentativeEdgeItem { customer, payment_amount: total.minor(), currency: total.currency() };
     item_with(key, Some(keys::status_data(order)), &item)
@@ -95,7 +96,7 @@ pub(in crate::table) struct QuantityItem {
 
 /// Returns the edge from an order to one of its products.
 pub(in crate::table) fn product_edge(order: &Order, line: &OrderLine) -> Item {
-    let key = keys::edge(keys::order(order.id), keys::product(&line.product));
+    let key = keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_product(&line.product));
     item_with(key, Some(keys::status_data(order)), &QuantityItem { quantity: line.quantity })
 }
 
@@ -130,7 +131,7 @@ impl Entity<OrdersTable> for Customer {
     type Attributes = CustomerItem;
 
     fn key(&self) -> Key {
-        keys::own_item(keys::customer(&self.account))
+        keys::key_of_own_item(keys::key_of_customer(&self.account))
     }
 
     fn attributes(&self) -> CustomerItem {

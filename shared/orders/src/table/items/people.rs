@@ -41,7 +41,7 @@ impl Entity<OrdersTable> for StoredTotal {
     }
 
     fn read(key: Key, TotalItem { total, currency, version }: TotalItem) -> Result<Self, TableError> {
-        let quarter = keys::quarter_of(&key.sk);
+        let quarter = keys::parse_quarter(&key.sk);
         let quarter = quarter.ok_or_else(|| TableError::unreadable(key.clone(), "the sort key has no quarter"))?;
         let (representative, total) = (id_in_pk(&key, keys::EMPLOYEES)?, Money::new(total, currency));
         Ok(Self { total: QuarterTotal { representative, quarter, total, version }, key })
@@ -90,7 +90,7 @@ impl Entity<OrdersTable> for Employee {
     type Attributes = EmployeeItem;
 
     fn key(&self) -> Key {
-        keys::own_item(keys::employee(&self.id))
+        keys::key_of_own_item(keys::key_of_employee(&self.id))
     }
 
     fn attributes(&self) -> EmployeeItem {
@@ -128,7 +128,7 @@ struct JobRecordItem {
 
 pub(in crate::table) fn job_record_item(record: &JobRecord) -> Item {
     let JobRecord { employee, from, job, job_title, department } = record.clone();
-    let key = keys::edge(keys::employee(&employee), keys::job_record(from));
+    let key = keys::key_of_edge(keys::key_of_employee(&employee), keys::key_of_job_record(from));
     item_with(key, None, &JobRecordItem { job, job_title, department })
 }
 
@@ -147,7 +147,7 @@ struct ConfidentialItem {
 
 pub(in crate::table) fn confidential_item(confidential: &Confidential, year: i32) -> Item {
     let Confidential { employee, hired_on, salary } = confidential;
-    let key = keys::edge(keys::employee(employee), keys::confidential_of_year(year));
+    let key = keys::key_of_edge(keys::key_of_employee(employee), keys::key_of_confidential_data(year));
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
     item_with(key, Some(hired_on.to_string()), &item)
 }

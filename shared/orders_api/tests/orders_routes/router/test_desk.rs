@@ -87,7 +87,8 @@ impl TestDesk {
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
         let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
         table.create_if_absent().await.unwrap();
-        let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::new(3)).await.unwrap(), clock.clone());
+        let desk =
+            OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
         let test_desk = Self { router: OrdersApi::new(desk.clone(), clock).router(), desk };
         for (request, body) in [
             ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),

@@ -33,7 +33,7 @@ impl Due {
     /// (if any) takes effect in a later month.
     pub fn will_be_charged(&self) -> bool {
         let cancel_from = self.payment_schedule.as_ref().and_then(|payment_schedule| payment_schedule.cancel_from);
-        !self.is_stopped && cancel_from.is_none_or(|from| from > Period::of(self.due_on))
+        !self.is_stopped && cancel_from.is_none_or(|from| from > Period::from_day(self.due_on))
     }
 }
 
@@ -133,7 +133,7 @@ pub struct Position {
 
 impl Position {
     /// Returns the position of the index entry `item`. `date_attribute` is the sort key of the index.
-    pub(crate) fn of(shard: u32, date_attribute: &str, item: &Item) -> Self {
+    pub(crate) fn from_index_item(shard: u32, date_attribute: &str, item: &Item) -> Self {
         let Key { pk, sk } = key_of(item);
         let on = item.get(date_attribute).and_then(|on| on.as_s().ok()).cloned().unwrap_or_default();
         Self { lane: Lane::Due, shard, on, pk, sk }
