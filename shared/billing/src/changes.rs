@@ -70,11 +70,12 @@ impl Subscription {
         self.next_reminder_on = is_planned.then(|| lead.before(self.due_on));
     }
 
-    /// Replaces the payment method, unless the customer gave the stored payment method later. An owed payment becomes
-    /// payable in the next run of the payment batch, and its retry schedule starts again.
+    /// Replaces the payment method, unless the customer gave the stored payment method later. Compares whole seconds,
+    /// because gateways round the time down to a second. An owed payment becomes payable in the next run of the payment
+    /// batch, and its retry schedule starts again.
     fn set_payment_method(&mut self, method: &PaymentMethod, given_at: Option<DateTime<Utc>>, today: NaiveDate) {
         let since = self.payment_method_at.unwrap_or(self.created_at);
-        if self.payment_method == *method || given_at.is_some_and(|at| at < since) {
+        if self.payment_method == *method || given_at.is_some_and(|at| at.timestamp() < since.timestamp()) {
             return;
         }
         self.payment_method = method.clone();

@@ -141,7 +141,9 @@ impl PaymentMethodSetups {
                 all.items.into_iter().map(|subscription| subscription.id).collect()
             }
         };
-        let (payment_method, payment_method_at) = (Some(entered.clone()), Some(given_at));
+        // The gateway's clock may be behind ours, but the customer entered the payment method after the setup was opened.
+        let payment_method_at = Some(given_at.max(setup.created_at));
+        let payment_method = Some(entered.clone());
         let changes = Changes { payment_method, payment_method_at, ..Changes::default() };
         let disputes = self.table.get_disputes_by_account(&setup.account).await?;
         for id in ids {

@@ -1,11 +1,12 @@
 //! Payment method setups: a customer enters a card on the gateway's page, and the subscriptions use it.
 
 use billing::{GatewayToken, Status};
+use chrono::{SubsecRound as _, TimeDelta};
 use clock::Clock as _;
 use rest::Caller;
 use serde_json::Value;
 
-use crate::router::world::{World, acme, at};
+use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
 const SETUPS: &str = "POST /accounts/acme/payment-method-setups";
 
@@ -112,6 +113,22 @@ async fn late_completion_of_an_older_setup_does_not_replace_a_newer_card() {
 }
 
 #[tokio::test]
+async fn card_is_attached_if_the_gateway_rounds_its_time_down_or_its_clock_is_behind() {
+    for seconds_behind in [0, 90] {
+        let world = World::new().await;
+        let silver = world.request("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION).await.json();
+        let setup = world.create_setup("{}").await;
+        let page: GatewayToken = format!("page_{}", setup["id"].as_str().unwrap()).parse().unwrap();
+        let given_at = world.clock.now().trunc_subsecs(0) - TimeDelta::seconds(seconds_behind);
+        assert!(world.sandbox.complete_page_at(&page, &"pm_card_mastercard".parse().unwrap(), given_at).unwrap());
+        world.return_from_page(&setup).await;
+        let path = format!("GET /accounts/acme/subscriptions/{}", silver["id"].as_str().unwrap());
+        let read = world.request(&path, "").await.json();
+        assert_eq!(read["payment_method"]["payment_method"], "pm_card_mastercard", "{seconds_behind} s behind");
+    }
+}
+
+#[tokio::test]
 async fn subscription_is_unchanged_until_a_card_is_entered() {
     let world = World::new().await;
     let setup = world.create_setup(&format!(r#"{{"subscriptions": ["{}"]}}"#, world.gold.id)).await;
@@ -126,8 +143,7 @@ async fn subscription_is_unchanged_until_a_card_is_entered() {
 #[tokio::test]
 async fn card_is_attached_to_the_named_subscriptions_and_to_no_cancelled_one() {
     let world = World::new().await;
-    let silver =
-        world.request("POST /accounts/acme/subscriptions", crate::router::world::NEW_SUBSCRIPTION).await.json();
+    let silver = world.request("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION).await.json();
     let silver = silver["id"].as_str().unwrap();
     let setup = world.create_setup(&format!(r#"{{"subscriptions": ["{silver}"]}}"#)).await;
     world.enter_card(&setup, "pm_card_mastercard");
