@@ -74,17 +74,21 @@ impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
 }
 
 impl RequiredIdempotencyKey {
-    /// Returns the key with the path segment after `segment` replaced by `name`. If the path can name an object in two
+    /// Returns the key with another `name` after the last path segment `segment`. If a path can name an object in two
     /// ways, requests under the same key are the same request, whichever name they use.
     #[must_use]
     pub fn with_name_after(self, segment: &str, name: &str) -> Self {
-        let mut lines: Vec<&str> = self.0.splitn(4, '\n').collect();
-        let mut segments: Vec<&str> = lines[2].split('/').collect();
-        if let Some(named) = segments.iter().position(|part| *part == segment).and_then(|at| segments.get_mut(at + 1)) {
+        // Neither the key nor the path can contain a line break, but the name of the caller can.
+        let mut lines: Vec<&str> = self.0.rsplitn(3, '\n').collect();
+        let mut segments: Vec<&str> = lines[1].split('/').collect();
+        // An account can have the name of the segment, so the last one counts.
+        if let Some(named) = segments.iter().rposition(|part| *part == segment).and_then(|at| segments.get_mut(at + 1))
+        {
             *named = name;
         }
         let path = segments.join("/");
-        lines[2] = &path;
+        lines[1] = &path;
+        lines.reverse();
         Self(lines.join("\n"))
     }
 

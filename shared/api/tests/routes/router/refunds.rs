@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::router::world::World;
+use crate::router::world::{NEW_SUBSCRIPTION, World};
 
 /// Creates a world with a payment of 12.99 EUR. Returns it with the method and path of the request for a refund.
 async fn charge_payment() -> (World, String) {
@@ -71,4 +71,26 @@ async fn receipt_number_names_the_same_receipt_and_the_same_refund_as_its_id() {
     assert_eq!(refunded_amount(&world).await, 100, "the second request names the same refund");
     let receipt = world.request(&format!("GET /accounts/acme/receipts/{number}"), "").await.json();
     assert_eq!((&receipt["net_amount"], receipt["refunded_at"].is_string()), (&1199.into(), true));
+}
+
+#[tokio::test]
+async fn repeated_refund_by_number_is_one_refund_for_an_account_called_receipts_too() {
+    let world = World::new().await;
+    let account = r#"{"email": "a@example.com", "name": "A"}"#;
+    assert_eq!(world.request("PUT /accounts/receipts", account).await.status, 201);
+    let created = world.request_with_key("POST /accounts/receipts/subscriptions", "one", NEW_SUBSCRIPTION).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let due = created.json()["due_date"].as_str().unwrap().to_owned();
+    world.run_payments(&format!("{due}T06:00:00Z")).await;
+    let receipt = world.request("GET /accounts/receipts/receipts", "").await.json()["data"][0].clone();
+    let mut refunds = Vec::new();
+    for name in ["id", "number"] {
+        let path = format!("POST /accounts/receipts/receipts/{}/refund", receipt[name].as_str().unwrap());
+        let refund = world.request_with_key(&path, "part", r#"{"amount": 100}"#).await;
+        assert_eq!(refund.status, 201, "{}", refund.text);
+        refunds.push(refund.json()["id"].clone());
+    }
+    assert_eq!(refunds[0], refunds[1]);
+    let receipt = world.request("GET /accounts/receipts/receipts", "").await.json()["data"][0].clone();
+    assert_eq!(receipt["refunded_amount"], 100);
 }
