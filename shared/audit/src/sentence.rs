@@ -97,11 +97,9 @@ impl Explanation {
     /// Returns the text about refunds of the payment of `receipt` and its reversal by the bank; empty without them.
     fn returned_text(&self, receipt: &Receipt) -> String {
         let date = |at| self.day.date_of(at);
-        let refund_date = receipt.refunded_at.map(|at| format!(" (the latest refund was requested on {})", date(at)));
-        let refund = (receipt.refunded.minor() > 0).then(|| {
-            let whole = if receipt.is_fully_refunded() { "the whole amount" } else { "a part of it" };
-            format!("; {whole}, {}, was refunded{}", receipt.refunded, refund_date.unwrap_or_default())
-        });
+        let refund_date = receipt.refunded_at.map(|at| format!(", requested last on {}", date(at))).unwrap_or_default();
+        let refund = (receipt.refunded.minor() > 0)
+            .then(|| format!("; refunded: {}{refund_date}; pending refunds included", receipt.refunded));
         let reversal = receipt.reversal.map(|reversal| {
             format!(
                 "; on {} the gateway reported that the bank reversed {}; a person must decide whether to collect it",

@@ -161,7 +161,7 @@ pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;
 pub use receipt_number::{ReceiptNumber, ReceiptReference, SubscriptionCode};
 pub use records::PaymentRecords;
-pub use refund::{REFUSED_BY_GATEWAY, Refund, RefundRefusal, RefundStatus, RequestedAmount};
+pub use refund::{REFUSED_BY_GATEWAY, Refund, RefundRefusal, RefundStatus, RequestedAmount, SucceededRefunds};
 pub use refusal::Refusal;
 pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
 pub use schedule::PlannedPayment;

@@ -51,11 +51,6 @@ impl Receipt {
         Money::new(self.amount.minor().saturating_sub(returned).max(0), self.amount.currency())
     }
 
-    /// Returns whether the whole paid amount was refunded, or a pending refund will return it.
-    pub fn is_fully_refunded(&self) -> bool {
-        self.refunded.minor() >= self.amount.minor()
-    }
-
     /// Computes the reversal of the payment from `disputes`, all disputes of the account; `None` if the bank did not
     /// reverse it.
     pub fn reversal_from(&self, disputes: &[Dispute]) -> Option<Reversal> {

@@ -49,6 +49,14 @@ pub enum RequestedAmount {
     Remainder,
 }
 
+/// The sum of the refunds of a receipt that have succeeded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SucceededRefunds {
+    pub amount: Money,
+    /// When the latest of these refunds succeeded.
+    pub latest_at: DateTime<Utc>,
+}
+
 impl Refund {
     /// Returns whether the refund failed because the gateway refused the request before processing it.
     pub fn is_refused_by_gateway(&self) -> bool {
@@ -92,6 +100,17 @@ pub enum RefundRefusal {
 }
 
 impl Receipt {
+    /// Returns the sum of those `refunds` of this receipt that have succeeded; `None` if there is none. A pending refund
+    /// is not part of it: the customer does not have the money, and the refund may still fail.
+    pub fn succeeded_refunds(&self, refunds: &[Refund]) -> Option<SucceededRefunds> {
+        let succeeded = || refunds.iter().filter(|refund| refund.status == RefundStatus::Succeeded);
+        let latest_at = succeeded().map(|refund| refund.settled_at.unwrap_or(refund.created_at)).max()?;
+        let none = Money::new(0, self.amount.currency());
+        let sum = succeeded().try_fold(none, |sum, refund| sum.checked_add(refund.amount));
+        // A refund in another currency or an impossible sum cannot be added up: the whole payment was refunded.
+        Some(SucceededRefunds { amount: sum.unwrap_or(self.amount), latest_at })
+    }
+
     /// Returns the amount that is not refunded yet.
     pub fn remaining(&self) -> Money {
         Money::new(self.amount.minor().saturating_sub(self.refunded.minor()), self.amount.currency())

@@ -12,8 +12,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use billing::{
-    Account, AccountId, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, RefundData, Status,
-    Subscription, SubscriptionData, SubscriptionId, UnreadableEvent,
+    Account, AccountId, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, Refund, RefundData,
+    RefundStatus, Status, Subscription, SubscriptionData, SubscriptionId, UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
@@ -170,21 +170,29 @@ impl Notices {
 
     /// Sends the mail about the payment of `receipt` to the customer again: the receipt, or the notice of the refund if
     /// the whole amount was refunded.
-    pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), MailError> {
-        let kind = if receipt.is_fully_refunded() { MailKind::Refunded } else { MailKind::Paid };
-        self.mailer.send(&self.compose(account, &self.receipt_facts(kind, receipt), self.clock.now())).await
+    ///
+    /// # Errors
+    /// [`NoticeError::Table`] or [`NoticeError::Mail`] if the table or the mail service fails.
+    pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), NoticeError> {
+        let facts = self.receipt_facts(receipt).await?;
+        Ok(self.mailer.send(&self.compose(account, &facts, self.clock.now())).await?)
     }
 
-    fn receipt_facts(&self, kind: MailKind, receipt: &Receipt) -> MailFacts {
-        MailFacts {
+    /// Returns the facts of the mail about the payment of `receipt`: the receipt, or the notice of the refund if the
+    /// whole amount was refunded. Pending refunds are left out, because they may fail.
+    async fn receipt_facts(&self, receipt: &Receipt) -> Result<MailFacts, TableError> {
+        let refunded = self.table.get_succeeded_refunds(receipt).await?.map(|refunds| refunds.amount);
+        let is_fully_refunded = refunded.is_some_and(|refunded| refunded.minor() >= receipt.amount.minor());
+        let kind = if is_fully_refunded { MailKind::Refunded } else { MailKind::Paid };
+        Ok(MailFacts {
             amount: Some(receipt.amount),
             due_on: Some(receipt.due_on),
             paid_on: Some(self.local_date(receipt.processed_at)),
-            refunded: Some(receipt.refunded).filter(|refunded| refunded.minor() > 0),
+            refunded,
             reversed: receipt.reversal.map(|reversal| reversal.amount),
             receipt: Some(receipt.number().to_string()),
             ..MailFacts::new(kind, receipt.product_name.clone(), receipt.email.clone())
-        }
+        })
     }
 
     fn local_date(&self, at: DateTime<Utc>) -> NaiveDate {
@@ -219,8 +227,10 @@ impl Notices {
     async fn paid_notice(&self, payment: &PaymentData) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&payment.account).await? else { return Ok(None) };
         Ok(match self.get_receipt(&payment.account, &payment.receipt).await? {
-            Some(receipt) if receipt.is_fully_refunded() => None,
-            Some(receipt) => Some((account, self.receipt_facts(MailKind::Paid, &receipt))),
+            Some(receipt) => {
+                let facts = self.receipt_facts(&receipt).await?;
+                (facts.kind == MailKind::Paid).then_some((account, facts))
+            }
             // The receipt has expired.
             None => {
                 let facts = MailFacts {
@@ -234,13 +244,18 @@ impl Notices {
         })
     }
 
-    async fn refunded_notice(&self, refund: &RefundData) -> Result<Option<Notice>, TableError> {
-        let Some(account) = self.table.get_account(&refund.account).await? else { return Ok(None) };
-        let receipt = self.get_receipt(&refund.account, &refund.receipt).await?;
-        Ok(receipt.filter(|receipt| receipt.refunded.minor() > 0).map(|receipt| {
-            let refunded = Some(refund.amount);
-            (account, MailFacts { refunded, ..self.receipt_facts(MailKind::Refunded, &receipt) })
-        }))
+    /// Returns the notice of a refund, unless the bank has returned the refund since.
+    async fn refunded_notice(&self, data: &RefundData) -> Result<Option<Notice>, TableError> {
+        let Some(account) = self.table.get_account(&data.account).await? else { return Ok(None) };
+        let Some(receipt) = self.get_receipt(&data.account, &data.receipt).await? else { return Ok(None) };
+        let refunds = self.table.get_refunds_by_receipt(&data.account, &receipt.id()).await?;
+        let is_made =
+            |refund: &Refund| refund.id.to_string() == data.refund && refund.status == RefundStatus::Succeeded;
+        if !refunds.iter().any(is_made) {
+            return Ok(None);
+        }
+        let (kind, refunded) = (MailKind::Refunded, Some(data.amount));
+        Ok(Some((account, MailFacts { kind, refunded, ..self.receipt_facts(&receipt).await? })))
     }
 
     /// Returns the receipt that an event names by its `id`; `None` if it has expired.

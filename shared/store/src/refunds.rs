@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::{Paging, RewriteOutcome, Table, TableError, keys};
-use billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus};
+use billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus, SucceededRefunds};
 use chrono::{DateTime, Utc};
 use dynamo::{
     ABSENT, Entity as _, Instant, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, expiry, key_of, n, s, values,
@@ -25,6 +25,16 @@ impl Table {
     ) -> Result<Vec<Refund>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::sort_key_prefix_of_refunds(receipt));
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).require_all_readable()?.items)
+    }
+
+    /// Returns the sum of the refunds of `receipt` that have succeeded; `None` if there is none. Sends one Query request,
+    /// or none if nothing of the receipt was ever refunded.
+    pub async fn get_succeeded_refunds(&self, receipt: &Receipt) -> Result<Option<SucceededRefunds>, TableError> {
+        if receipt.refunded.minor() == 0 {
+            return Ok(None);
+        }
+        let refunds = self.get_refunds_by_receipt(&receipt.account, &receipt.id()).await?;
+        Ok(receipt.succeeded_refunds(&refunds))
     }
 
     /// Creates `refund`, and adds its amount to the refunded amount of `receipt`. Returns `false`, and writes nothing,

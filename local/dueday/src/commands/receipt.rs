@@ -2,7 +2,7 @@
 
 use billing::{AccountId, ReceiptReference};
 use clap::{Args, Subcommand};
-use delivery::Notices;
+use delivery::{NoticeError, Notices};
 
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, mailer};
@@ -48,7 +48,10 @@ pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Fail
     let config = &context.config;
     let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
     let notices = Notices::new(open_table.table.clone(), mailer(context).await?, merchant, config.billing.zone, clock);
-    notices.resend(&account, &stored).await?;
+    notices.resend(&account, &stored).await.map_err(|error| match error {
+        NoticeError::Table(error) => error.into(),
+        error => Failure::Refused(format!("the receipt {} was not sent: {error}", stored.number())),
+    })?;
     output::print_message(format!("The receipt {} was sent.", stored.number()));
     Ok(Exit::Done)
 }

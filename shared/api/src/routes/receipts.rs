@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use billing::{
-    Account, AccountId, Card, Currency, GatewayToken, Label, Receipt, ReceiptId, Reversal, Sku, SubscriptionId,
+    Account, AccountId, Card, Currency, GatewayToken, Label, Money, Receipt, ReceiptId, Sku, SubscriptionId,
+    SucceededRefunds,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -182,8 +183,9 @@ pub async fn read(
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }
     let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
-    let logo = api.merchant.logo_url.as_deref();
-    Ok(html_page::response_with_logo(receipt_page(&receipt, &account, &api.merchant, api.billing.zone), logo))
+    let refunds = api.table.get_succeeded_refunds(&receipt).await?;
+    let page = receipt_page((&receipt, refunds), &account, &api.merchant, api.billing.zone);
+    Ok(html_page::response_with_logo(page, api.merchant.logo_url.as_deref()))
 }
 
 /// Returns the printed name of a card brand. `brand` is the gateway's name, in lower case.
@@ -200,17 +202,18 @@ fn brand_name(brand: &str) -> String {
     }
 }
 
-/// Returns the web page of `receipt`, in the customer's language.
-fn receipt_page(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) -> String {
+/// Returns the web page of `receipt` with its successful `refunds`, in the customer's language.
+fn receipt_page(
+    (receipt, refunds): (&Receipt, Option<SucceededRefunds>),
+    account: &Account,
+    merchant: &Merchant,
+    zone: Tz,
+) -> String {
     let language = Language::for_locale(&account.locale);
     let texts = language.texts;
     let day = |at: DateTime<Utc>| language.format_date(at.with_timezone(&zone).date_naive());
     let date = day(receipt.processed_at);
-    let reversed_on = |reversal: Reversal| format!("{}, {}", language.format_amount(reversal.amount), day(reversal.at));
-    let refunded_on = || {
-        let amount = language.format_amount(receipt.refunded);
-        receipt.refunded_at.map_or(amount.clone(), |at| format!("{amount}, {}", day(at)))
-    };
+    let amount_on = |amount: Money, at: DateTime<Utc>| format!("{}, {}", language.format_amount(amount), day(at));
     let values = context! {
         language => texts.language.as_str(),
         labels => Serde(&texts.labels),
@@ -224,8 +227,8 @@ fn receipt_page(receipt: &Receipt, account: &Account, merchant: &Merchant, zone:
         sku => receipt.sku.as_str(),
         amount => language.format_amount(receipt.amount),
         due_on => language.format_date(receipt.due_on),
-        refunded => (receipt.refunded.minor() > 0).then(refunded_on),
-        reversed => receipt.reversal.map(reversed_on),
+        refunded => refunds.map(|refunds| amount_on(refunds.amount, refunds.latest_at)),
+        reversed => receipt.reversal.map(|reversal| amount_on(reversal.amount, reversal.at)),
         payment => receipt.payment.as_str(),
         card => receipt.card.as_ref().map(|card| format!("{} •••• {}", brand_name(card.brand()), card.last4())),
     };

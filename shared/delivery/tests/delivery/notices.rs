@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use billing::{Changes, LeadDays, PaymentMethod, ReceivedEvent, Subscription, UnreadableEvent};
+use billing::{
+    Changes, LeadDays, PaymentMethod, ReceivedEvent, Refund, RefundStatus, RequestedAmount, Subscription,
+    UnreadableEvent,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use delivery::{Bus, BusEntry, FailedEntry, NoticeError, NoticeOutcome, Notices, Publisher};
@@ -296,4 +299,36 @@ async fn refund_is_mailed_and_a_late_receipt_of_a_refunded_payment_is_not() {
     assert_eq!(world.notify(&fully).await, [NoticeOutcome::Sent]);
     assert_eq!(world.notify(&paid).await, [], "the mail would thank for a payment that was refunded");
     assert_eq!(world.mail_kinds(), ["refunded", "refunded"]);
+}
+
+#[tokio::test]
+async fn pending_refund_of_the_whole_amount_does_not_hold_back_the_receipt() {
+    let mut world = World::new("pm_card_visa").await;
+    let paid = world.run_payments(DUE_DAY_MORNING).await;
+    let table = &world.system.deployment.table;
+    let receipts = table.get_receipts_by_account(&world.gold.account, &Paging::all(), at(DUE_DAY_MORNING)).await;
+    let receipt = receipts.unwrap().items.remove(0);
+    let now = at(DUE_DAY_MORNING);
+    let pending = Refund {
+        id: Ulid(1),
+        account: receipt.account.clone(),
+        receipt: receipt.id(),
+        payment: receipt.payment.clone(),
+        amount: receipt.amount,
+        requested: Some(RequestedAmount::Remainder),
+        status: RefundStatus::Pending,
+        gateway_refund: None,
+        code: None,
+        created_at: now,
+        leased_until: now,
+        settled_at: None,
+        expires: now.timestamp() + 86_400,
+        version: 1,
+    };
+    assert!(table.reserve_refund(&pending, &receipt).await.unwrap());
+
+    assert_eq!(world.notify(&paid).await, [NoticeOutcome::Sent], "the customer has paid, and has nothing back yet");
+    let (kind, text) = world.mails().remove(0);
+    assert_eq!(kind, "paid");
+    assert!(!text.contains("refund"), "a pending refund may fail: {text}");
 }
