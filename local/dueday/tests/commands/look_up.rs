@@ -92,6 +92,14 @@ async fn commands_work_on_a_table_on_aws() {
     let accounts = remote.json(&["accounts", "--json"]);
     assert_eq!(accounts.as_array().unwrap().len(), 2);
     assert_eq!(remote.json(&["accounts", "acme", "--json"])[0]["email"], "a@example.com");
+    let by_email = remote.json(&["accounts", "--email", "B@Example.com", "--json"]);
+    assert_eq!((by_email.as_array().unwrap().len(), &by_email[0]["id"]), (1, &"bell".into()));
+    assert_eq!(remote.json(&["accounts", "--email", "zoe@example.com", "--json"]), serde_json::json!([]));
+    let active = remote.json(&["subscriptions", "--status", "active", "--json"]);
+    assert_eq!(active.as_array().unwrap().len(), 3);
+    assert_eq!(remote.json(&["subscriptions", "--status", "unpaid", "--json"]), serde_json::json!([]));
+    let by_external_id = remote.json(&["subscriptions", "--external-id", "2", "--json"]);
+    assert_eq!((by_external_id.as_array().unwrap().len(), &by_external_id[0]["sku"]), (1, &"yen".into()));
     let (_, text, _) = remote.run(&["accounts"]);
     assert!(text.contains("acme     Acme  a@example.com") && text.ends_with("2 accounts\n"), "{text}");
     assert_eq!(remote.json(&["subscriptions", "--json"]).as_array().unwrap().len(), 3);
