@@ -45,6 +45,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::context::Context;
 use crate::options::Options;
+use crate::terminal::output;
 use crate::{Exit, Failure};
 
 /// Recurring payments on DynamoDB: the whole system on one machine.
@@ -95,7 +96,7 @@ pub(crate) enum Command {
     Accounts(accounts::AccountsArgs),
     /// Show an account's subscriptions, or the first subscriptions of the table
     Subscriptions(subscriptions::SubscriptionsArgs),
-    /// Show an account's receipts, newest first
+    /// Show an account's receipts, newest first; "refunded" includes pending refunds
     Receipts(receipts::ReceiptsArgs),
     /// Send the mail of a receipt again
     Receipt(receipt::ReceiptArgs),
@@ -195,7 +196,16 @@ pub fn read_arguments() -> Arguments {
     dueday.build();
     let matches = help_groups::with_groups(dueday).try_get_matches();
     let arguments = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
-    arguments.unwrap_or_else(|error| with_plain_usage(error, std::env::args_os()).exit())
+    arguments.unwrap_or_else(|error| {
+        let error = with_plain_usage(error, std::env::args_os());
+        // The option is read here because the arguments as a whole could not be.
+        if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+            let text = error.render().to_string();
+            output::print_error(text.trim_start_matches("error: ").trim_end(), true);
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    })
 }
 
 /// Returns `error` with the general usage line of the command in `arguments`. The usage line of clap would show the

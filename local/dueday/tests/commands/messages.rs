@@ -316,4 +316,8 @@ fn errors_of_commands_are_json_with_json() {
     let (code, _, stderr) = output(dueday(&folder.path().join("data")).args(["accounts", "acme", "--json"]));
     let error: serde_json::Value = serde_json::from_str(&stderr).unwrap();
     assert!(code == 2 && error["error"]["message"].as_str().unwrap().starts_with("there is no data"), "{stderr}");
+    let (code, _, stderr) = output(dueday(&folder.path().join("data")).args(["forecast", "--months", "abc", "--json"]));
+    let error: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+    let expected = "invalid value 'abc' for '--months <N>': must be a whole number from 1 to 12";
+    assert!(code == 2 && error["error"]["message"].as_str().unwrap().starts_with(expected), "{stderr}");
 }
