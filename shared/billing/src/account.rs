@@ -18,7 +18,33 @@ pub struct Account {
     pub version: u64,
 }
 
+/// The requested changes of an account. A field that is `None` stays unchanged.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccountChanges {
+    /// A new address starts as deliverable, whatever the mail status of the former address was.
+    pub email: Option<EmailAddress>,
+    pub name: Option<Label>,
+    pub locale: Option<Locale>,
+}
+
 impl Account {
+    /// Returns the account with `changes` applied.
+    #[must_use]
+    pub fn change(&self, changes: &AccountChanges) -> Self {
+        let mut changed = self.clone();
+        if let Some(email) = changes.email.as_ref().filter(|email| **email != self.email) {
+            changed.email = email.clone();
+            changed.mail_status = MailStatus::Deliverable;
+        }
+        if let Some(name) = &changes.name {
+            changed.name = name.clone();
+        }
+        if let Some(locale) = &changes.locale {
+            changed.locale = locale.clone();
+        }
+        changed
+    }
+
     /// Returns whether mail to `address` must not be sent, because `address` is the address of the account, and an
     /// earlier mail to it bounced or was reported as spam.
     pub fn refuses_mail_to(&self, address: &EmailAddress) -> bool {

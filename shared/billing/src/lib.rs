@@ -128,7 +128,7 @@ pub mod terms;
 pub mod waived_period;
 pub mod webhook;
 
-pub use account::{Account, MailStatus};
+pub use account::{Account, AccountChanges, MailStatus};
 pub use attempt::{Attempt, ClaimToken, Outcome};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub use calendar::{CalendarError, PaymentDay, Period, days_after, parse_date};

@@ -1,8 +1,8 @@
 //! The requests for accounts: create, update and read them, and set their mail status.
 
 use super::{Table, TableError, keys};
-use billing::{Account, AccountId, EmailAddress, Locale, MailStatus};
-use dynamo::{Entity as _, Rewrite, RewriteOutcome, key_of};
+use billing::{Account, AccountChanges, AccountId, EmailAddress, MailStatus};
+use dynamo::Entity as _;
 
 /// The result of creating or updating an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,41 +14,40 @@ pub enum PutAccountOutcome {
 }
 
 impl Table {
-    /// Creates `account`. If it exists, updates the email address, name and locale of the stored account. A new address
-    /// also replaces the mail status. Sends a PutItem request on condition that the account is absent. If the account
-    /// exists, sends an UpdateItem request with the changed attributes, on condition that `Version` is unchanged.
+    /// Creates `account`. If it exists, replaces the e-mail address, name and locale of the stored account. Sends the
+    /// requests of [`Table::put_account_with_changes`].
     pub async fn put_account(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
-        self.put_account_with(account, |_| account.locale.clone()).await
+        let (email, name, locale) = (account.email.clone(), account.name.clone(), account.locale.clone());
+        let changes = AccountChanges { email: Some(email), name: Some(name), locale: Some(locale) };
+        self.put_account_with_changes(account, &changes).await
     }
 
-    /// Like [`Table::put_account`], but an existing account keeps its locale.
-    pub async fn put_account_keeping_locale(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
-        self.put_account_with(account, |stored| stored.locale.clone()).await
-    }
-
-    async fn put_account_with(
+    /// Creates `account`. If it exists, applies `changes` to the stored account. Sends a PutItem request on condition
+    /// that the account is absent. If the account exists, sends a GetItem request, and an UpdateItem request with the
+    /// changed attributes, on condition that `Version` is unchanged.
+    pub async fn put_account_with_changes(
         &self,
         account: &Account,
-        locale: impl Fn(&Account) -> Locale,
+        changes: &AccountChanges,
     ) -> Result<PutAccountOutcome, TableError> {
         if self.create_account(account).await? {
             return Ok(PutAccountOutcome::Created(account.clone()));
         }
-        let Some(stored) = self.get_account(&account.id).await? else {
-            return Err(TableError::Contended { key: account.key() });
-        };
-        let updated = |stored: &Account| {
-            let is_new_address = account.email != stored.email;
-            let mail_status = if is_new_address { account.mail_status } else { stored.mail_status };
-            let (email, name, locale) = (account.email.clone(), account.name.clone(), locale(stored));
-            Ok(Rewrite::without_records(Account { email, name, locale, mail_status, ..stored.clone() }))
-        };
-        match self.rewrite(stored, updated, |item| Err(TableError::Exists { key: key_of(item) })).await? {
-            RewriteOutcome::Applied(account) | RewriteOutcome::Unchanged(account) => {
-                Ok(PutAccountOutcome::Updated(account))
-            }
-            RewriteOutcome::Missing => Err(TableError::Contended { key: account.key() }),
+        match self.change_account(&account.id, changes).await? {
+            Some(account) => Ok(PutAccountOutcome::Updated(account)),
+            None => Err(TableError::Contended { key: account.key() }),
         }
+    }
+
+    /// Applies `changes` to the account `id`. Returns the stored account; `None` if it does not exist. Sends a GetItem
+    /// request, and one UpdateItem request per try if something changes.
+    pub async fn change_account(
+        &self,
+        id: &AccountId,
+        changes: &AccountChanges,
+    ) -> Result<Option<Account>, TableError> {
+        let Some(stored) = self.get_account(id).await? else { return Ok(None) };
+        self.change(stored, |stored: &Account| Some(stored.change(changes))).await
     }
 
     /// Creates `account`, unless an account with its id exists. Returns whether it was created. Sends one PutItem

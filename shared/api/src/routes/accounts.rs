@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Account, AccountId, EmailAddress, Label, Locale, MailStatus};
+use billing::{Account, AccountChanges, AccountId, EmailAddress, Label, Locale, MailStatus};
 use chrono::{DateTime, Utc};
 use rest::body::Body;
 use rest::caller::Operator;
@@ -61,8 +61,8 @@ impl From<Account> for AccountView {
 
 /// Create or change an account
 ///
-/// Creates the account, or replaces its e-mail address and name. An optional field that is absent keeps its value. Set `mail_status` to `deliverable` to send
-/// mails again to an address that has refused mails before.
+/// Creates the account, or replaces its e-mail address and name. An optional field that is absent keeps its value. Set
+/// `mail_status` to `deliverable` to send mails again to an address that has refused mails before.
 #[utoipa::path(
     put,
     path = "/accounts/{account}",
@@ -84,13 +84,17 @@ pub async fn put(
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
     let AccountFields { email, name, locale, mail_status: requested_status } = body.value;
-    let new_locale = locale.clone().unwrap_or_default();
-    let (mail_status, created_at) = (MailStatus::default(), now.at);
-    let account = Account { id, email, name, locale: new_locale, mail_status, created_at, version: 1 };
-    let outcome = match locale {
-        Some(_) => api.table.put_account(&account).await?,
-        None => api.table.put_account_keeping_locale(&account).await?,
+    let account = Account {
+        id,
+        email: email.clone(),
+        name: name.clone(),
+        locale: locale.clone().unwrap_or_default(),
+        mail_status: MailStatus::default(),
+        created_at: now.at,
+        version: 1,
     };
+    let changes = AccountChanges { email: Some(email), name: Some(name), locale };
+    let outcome = api.table.put_account_with_changes(&account, &changes).await?;
     let (status, mut put) = match outcome {
         PutAccountOutcome::Created(account) => (StatusCode::CREATED, account),
         PutAccountOutcome::Updated(account) => (StatusCode::OK, account),

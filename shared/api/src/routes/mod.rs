@@ -21,6 +21,7 @@ mod webhook_endpoints;
 mod why;
 
 pub use accounts::AccountView;
+pub use payment_method_setups::SetupView;
 pub use receipts::ReceiptView;
 pub use refunds::RefundView;
 pub use subscription_view::SubscriptionView;

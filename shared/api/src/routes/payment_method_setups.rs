@@ -109,7 +109,8 @@ pub struct ReturnView {
 }
 
 impl SetupView {
-    fn new(setup: PaymentMethodSetup, now: DateTime<Utc>) -> Self {
+    /// Returns the view of `setup` at the time `now`.
+    pub fn new(setup: PaymentMethodSetup, now: DateTime<Utc>) -> Self {
         let status = match setup.payment_method {
             Some(_) => SetupStatus::Complete,
             None if now >= setup.expires_at => SetupStatus::Expired,
