@@ -10,7 +10,7 @@ use super::search_progress::SearchProgress;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
-use crate::terminal::table::Column;
+use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 const COLUMNS: [Column; 6] = [
@@ -58,6 +58,11 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
         }
     }
     list.print::<AccountView>(context, "account", &COLUMNS, row)
+}
+
+/// Returns the table with one row for `account`.
+pub fn account_table(account: &Account) -> String {
+    table(&COLUMNS, [row(account)])
 }
 
 fn row(account: &Account) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! The commands. Each file defines the arguments of one command, and runs it.
 
+mod account;
 mod accounts;
 mod audit;
 mod charging;
@@ -102,7 +103,9 @@ pub(crate) enum Command {
     Receipt(receipt::ReceiptArgs),
     /// Refund a payment or a part of it
     Refund(refund::RefundArgs),
-    /// Pause, resume, cancel, uncancel or retry a subscription
+    /// Change an account's address, name or language, or let its customer enter a card
+    Account(account::AccountArgs),
+    /// Change, pause, resume, cancel, uncancel or retry a subscription
     Subscription(subscription::SubscriptionArgs),
     /// Explain why a subscription was or was not charged on a day
     Why(why::WhyArgs),
@@ -166,6 +169,7 @@ impl Command {
             Self::Receipts(args) => receipts::receipts(context, args).await,
             Self::Receipt(args) => receipt::receipt(context, args).await,
             Self::Refund(args) => refund::refund(context, args).await,
+            Self::Account(args) => account::account(context, args).await,
             Self::Subscription(args) => subscription::subscription(context, args).await,
             Self::Why(args) => why::why(context, args).await,
             Self::Findings(args) => findings::findings(context, args).await,

@@ -1,11 +1,12 @@
-//! `dueday subscription`: pauses, resumes, cancels, uncancels or retries a subscription.
+//! `dueday subscription`: changes, pauses, resumes, cancels, uncancels or retries a subscription.
 
 use api::SubscriptionView;
-use billing::{Settlement, Subscription};
-use clap::{Args, Subcommand};
+use billing::{Changes, Currency, EmailAddress, Label, Money, PaymentDay, Settlement, Subscription};
+use clap::{ArgGroup, Args, Subcommand};
 use config::RESUME;
 use store::ChangeOutcome;
 
+use super::import::parse_payment_day;
 use super::subscriptions::subscription_table;
 use super::values::SubscriptionSelector;
 use crate::context::Context;
@@ -20,6 +21,7 @@ use crate::{Exit, Failure};
 With --table, also give --time-zone and --reminder-lead-days with the deployed values.
 
 Examples:
+  dueday subscription change acme 01JZXCVBNM0123456789ABCDEF --price 14.99
   dueday subscription pause acme 01JZXCVBNM0123456789ABCDEF
   dueday subscription cancel acme 01JZXCVBNM0123456789ABCDEF \\
       --at-period-end")]
@@ -31,6 +33,11 @@ pub struct SubscriptionArgs {
 /// The change of a subscription. Repeating a change has no further effect.
 #[derive(Debug, Subcommand)]
 pub enum Action {
+    /// Change the price, the payment day, the product's name or the address for mails
+    ///
+    /// A new price or payment day applies from the first payment that has not fallen due. If a reminder has announced
+    /// another amount or date, a new reminder is sent.
+    Change(ChangeArgs),
     /// Stop the payments until the subscription is resumed; refused while a payment is owed or open
     Pause(SubscriptionSelector),
     /// Resume the payments; the last one that fell due in the pause is charged, or waived with --resume wait
@@ -55,10 +62,56 @@ pub enum Action {
     Retry(SubscriptionSelector),
 }
 
+/// The arguments of `dueday subscription change`. What is not given stays unchanged.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("changes").required(true).multiple(true)
+    .args(["price", "payment_day", "product_name", "email", "account_email"])))]
+#[group(skip)]
+pub struct ChangeArgs {
+    #[command(flatten)]
+    selector: SubscriptionSelector,
+    /// The new price, in the currency of the subscription
+    #[arg(long, value_name = "AMOUNT")]
+    price: Option<String>,
+    /// The new day of the month, from 1 to 31, or last
+    #[arg(long, value_name = "DAY", value_parser = parse_payment_day)]
+    payment_day: Option<PaymentDay>,
+    /// The new name of the product, for mails and receipts
+    #[arg(long, value_name = "NAME")]
+    product_name: Option<Label>,
+    /// Send the mails of this subscription to this address
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "account_email")]
+    email: Option<EmailAddress>,
+    /// Send the mails of this subscription to the address of the account again
+    #[arg(long)]
+    account_email: bool,
+}
+
+impl ChangeArgs {
+    /// Returns the changes of a subscription with prices in `currency`.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if the price is not an amount in `currency`.
+    fn changes(&self, currency: Currency) -> Result<Changes, Failure> {
+        let amount = self.price.as_ref().map(|text| {
+            let amount = Money::parse(text, currency).map(Money::minor);
+            amount.map_err(|error| Failure::Refused(format!("invalid value '{text}' for --price: {error}")))
+        });
+        Ok(Changes {
+            amount: amount.transpose()?,
+            payment_day: self.payment_day,
+            product_name: self.product_name.clone(),
+            email: if self.account_email { Some(None) } else { self.email.clone().map(Some) },
+            ..Changes::default()
+        })
+    }
+}
+
 impl Action {
     fn selector(&self) -> &SubscriptionSelector {
         match self {
-            Self::Pause(selector)
+            Self::Change(ChangeArgs { selector, .. })
+            | Self::Pause(selector)
             | Self::Resume(selector)
             | Self::Cancel { selector, .. }
             | Self::Uncancel(selector)
@@ -81,9 +134,19 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         let SubscriptionSelector { account, subscription } = selector;
         confirmation.confirm(&format!("Cancel the subscription {subscription} of {account} now?"))?;
     }
+    let changes = match &args.action {
+        Action::Change(args) => {
+            let SubscriptionSelector { account, subscription } = &args.selector;
+            let stored = open_table.table.get_subscription(account, *subscription).await?;
+            let stored = stored.ok_or_else(|| subscription_not_found(&args.selector))?;
+            args.changes(stored.price.currency())?
+        }
+        _ => Changes::default(),
+    };
     let (policy, today, now) = (&context.config.billing.policy, context.today(), context.clock.now());
     let SubscriptionSelector { account, subscription: id } = args.action.selector();
     let change = |stored: &Subscription| match &args.action {
+        Action::Change(_) => stored.change(&changes, policy.lead, today).map(Settlement::from),
         Action::Pause(_) => stored.pause(today).map(Settlement::from),
         Action::Resume(_) => stored.resume(policy.on_resume, policy.lead, today, now),
         Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today).map(Settlement::from),
@@ -98,10 +161,13 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
             Ok(Exit::Done)
         }
         ChangeOutcome::Refused(refusal) => Err(Failure::Refused(refusal.to_string())),
-        ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => {
-            Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")))
-        }
+        ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => Err(subscription_not_found(args.action.selector())),
     }
+}
+
+fn subscription_not_found(selector: &SubscriptionSelector) -> Failure {
+    let SubscriptionSelector { account, subscription } = selector;
+    Failure::Refused(format!("there is no subscription {subscription} in the account {account}"))
 }
 
 fn text(written: &Subscription) -> String {

@@ -89,6 +89,11 @@ impl OpenTable {
         gateway.has_marker(named).await.map_err(|error| Failure::Refused(error.to_string()))
     }
 
+    /// Returns the URL of the API if another process serves the local table; `None` otherwise.
+    pub fn running_api(&self) -> Option<String> {
+        Some(self.machine.as_ref()?.running.as_ref()?.api.clone())
+    }
+
     /// Returns the gateway that the options select.
     fn configured_gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
         Ok(match &self.machine {

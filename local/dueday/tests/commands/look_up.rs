@@ -164,6 +164,89 @@ async fn commands_work_on_a_table_on_aws() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn account_and_subscription_are_changed_by_command() {
+    let remote = RemoteTable::new().await;
+    let change = ["account", "change", "acme", "--email", "books@example.com", "--locale", "de", "--json"];
+    let changed = remote.json(&change);
+    assert_eq!(
+        (&changed["email"], &changed["locale"], &changed["name"]),
+        (&"books@example.com".into(), &"de".into(), &"Acme".into())
+    );
+    assert_eq!(remote.json(&change), changed, "a repeated change changes nothing");
+
+    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let subscriptions = table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap();
+    let gold = subscriptions.items.into_iter().find(|found| found.sku.as_str() == "gold").unwrap();
+    let id = gold.id.to_string();
+    let change =
+        |arguments: &[&str]| remote.run(&[&["subscription", "change", "acme", id.as_str()], arguments].concat());
+    let (code, json, stderr) = change(&[
+        "--price",
+        "14.99",
+        "--payment-day",
+        "last",
+        "--product-name",
+        "Gold",
+        "--email",
+        "g@example.com",
+        "--json",
+    ]);
+    assert_eq!(code, 0, "{stderr}");
+    let changed: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&changed["amount"], &changed["payment_day"], &changed["product_name"], &changed["email"]),
+        (&1499.into(), &31.into(), &"Gold".into(), &"g@example.com".into())
+    );
+    let (_, json, _) = change(&["--account-email", "--json"]);
+    let changed: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&changed["email"], &changed["amount"]), (&Value::Null, &1499.into()));
+
+    for (arguments, expected) in [
+        (vec![], "the following required arguments were not provided"),
+        (vec!["--price", "14,99"], "invalid value '14,99' for --price: must be a decimal amount like 12.99"),
+        (vec!["--price", "0"], "must be"),
+        (vec!["--payment-day", "40"], "must be a day of the month from 1 to 31, or last"),
+        (vec!["--email", "a@example.com", "--account-email"], "cannot be used with '--account-email'"),
+    ] {
+        let (code, _, stderr) = change(&arguments);
+        assert!(code == 2 && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+    for (arguments, expected) in [
+        (vec!["account", "change", "acme"], "<--email <ADDRESS>|--name <NAME>|--locale <LOCALE>>"),
+        (vec!["account", "change", "nope", "--name", "Nope"], "there is no account nope"),
+        (vec!["account", "card-link", "acme", "--api", "ftp://x"], "must be a URL such as http"),
+        (vec!["account", "card-link", "acme"], "with --table, also give --api with the URL of the API"),
+        (vec!["subscription", "change", "bell", id.as_str(), "--price", "1"], "there is no subscription"),
+    ] {
+        let (code, _, stderr) = remote.run(&arguments);
+        assert!(code == 2 && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+    let unchanged = table.get_subscription(&gold.account, gold.id).await.unwrap().unwrap();
+    assert_eq!(unchanged.price.minor(), 1_499, "a refused change changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn card_link_opens_a_page_at_the_gateway_that_returns_to_the_api() {
+    let remote = RemoteTable::new().await;
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let gateway = format!("http://{}", listener.local_addr().unwrap());
+    sandbox.set_url(&gateway);
+    tokio::spawn(serve(listener, gateway_router(sandbox.clone()), Limits::default()));
+    let link = ["account", "card-link", "acme", "--gateway", &gateway, "--api", "https://api.example.com/", "--json"];
+    let setup = remote.json(&link);
+    assert_eq!((&setup["status"], &setup["subscriptions"]), (&"open".into(), &Value::Null));
+    let url = setup["url"].as_str().unwrap();
+    assert!(url.starts_with(&format!("{gateway}/pages/")), "{url}");
+    let page = url.rsplit('/').next().unwrap().parse().unwrap();
+    let (opened, _) = sandbox.page_at(&page, Utc::now()).unwrap();
+    let id = setup["id"].as_str().unwrap();
+    assert_eq!(opened.return_url, format!("https://api.example.com/payment-method-setups/{id}/return"));
+    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    assert!(table.get_setup(id.parse().unwrap()).await.unwrap().is_some(), "the return page finds the setup");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn findings_are_shown_until_a_person_resolves_them() {
     let remote = RemoteTable::new().await;
     let (code, text, _) = remote.run(&["findings"]);

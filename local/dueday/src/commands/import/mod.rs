@@ -28,6 +28,7 @@ mod row;
 mod rows;
 mod summary;
 
+pub use parse_cell::parse_payment_day;
 pub use row::Row;
 pub use rows::{parse_rows, read_rows};
 

@@ -1,0 +1,121 @@
+//! `dueday account`: changes an account, or opens a web page on which its customer enters a card.
+
+use api::{AccountView, SetupView};
+use billing::{AccountChanges, AccountId, EmailAddress, Label, Locale, SubscriptionId};
+use clap::{ArgGroup, Args, Subcommand};
+use settling::{PaymentMethodSetups, SetupError};
+
+use super::accounts::account_table;
+use super::listed_items::account_not_found;
+use crate::context::Context;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::{Exit, Failure};
+
+/// The arguments of `dueday account`.
+#[derive(Debug, Args)]
+pub struct AccountArgs {
+    #[command(subcommand)]
+    command: AccountCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AccountCommand {
+    /// Change the e-mail address, the name or the locale of an account
+    Change(ChangeArgs),
+    /// Open a web page on which the customer enters a card, and print its address
+    CardLink(CardLinkArgs),
+}
+
+/// The arguments of `dueday account change`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is not given stays unchanged. A new e-mail address gets mails even if the former address refused them.
+
+Example:
+  dueday account change acme --email books@acme.example.com --locale de")]
+#[command(group(ArgGroup::new("changes").required(true).multiple(true).args(["email", "name", "locale"])))]
+#[group(skip)]
+struct ChangeArgs {
+    /// The account's id
+    account: AccountId,
+    /// The new e-mail address
+    #[arg(long, value_name = "ADDRESS")]
+    email: Option<EmailAddress>,
+    /// The new name of the customer, for mails and receipts
+    #[arg(long, value_name = "NAME")]
+    name: Option<Label>,
+    /// The new language and region of mails and receipts, such as de-AT
+    #[arg(long, value_name = "LOCALE")]
+    locale: Option<Locale>,
+}
+
+/// The arguments of `dueday account card-link`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Send the address to the customer only: everyone who has it can enter a card. The page closes after a day. The \
+subscriptions use the card as soon as it is entered, and the next run charges their owed payments.
+
+With --table, also give --gateway with the deployed value, --reminder-lead-days, and --api with the URL of the API.
+
+Example:
+  dueday account card-link acme")]
+struct CardLinkArgs {
+    /// The account's id
+    account: AccountId,
+    /// A subscription that will use the card; can be repeated [default: all that are not cancelled]
+    #[arg(long = "subscription", value_name = "ID")]
+    subscriptions: Vec<SubscriptionId>,
+    /// The URL of the API, to which the customer returns [default: the API of the running local system]
+    #[arg(long, value_name = "URL", value_parser = parse_api_url)]
+    api: Option<String>,
+}
+
+fn parse_api_url(text: &str) -> Result<String, String> {
+    config::parse_displayable_url(text).map_err(|allowed| format!("must be {allowed}"))
+}
+
+pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        AccountCommand::Change(args) => change(context, args).await,
+        AccountCommand::CardLink(args) => card_link(context, args).await,
+    }
+}
+
+async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
+    let ChangeArgs { account: id, email, name, locale } = args;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let changes = AccountChanges { email: email.clone(), name: name.clone(), locale: locale.clone() };
+    let changed = open_table.table.change_account(id, &changes).await?.ok_or_else(|| account_not_found(id))?;
+    let text = account_table(&changed);
+    context.print(&AccountView::from(changed), || text)?;
+    Ok(Exit::Done)
+}
+
+async fn card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failure> {
+    context.require_deployed_settings()?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let api = args.api.clone().or_else(|| open_table.running_api());
+    let api = api.ok_or_else(|| {
+        let reason = match context.options.table() {
+            Some(_) => "with --table, also give --api with the URL of the API, to which the customer returns",
+            None => "the local system does not run; start `dueday` in another terminal, and repeat this command",
+        };
+        Failure::Refused(reason.to_owned())
+    })?;
+    let account = open_table.table.get_account(&args.account).await?.ok_or_else(|| account_not_found(&args.account))?;
+    let (table, pages) = (open_table.table.clone(), open_table.gateway(context).await?);
+    let setups = PaymentMethodSetups::new(table, pages, context.config.billing.policy.lead, context.clock.clone());
+    let subscriptions = (!args.subscriptions.is_empty()).then(|| args.subscriptions.clone());
+    let setup = setups
+        .open(&account, subscriptions, |id| format!("{api}/payment-method-setups/{id}/return"))
+        .await
+        .map_err(|error| match error {
+            SetupError::Table(error) => error.into(),
+            error => Failure::Refused(error.to_string()),
+        })?;
+    open_table.table.create_setup(&setup, None).await?;
+    let text = format!("{}\nThe page closes on {}.\n", setup.url, setup.expires_at.format("%Y-%m-%d at %H:%M UTC"));
+    context.print(&SetupView::new(setup, context.clock.now()), || text)?;
+    Ok(Exit::Done)
+}
