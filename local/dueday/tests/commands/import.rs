@@ -214,6 +214,38 @@ fn import_reads_files_of_spreadsheet_programs() {
 }
 
 #[test]
+fn import_reads_the_delimiter_that_excel_writes_in_the_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let csv = csv_with_rows(1);
+    for (name, line) in [("plain", "sep=;\r\n"), ("quoted", "\"SEP=;\"\n")] {
+        let path = write_file(folder, &format!("{name}.csv"), format!("{line}{}", csv.replace(',', ";")));
+        assert_eq!(import(folder, &path, &["--dry-run"]).1["created"], 1, "{line:?}");
+    }
+    let path = write_file(folder, "other.csv", format!("sep=x\n{csv}"));
+    let (code, _, stderr) = output(dueday(&folder.join("data")).arg("import").arg(&path));
+    assert!(
+        code == 2 && stderr.contains("line 1 must name the delimiter as sep=, or sep=; or sep= with a tab"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn import_names_an_unclosed_quote_and_the_lines_that_it_swallowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let row =
+        |id: u32, name: &str| format!("acme,a@example.com,{name},,{id},gold,Gold plan,1,12.99,EUR,cus_1,pm_card_visa,");
+    let rows = [row(1, "Acme"), row(2, "\"Acme"), row(3, "Acme"), row(4, "\"Acme\""), row(5, "Acme")];
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{}\n", rows.join("\n")));
+    let (code, imported) = import(folder, &path, &[]);
+    assert_eq!((code, import_counts(&imported)), (1, [2, 0, 0, 1]));
+    let reason = "the double quote before \"Acme,,2,\" is not closed on its line, so the lines 3 to 5 became one row, and none of \
+                  them is imported: close the quote, or write a quote inside of a cell twice";
+    assert_eq!(read_rejects(&folder.join("s.rejects.csv")), [["3", "", "", reason]]);
+}
+
+#[test]
 fn import_reports_monthly_sums_and_first_payment_dates() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

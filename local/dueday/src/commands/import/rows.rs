@@ -24,6 +24,7 @@ type Text<R> = io::Chain<Cursor<Vec<u8>>, BufReader<DecodeReaderBytes<R, Vec<u8>
 /// Reads the rows of a file: UTF-8, or UTF-16 with a byte order mark, with any kind of line end.
 pub struct Rows<R> {
     reader: csv::Reader<LineCounter<Text<R>>>,
+    delimiter: u8,
     header: Header,
     today: NaiveDate,
 }
@@ -75,15 +76,20 @@ impl<R: Read> Rows<R> {
         if first.contains(&0) {
             return Err("is not UTF-8 text: save it as \"CSV UTF-8\"".to_owned());
         }
+        let excel_delimiter = excel_delimiter(&first)?;
+        let delimiter = excel_delimiter.unwrap_or_else(|| detect_delimiter(&first));
         let mut reader = csv::ReaderBuilder::new()
-            .delimiter(detect_delimiter(&first))
+            .delimiter(delimiter)
             .has_headers(false)
             .flexible(true)
             .from_reader(LineCounter::new(Cursor::new(first).chain(text)));
         let mut names = ByteRecord::new();
+        if excel_delimiter.is_some() {
+            reader.read_byte_record(&mut names).map_err(|error| io::Error::from(error).to_string())?;
+        }
         reader.read_byte_record(&mut names).map_err(|error| io::Error::from(error).to_string())?;
         let header = Header::read(names.iter())?;
-        Ok(Self { reader, header, today })
+        Ok(Self { reader, delimiter, header, today })
     }
 
     /// Returns the next row; `None` at the end of the file.
@@ -101,11 +107,38 @@ impl<R: Read> Rows<R> {
         if record.iter().all(|cell| cell.trim_ascii().is_empty()) {
             return reject_row("is blank: remove the line".to_owned());
         }
+        let line_breaks = record.iter().flatten().filter(|byte| **byte == b'\n').count();
+        let contains_rows = |cell: &&[u8]| cell.contains(&b'\n') && cell.contains(&self.delimiter);
+        if let Some(cell) = record.iter().find(contains_rows) {
+            let last = line.saturating_add(u64::try_from(line_breaks).unwrap_or(0));
+            let begin: String = String::from_utf8_lossy(cell).chars().take_while(|c| !c.is_control()).take(8).collect();
+            return reject_row(format!(
+                "the double quote before {begin:?} is not closed on its line, so the lines {line} to {last} became one row, \
+                 and none of them is imported: close the quote, or write a quote inside of a cell twice"
+            ));
+        }
         if record.len() != self.header.width {
             let hint = "a field that contains the delimiter must be in double quotes";
             return reject_row(format!("must have {} fields, not {}; {hint}", self.header.width, record.len()));
         }
         Ok(Some(Row::read(&self.header, &record, line, self.today).map(|row| (line, row))))
+    }
+}
+
+/// Returns the delimiter in the line `sep=;`, which Excel reads and writes before the header; `None` if `line` is not such
+/// a line.
+///
+/// # Errors
+/// If the line names another delimiter than the allowed ones.
+fn excel_delimiter(line: &[u8]) -> Result<Option<u8>, String> {
+    let line = String::from_utf8_lossy(line);
+    let line = line.trim_matches(['\r', '\n', '"', ' ']);
+    let Some(delimiter) = line.get(..4).filter(|start| start.eq_ignore_ascii_case("sep=")).and(line.get(4..)) else {
+        return Ok(None);
+    };
+    match delimiter.as_bytes() {
+        [delimiter] if DELIMITERS.contains(delimiter) => Ok(Some(*delimiter)),
+        _ => Err(format!("line 1 must name the delimiter as sep=, or sep=; or sep= with a tab, not {line:?}")),
     }
 }
 
