@@ -31,7 +31,7 @@ impl PaymentBatch {
         if let Outcome::Succeeded(payment) = &outcome {
             context.run.add_paid(payment.amount, was_reminded);
             if !was_reminded {
-                tracing::warn!(%account, %id, "a payment was charged before its reminder was sent");
+                tracing::info!(%account, %id, "a payment was charged before its reminder was sent");
             }
         }
         // If the gateway keeps rejecting a payment method, the customer must replace it, as after a decline. So the

@@ -101,7 +101,9 @@ impl Settling {
     ) -> Result<SettleOutcome, SettleError> {
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
         let account = subscription.account.clone();
-        let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today);
+        // A subscription that began too late for the reminder of its first payment is not an error.
+        let could_be_reminded = |on| subscription.created_at.date_naive() <= on;
+        let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today || !could_be_reminded(on));
         let settlement =
             |stored: &Subscription| match settle(stored, held, outcome, &self.policy, today, self.clock.now()) {
                 SettleDecision::Write(settlement) => Ok(*settlement),

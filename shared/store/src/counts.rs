@@ -170,6 +170,19 @@ impl RunCounts {
         self
     }
 
+    /// Returns the batch to which the rows belong.
+    pub fn batch(&self) -> Batch {
+        match self {
+            Self::Payments(_) => Batch::Payments,
+            Self::Reminders(_) => Batch::Reminders,
+        }
+    }
+
+    /// Returns the number of rows whose processing has ended.
+    pub fn processed(&self) -> u64 {
+        self.counts_by_name().iter().map(|(_, count)| count).sum()
+    }
+
     /// Returns the number of rows that were due.
     pub fn due(&self) -> u64 {
         match self {

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 
 use super::subscriptions::read;
-use super::{Item, Table, TableError, keys};
-use billing::{Account, Receipt, Subscription};
+use super::{Item, Key, Table, TableError, keys};
+use billing::{Account, Label, Receipt, Subscription};
 use dynamo::{Entity as _, Paging, PrefixQuery, Scan, is_expired};
 
 /// The number of accounts that are read at the same time.
@@ -22,7 +22,11 @@ impl Table {
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.each_in_order_of_accounts(keys::ACCOUNTS, |item| Account::from_item(&item), each).await
+        let read_partition = async |partition: String| {
+            let items = self.items_of_partition(partition, keys::ACCOUNTS).await?;
+            Ok(items.iter().map(Account::from_item).collect())
+        };
+        self.each_in_order_of_accounts(keys::ACCOUNTS, read_partition, each).await
     }
 
     /// Calls `each` for every subscription, in the order of their accounts, like [`Table::accounts_in_order`].
@@ -30,38 +34,46 @@ impl Table {
         &self,
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.each_in_order_of_accounts(keys::SUBSCRIPTIONS, read, each).await
+        let read_partition = async |partition: String| {
+            let items = self.items_of_partition(partition, keys::SUBSCRIPTIONS).await?;
+            Ok(items.into_iter().map(read).collect())
+        };
+        self.each_in_order_of_accounts(keys::SUBSCRIPTIONS, read_partition, each).await
     }
 
-    /// Calls `each` for every receipt that has not expired at `now`, in the order of their accounts and due dates, like
-    /// [`Table::accounts_in_order`].
+    /// Calls `each` for every receipt that has not expired at `now`, with the name of its account, in the order of the
+    /// accounts and due dates, like [`Table::accounts_in_order`]. Sends one more GetItem request for each account. The
+    /// name is `None` if the account does not exist or cannot be read.
     pub async fn receipts_in_order(
         &self,
         now: DateTime<Utc>,
-        mut each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
+        each: impl FnMut(Result<(Receipt, Option<Label>), TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        let read = |item: Item| Ok((!is_expired(&item, now)).then_some(Receipt::from_item(&item)?));
-        let unexpired = |receipt: Result<Option<Receipt>, TableError>| match receipt.transpose() {
-            Some(receipt) => each(receipt),
-            None => ControlFlow::Continue(()),
+        let read_partition = async |partition: String| {
+            let (account, receipts) = futures::try_join!(
+                self.get(Key { pk: partition.clone(), sk: partition.clone() }),
+                self.items_of_partition(partition, keys::RECEIPTS)
+            )?;
+            let name = account.and_then(|account| Account::from_item(&account).ok()).map(|account| account.name);
+            let receipts = receipts.iter().filter(|item| !is_expired(item, now));
+            Ok(receipts.map(|item| Ok((Receipt::from_item(item)?, name.clone()))).collect())
         };
-        self.each_in_order_of_accounts(keys::RECEIPTS, read, unexpired).await
+        self.each_in_order_of_accounts(keys::RECEIPTS, read_partition, each).await
     }
 
-    /// Reads the items whose sort keys begin with `prefix`, in the order of the accounts. Converts each item with
-    /// `read`, and calls `each` with the result, until `each` returns `Break`.
+    /// Reads the accounts that have items whose sort keys begin with `prefix`, in the order of the accounts, with
+    /// `read_partition`. Calls `each` with each result, until `each` returns `Break`.
     async fn each_in_order_of_accounts<T>(
         &self,
         prefix: &str,
-        read: impl Fn(Item) -> Result<T, TableError>,
+        read_partition: impl AsyncFn(String) -> Result<Vec<Result<T, TableError>>, TableError>,
         mut each: impl FnMut(Result<T, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
         let partitions = self.partitions_with_prefix(prefix).await?;
-        let items = stream::iter(partitions).map(|partition| self.items_of_partition(partition, prefix));
-        let mut items = items.buffered(PARALLEL_ACCOUNTS);
-        while let Some(items) = items.next().await {
+        let mut read = stream::iter(partitions).map(|partition| read_partition(partition)).buffered(PARALLEL_ACCOUNTS);
+        while let Some(items) = read.next().await {
             for item in items? {
-                if each(read(item)).is_break() {
+                if each(item).is_break() {
                     return Ok(());
                 }
             }

@@ -14,6 +14,7 @@
 mod config;
 mod daily_execution;
 mod execution_messages;
+mod monitor;
 mod parts;
 mod queue;
 mod report;
@@ -24,6 +25,7 @@ mod walk;
 
 pub use config::*;
 pub use execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
+pub use monitor::RunMonitor;
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use run::time_left;

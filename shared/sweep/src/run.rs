@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
-use super::{BatchRequest, CountsOf, Outcome as _, Report, RequestError, RunLimits, Task};
+use super::{BatchRequest, CountsOf, Outcome as _, Report, RequestError, RunLimits, RunMonitor, Task};
 use clock::Clock;
 use store::{Batch, Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};
 
@@ -106,6 +106,8 @@ pub struct Sweep<T> {
     pub(super) task: T,
     pub(super) limits: RunLimits,
     pub(super) clock: Arc<dyn Clock>,
+    /// Shows the progress of each run to the task that has started it.
+    pub(super) monitor: Arc<RunMonitor>,
 }
 
 impl<T: Task> Sweep<T> {
@@ -121,7 +123,12 @@ impl<T: Task> Sweep<T> {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, TableError> {
         table.init_settings(&config.initial_settings(clock.as_ref())).await?;
-        Ok(Self { table, task, limits, clock })
+        Ok(Self { table, task, limits, clock, monitor: Arc::new(RunMonitor::new(Self::BATCH)) })
+    }
+
+    /// Returns the monitor of the runs of this sweep.
+    pub fn monitor(&self) -> Arc<RunMonitor> {
+        self.monitor.clone()
     }
 
     /// Handles one invocation of the batch function: carries out the request in `event` until shortly before

@@ -52,6 +52,7 @@ impl<T: Task> Sweep<T> {
             tracing::error!(%error, shard, ?lane, "a walk over a shard stopped because of an error");
             walk.stopped = Some(error.to_string());
         }
+        self.monitor.end_walk(walk.counts.into());
         walk.totals = self.task.take_totals(run);
         let end = RunEnd {
             ended_at: self.clock.now(),
@@ -81,6 +82,9 @@ impl<T: Task> Sweep<T> {
         let mut page_request = pin!(Fuse::terminated());
         let (mut is_last_page, mut read_error) = (false, None);
         loop {
+            if self.monitor.must_end() {
+                walk.stopped.get_or_insert_with(|| "ended by the operator".to_owned());
+            }
             let may_continue = walk.may_continue() && self.clock.now() < scope.deadline;
             while may_continue && in_progress.len() < self.limits.concurrency.max(1) {
                 let Some(row) = queue.take_next() else { break };
@@ -96,6 +100,7 @@ impl<T: Task> Sweep<T> {
                 Some((row, result)) = in_progress.next() => {
                     queue.release_account(&row.due.key.account);
                     walk.add_result(row, result);
+                    self.monitor.set_current_walk(walk.counts.into());
                 }
                 page = &mut page_request, if !page_request.is_terminated() => match page {
                     Ok(page) => is_last_page = walk.add_page(page, lane, &mut queue),

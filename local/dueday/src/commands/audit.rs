@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
+use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -86,7 +87,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         report.broken.extend(unlisted);
         reconciliation = Some(started);
     }
-    let bar = ProgressBar::new_spinner();
+    let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
     let mut partitions = open_table.table.partitions();
     while let Some(partition) = partitions.next().await? {
         report.accounts += 1;
@@ -95,15 +96,14 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         if let Some(reconciliation) = &mut reconciliation {
             report.broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
-        bar.set_message(format!("{} read", format_count(report.accounts, "account")));
-        bar.tick();
+        progress.set_message(format!("{} read", format_count(report.accounts, "account")));
     }
     for batch in Batch::ALL {
         let (table, zone) = (&open_table.table, context.config.billing.zone);
         let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, judge.now);
         report.broken.extend(unfinished_runs(&mut reader, judge.today).await?);
     }
-    bar.finish_and_clear();
+    drop(progress);
     report.broken.sort();
     context.print(&report, || text(&report))?;
     Ok(Exit::done_if(report.broken.is_empty()))

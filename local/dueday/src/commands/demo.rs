@@ -21,6 +21,7 @@ use super::demo_company;
 use super::import::{self, Row};
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine};
+use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
 /// The subscriptions of the demo's merchant, in the format of `dueday import`.
@@ -112,6 +113,7 @@ async fn simulate_days(
     let mut runs = DailyRuns::new(past, clock).await?;
     let days: Vec<NaiveDate> = from.iter_days().take_while(|day| *day <= to).collect();
     let bar = ProgressBar::new(u64::try_from(days.len()).unwrap_or(0));
+    let bar = Progress::show(bar, "{bar:40} {pos}/{len} days", |bar| format!("{} days simulated", bar.position()));
     for day in days {
         let times: Vec<DateTime<Utc>> = runs.run_times_on(day).into_iter().filter(|time| *time <= now).collect();
         for time in times {
@@ -125,7 +127,7 @@ async fn simulate_days(
         }
         bar.inc(1);
     }
-    bar.finish_and_clear();
+    drop(bar);
     Ok((runs.charged, runs.reminded))
 }
 

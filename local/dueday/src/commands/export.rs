@@ -4,12 +4,12 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
 
 use api::{AccountView, ReceiptView, SubscriptionView};
-use billing::{Account, Currency, Money, Receipt, Subscription};
+use billing::{Account, Currency, Label, Money, Receipt, Subscription};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
-use store::TableError;
+use store::{Table, TableError};
 
 use super::values;
 use crate::context::Context;
@@ -17,6 +17,7 @@ use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::cell::escape_formula;
 use crate::terminal::output;
+use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday export`.
@@ -24,7 +25,9 @@ use crate::{Exit, Failure};
 #[command(after_help = "\
 The output is sorted by account; the receipts of an account are sorted by due date. In CSV, amounts are decimals, and \
 a cell that a spreadsheet would treat as a formula (it begins with =, +, -, @, a tab or a carriage return) gets a ' in \
-front. The format jsonl contains the same objects as the responses of the API.
+front. The format jsonl contains the same objects as the responses of the API; receipts also have the customer's name.
+
+If an export ends early, its last line begins with INCOMPLETE, and the command fails.
 
 Examples:
   dueday export subscriptions > subscriptions.csv
@@ -37,11 +40,11 @@ pub struct ExportArgs {
     /// csv, or jsonl: one JSON object per line
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub format: Format,
-    /// Only items with this date or a later one: the due date of receipts, the day of creation of accounts and
-    /// subscriptions
+    /// Only items of this day or a later one: the day of the payment of receipts (as in `dueday report`), the day of
+    /// creation of accounts and subscriptions
     #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
     pub from: Option<NaiveDate>,
-    /// Only items with this date or an earlier one
+    /// Only items of this day or an earlier one
     #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
     pub to: Option<NaiveDate>,
 }
@@ -59,6 +62,16 @@ pub enum ExportKind {
     Accounts,
     Subscriptions,
     Receipts,
+}
+
+impl ExportKind {
+    fn noun(self) -> &'static str {
+        match self {
+            ExportKind::Accounts => "accounts",
+            ExportKind::Subscriptions => "subscriptions",
+            ExportKind::Receipts => "receipts",
+        }
+    }
 }
 
 /// The format of the output.
@@ -82,6 +95,7 @@ const ACCOUNT_COLUMNS: Columns = &[
 const SUBSCRIPTION_COLUMNS: Columns = &[
     ("subscription", "/id"),
     ("account", "/account"),
+    ("external_id", "/external_id"),
     ("sku", "/sku"),
     ("product_name", "/product_name"),
     ("email", "/email"),
@@ -103,6 +117,7 @@ const RECEIPT_COLUMNS: Columns = &[
     ("account", "/account"),
     ("receipt", "/id"),
     ("number", "/number"),
+    ("customer_name", "/customer_name"),
     ("subscription", "/subscription"),
     ("sku", "/sku"),
     ("product_name", "/product_name"),
@@ -131,6 +146,16 @@ struct ExportWriter {
     output_error: Option<io::Error>,
     /// The number of items that cannot be read.
     unreadable: u64,
+    progress: Progress,
+}
+
+/// A receipt with the name of the customer.
+#[derive(Serialize)]
+struct ExportedReceipt {
+    #[serde(flatten)]
+    receipt: ReceiptView,
+    /// The name in the account; null if the account does not exist.
+    customer_name: Option<Label>,
 }
 
 pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Failure> {
@@ -145,25 +170,45 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
         ExportKind::Subscriptions => SUBSCRIPTION_COLUMNS,
         ExportKind::Receipts => RECEIPT_COLUMNS,
     };
-    let mut writer = ExportWriter::new(command.format, columns);
-    let table = &open_table.table;
-    let created_on = |at: DateTime<Utc>| at.with_timezone(&context.config.billing.zone).date_naive();
-    match command.kind {
-        ExportKind::Accounts => {
-            let covers = |account: &Account| command.covers(created_on(account.created_at));
-            table.accounts_in_order(|item| writer.write(item, covers, AccountView::from)).await?;
-        }
-        ExportKind::Subscriptions => {
-            let covers = |subscription: &Subscription| command.covers(created_on(subscription.created_at));
-            table.subscriptions_in_order(|item| writer.write(item, covers, SubscriptionView::from)).await?;
-        }
-        ExportKind::Receipts => {
-            let covers = |receipt: &Receipt| command.covers(receipt.due_on);
-            table.receipts_in_order(context.clock.now(), |item| writer.write(item, covers, ReceiptView::from)).await?;
-        }
+    let mut writer = ExportWriter::new(command.format, columns, command.kind.noun());
+    let written = tokio::select! {
+        written = write_items(context, command, &open_table.table, &mut writer) => written,
+        _ = tokio::signal::ctrl_c() => Err(Failure::Refused("the export was interrupted".to_owned())),
+    };
+    if let Err(failure) = written {
+        writer.mark_incomplete(&failure.message());
+        return Err(failure);
     }
     let unreadable = writer.finish()?;
     Ok(Exit::done_if(unreadable == 0))
+}
+
+async fn write_items(
+    context: &Context,
+    command: &ExportArgs,
+    table: &Table,
+    writer: &mut ExportWriter,
+) -> Result<(), Failure> {
+    let day_of = |at: DateTime<Utc>| at.with_timezone(&context.config.billing.zone).date_naive();
+    match command.kind {
+        ExportKind::Accounts => {
+            let covers = |account: &Account| command.covers(day_of(account.created_at));
+            table.accounts_in_order(|item| writer.write(item, covers, AccountView::from)).await?;
+        }
+        ExportKind::Subscriptions => {
+            let covers = |subscription: &Subscription| command.covers(day_of(subscription.created_at));
+            table.subscriptions_in_order(|item| writer.write(item, covers, SubscriptionView::from)).await?;
+        }
+        ExportKind::Receipts => {
+            let covers = |(receipt, _): &(Receipt, Option<Label>)| command.covers(day_of(receipt.processed_at));
+            let view = |(receipt, customer_name): (Receipt, Option<Label>)| ExportedReceipt {
+                receipt: receipt.into(),
+                customer_name,
+            };
+            table.receipts_in_order(context.clock.now(), |item| writer.write(item, covers, view)).await?;
+        }
+    }
+    Ok(())
 }
 
 impl ItemWriter {
@@ -186,12 +231,13 @@ impl ItemWriter {
 
 impl ExportWriter {
     /// Creates the writer. For CSV, writes the header with the names of `columns`.
-    fn new(format: Format, columns: Columns) -> Self {
+    fn new(format: Format, columns: Columns, noun: &'static str) -> Self {
         let items = match format {
             Format::Csv => ItemWriter::Csv(Box::new(csv::Writer::from_writer(io::stdout())), columns),
             Format::Jsonl => ItemWriter::Jsonl(BufWriter::new(io::stdout())),
         };
-        let mut writer = Self { items, output_error: None, unreadable: 0 };
+        let progress = Progress::of_reading(noun);
+        let mut writer = Self { items, output_error: None, unreadable: 0, progress };
         if let ItemWriter::Csv(out, columns) = &mut writer.items {
             let header = out.write_record(columns.iter().map(|(name, _)| name));
             writer.output_error = header.err().map(into_io_error);
@@ -206,6 +252,7 @@ impl ExportWriter {
         covers: impl Fn(&T) -> bool,
         view: impl Fn(T) -> V,
     ) -> ControlFlow<()> {
+        self.progress.inc(1);
         match item {
             Ok(item) if !covers(&item) => {}
             Ok(item) => {
@@ -218,6 +265,15 @@ impl ExportWriter {
             }
         }
         if self.output_error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Writes a last line that says that the export is incomplete, and why. An error of the output is ignored: the
+    /// command fails in any case.
+    fn mark_incomplete(&mut self, reason: &str) {
+        let _ = match &mut self.items {
+            ItemWriter::Csv(out, _) => out.flush().and_then(|()| writeln!(out.get_ref(), "INCOMPLETE: {reason}")),
+            ItemWriter::Jsonl(out) => writeln!(out, "INCOMPLETE: {reason}").and_then(|()| out.flush()),
+        };
     }
 
     /// Flushes the output. Returns the number of items that could not be read.

@@ -10,6 +10,7 @@ use store::{Page, Paging, TableError};
 use super::values::parse_number;
 use crate::context::Context;
 use crate::terminal::output::{self, format_count};
+use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -104,6 +105,16 @@ impl<T> From<Page<T>> for ListedItems<T> {
     fn from(page: Page<T>) -> Self {
         Self { items: page.items, has_more: page.next.is_some(), unreadable: page.unreadable }
     }
+}
+
+/// Begins to show how many items a search has read. If `is_search` is false, the command reads only the first items, and
+/// nothing is shown.
+pub fn start_search(is_search: bool, noun: &'static str) -> Progress {
+    if !is_search {
+        return Progress::hidden();
+    }
+    output::print_message(format!("Reading all {noun} of the table: no index contains this property."));
+    Progress::of_reading(noun)
 }
 
 /// Returns the error for an account that does not exist.

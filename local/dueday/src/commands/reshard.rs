@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
 use serde::Serialize;
 use store::{ReshardOutcome, TableError};
 
@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
+use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday reshard`.
@@ -51,9 +52,9 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
         }
     });
     let bar = ProgressBar::new(open_table.table.item_count().await?);
-    bar.set_style(ProgressStyle::with_template("{bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let report = reshard_all(context, &open_table, &bar).await;
-    bar.finish_and_clear();
+    let progress = Progress::show(bar, "{bar:30} {msg}", |bar| bar.message());
+    let report = reshard_all(context, &open_table, &progress).await;
+    drop(progress);
     let report = report?;
     for error in &report.unreadable {
         output::print_message(error);

@@ -1,26 +1,40 @@
 //! `dueday run`: runs a batch once.
 
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
 use chrono::{NaiveDate, TimeDelta};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
+use futures::FutureExt as _;
+use indicatif::ProgressBar;
 use settling::unresolved_findings;
 use store::Batch;
-use sweep::BatchRequest;
+use sweep::{BatchRequest, RunMonitor};
 
 use super::values::parse_date;
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine};
 use crate::terminal::output;
+use crate::terminal::progress::Progress;
 use crate::terminal::report::text;
 use crate::{Exit, Failure};
 
 /// The time after which a run that the operator started stops, even if rows are left.
 const RUN_TIME_LIMIT: TimeDelta = TimeDelta::hours(12);
 
+/// The time between two updates of the displayed counts.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(200);
+
 /// The arguments of `dueday run`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  dueday run reminders\n  dueday run payments --date 2027-01-31")]
+#[command(after_help = "\
+Ctrl-C ends the run after the rows that it has started. The next run continues with the others.
+
+Examples:\n  dueday run reminders\n  dueday run payments --date 2027-01-31")]
 pub struct RunArgs {
     /// The batch to run
     #[arg(value_parser = batch_parser())]
@@ -35,6 +49,30 @@ pub fn batch_parser() -> impl clap::builder::TypedValueParser<Value = Batch> {
     PossibleValuesParser::new(Batch::ALL.map(<&str>::from)).try_map(|name| name.parse::<Batch>())
 }
 
+/// Waits for `run`, and shows its progress. The first Ctrl-C ends the run after the rows that it has started; a second
+/// Ctrl-C ends the process.
+async fn watch<T>(monitor: Arc<RunMonitor>, run: impl Future<Output = T>) -> T {
+    let bar = ProgressBar::new_spinner();
+    let _progress = Progress::show(bar.clone(), "{spinner} {msg}, {elapsed}", ProgressBar::message);
+    let mut run = pin!(run);
+    let mut interrupted = pin!(tokio::signal::ctrl_c().fuse());
+    let mut ticks = tokio::time::interval(UPDATE_INTERVAL);
+    loop {
+        tokio::select! {
+            report = &mut run => return report,
+            _ = &mut interrupted => {
+                if monitor.must_end() {
+                    Exit::Interrupted.exit_process();
+                }
+                output::print_message("\nEnding the run: waiting for the rows in progress. Ctrl-C again ends at once.");
+                monitor.end_run();
+                interrupted.set(tokio::signal::ctrl_c().fuse());
+            }
+            _ = ticks.tick() => bar.set_message(monitor.counts().to_string()),
+        }
+    }
+}
+
 pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     context.require_local_table("run")?;
     let Machine { deployment, .. } = &Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
@@ -42,12 +80,14 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     let deadline = context.clock.now() + RUN_TIME_LIMIT;
     let is_clean = match args.batch {
         Batch::Reminders => {
-            let report = deployment.reminders().await?.run_in_parts(&request, deadline).await?;
+            let sweep = deployment.reminders().await?;
+            let report = watch(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
             context.print(&report, || text(&report))?;
             report.is_done()
         }
         Batch::Payments => {
-            let report = deployment.payments().await?.run_in_parts(&request, deadline).await?;
+            let sweep = deployment.payments().await?;
+            let report = watch(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
             context.print(&report, || text(&report))?;
             let unresolved = unresolved_findings(&deployment.table.get_open_findings().await?);
             unresolved.iter().for_each(output::print_message);

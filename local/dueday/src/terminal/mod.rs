@@ -5,5 +5,6 @@ pub mod confirmation;
 pub mod exit;
 pub mod failure;
 pub mod output;
+pub mod progress;
 pub mod report;
 pub mod table;

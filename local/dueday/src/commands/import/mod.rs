@@ -9,13 +9,14 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::commands::values::parse_number;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
+use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
 mod batch;
@@ -78,7 +79,7 @@ pub struct ImportArgs {
 }
 
 pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failure> {
-    let (bar, file) = open_input(&args.file)?;
+    let (progress, file) = open_input(&args.file)?;
     let file_failure = |reason| Failure::File { path: args.file.clone(), reason };
     let rows = Rows::new(file, context.today()).map_err(file_failure)?;
     let rejects = Rejects::new(args.rejects.clone().unwrap_or_else(|| default_rejects_path(&args.file)), &args.file)?;
@@ -93,30 +94,30 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
             Exit::Interrupted.exit_process();
         }
     });
-    let imported = Importer::new(context, open_table, args.dry_run, args.rate).import(rows, rejects, &bar).await;
-    bar.finish_and_clear();
+    let imported = Importer::new(context, open_table, args.dry_run, args.rate).import(rows, rejects, &progress).await;
+    drop(progress);
     let imported = imported?;
     context.print(&imported, || imported.to_string())?;
     Ok(Exit::done_if(imported.is_complete()))
 }
 
-/// Opens the file at `path`. The progress bar advances with the bytes that are read from it.
-fn open_input(path: &Path) -> Result<(ProgressBar, impl Read + Send + 'static), Failure> {
-    let style = |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+/// Opens the file at `path`. The progress advances with the bytes that are read from it.
+fn open_input(path: &Path) -> Result<(Progress, impl Read + Send + 'static), Failure> {
+    let show = |bar, template| Progress::show(bar, template, |bar| format!("{} imported", bar.message()));
     if path.as_os_str() == STANDARD_INPUT {
         if std::io::stdin().is_terminal() {
             output::print_message("reading standard input; end it with Ctrl-D");
         }
-        let bar = ProgressBar::no_length().with_style(style("{spinner} {bytes} read, {msg}"));
-        let read: Box<dyn Read + Send> = Box::new(bar.wrap_read(std::io::stdin()));
-        return Ok((bar, read));
+        let progress = show(ProgressBar::no_length(), "{spinner} {bytes} read, {msg}");
+        let read: Box<dyn Read + Send> = Box::new(progress.wrap_read(std::io::stdin()));
+        return Ok((progress, read));
     }
     let file_failure = |error: std::io::Error| Failure::File { path: path.to_owned(), reason: error.to_string() };
     let file = File::open(path).map_err(file_failure)?;
     let size = file.metadata().map_err(file_failure)?.len();
-    let bar = ProgressBar::new(size).with_style(style("{bar:30} {percent}%  {msg}, {eta} left"));
-    let read: Box<dyn Read + Send> = Box::new(bar.wrap_read(file));
-    Ok((bar, read))
+    let progress = show(ProgressBar::new(size), "{bar:30} {percent}%  {msg}, {eta} left");
+    let read: Box<dyn Read + Send> = Box::new(progress.wrap_read(file));
+    Ok((progress, read))
 }
 
 /// Returns the default path of the file of rejects: `subscriptions.rejects.csv` for `subscriptions.csv`,

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use simulator::{Enrolment, FaultSimulationResult, FaultSimulationSettings, GatewayKind, simulate_seeds};
 
 use super::{SimulateArgs, format_lines};
 use crate::context::Context;
 use crate::terminal::output;
+use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
 /// The totals of all simulated seeds, and the seeds with problems.
@@ -72,8 +73,8 @@ pub fn simulate(
         (Some(_), _) => u64::MAX,
         (None, seeds) => seeds.map_or(1, u64::from),
     };
-    let style = ProgressStyle::with_template("{spinner} {pos} seeds, {msg}, {elapsed}");
-    let bar = ProgressBar::new_spinner().with_style(style.unwrap_or(ProgressStyle::default_spinner()));
+    let template = "{spinner} {pos} seeds, {msg}, {elapsed}";
+    let bar = Progress::show(ProgressBar::new_spinner(), template, |bar| format!("{} seeds done", bar.position()));
     let began = Instant::now();
     let goes_on = || args.time.is_none_or(|time| began.elapsed() < time);
     let on_result = |result: &FaultSimulationResult| {
@@ -81,7 +82,7 @@ pub fn simulate(
         bar.set_message(format!("the last was {}", result.seed));
     };
     let results = simulate_seeds(&settings, (first, count), goes_on, on_result)?;
-    bar.finish_and_clear();
+    drop(bar);
     let report = SimulationReport::new(first, args.stripe, results);
     context.print(&report, || report.text())?;
     for failed in &report.failed_seeds {

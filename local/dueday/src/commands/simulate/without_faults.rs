@@ -1,24 +1,22 @@
 //! The simulation without faults: every due payment is charged on its date.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use simulator::{Enrolment, Simulation};
 
 use super::{SimulateArgs, format_lines};
 use crate::context::Context;
+use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
 pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<Enrolment>) -> Result<Exit, Failure> {
-    let bar = ProgressBar::new(0).with_style(
-        ProgressStyle::with_template("{bar:40} {pos}/{len} days, {msg}, {eta} left")
-            .unwrap_or(ProgressStyle::default_bar()),
-    );
+    let bar = Progress::show(ProgressBar::new(0), "{bar:40} {pos}/{len} days, {msg}, {eta} left", ProgressBar::message);
     let on_day = |progress: simulator::Progress| {
         bar.set_length(progress.days);
         bar.set_position(progress.days_done);
         bar.set_message(format!("{}: {} charged", progress.day, progress.charged));
     };
     let simulated = simulator::simulate(context.config.clone(), rows, (args.from, args.months), on_day).await?;
-    bar.finish_and_clear();
+    drop(bar);
     context.print(&simulated, || text(&simulated))?;
     Ok(Exit::done_if(simulated.holds()))
 }

@@ -1,0 +1,70 @@
+//! The progress of long work, on standard error.
+
+use std::ops::Deref;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+
+use super::output;
+
+/// The time between two lines if standard error is not a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// The time between two updates of the display on a terminal.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Shows the progress of long work: as a progress bar on a terminal, otherwise as a line every ten seconds. Dropping
+/// this value removes the progress bar.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    /// Dropping the sender ends the thread that prints lines.
+    _lines: Option<Sender<()>>,
+}
+
+impl Progress {
+    /// Begins to show `bar` with the style `template`. `line` returns the line for an output that is not a terminal.
+    pub fn show(bar: ProgressBar, template: &str, line: impl Fn(&ProgressBar) -> String + Send + 'static) -> Self {
+        bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(UPDATE_INTERVAL);
+            return Self { bar, _lines: None };
+        }
+        let (lines, ended) = mpsc::channel();
+        let shown = bar.clone();
+        thread::spawn(move || {
+            while ended.recv_timeout(LINE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                output::print_message(line(&shown));
+            }
+        });
+        Self { bar, _lines: Some(lines) }
+    }
+
+    /// Begins to count the items that a search or an export reads. `noun` is their name, in the plural.
+    pub fn of_reading(noun: &'static str) -> Self {
+        let template = format!("{{spinner}} {{human_pos}} {noun} read");
+        Self::show(ProgressBar::new_spinner(), &template, move |bar| {
+            format!("{} {noun} read", HumanCount(bar.position()))
+        })
+    }
+
+    /// Shows nothing.
+    pub fn hidden() -> Self {
+        Self { bar: ProgressBar::hidden(), _lines: None }
+    }
+}
+
+impl Deref for Progress {
+    type Target = ProgressBar;
+
+    fn deref(&self) -> &ProgressBar {
+        &self.bar
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
