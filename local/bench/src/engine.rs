@@ -48,6 +48,7 @@ fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subs
     let new = NewSubscription {
         account: account.id.clone(),
         id: SubscriptionId::new(ulid(n)),
+        external_id: None,
         sku: sample.sku,
         product_name: sample.product_name,
         email: None,

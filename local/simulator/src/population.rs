@@ -31,6 +31,7 @@ pub fn population(count: u32) -> Vec<Enrolment> {
         let subscription = NewSubscription {
             account: account.id.clone(),
             id: SubscriptionId::new(Ulid::nil()),
+            external_id: None,
             sku: format!("plan-{}", n % 5).parse().ok()?,
             product_name: format!("Plan {n}").parse().ok()?,
             email: None,

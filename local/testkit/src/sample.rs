@@ -29,6 +29,7 @@ pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
     let new = NewSubscription {
         account: account().id,
         id: SubscriptionId::new(Ulid::from_parts(1, u128::from(payment_day.unsigned_abs()))),
+        external_id: None,
         sku: "gold".parse().expect("a SKU"),
         product_name: "Gold plan".parse().expect("a name"),
         email: None,

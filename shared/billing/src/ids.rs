@@ -122,8 +122,16 @@ crate::openapi_schema!(
 
 /// The identifier of a subscription in the merchant's earlier system: 1 to 255 characters, without control characters,
 /// and without white space at the start or end.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ExternalId(String);
+crate::openapi_schema!(
+    ExternalId,
+    "ExternalId",
+    crate::openapi::build_text_schema("The id of a subscription in the merchant's earlier system.")
+        .min_length(Some(1))
+        .max_length(Some(MAX_EXTERNAL_ID_CHARS))
+);
 
 impl ExternalId {
     /// Returns the identifier as text.
@@ -146,6 +154,26 @@ impl ExternalId {
         let random = digest.iter().take(10).fold(0u128, |bits, byte| (bits << 8) | u128::from(*byte));
         // The time part is zero, because the start of the subscription in the earlier system is unknown.
         SubscriptionId(Ulid::from_parts(0, random))
+    }
+}
+
+impl TryFrom<String> for ExternalId {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<ExternalId> for String {
+    fn from(id: ExternalId) -> String {
+        id.0
+    }
+}
+
+impl fmt::Display for ExternalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

@@ -34,6 +34,7 @@
 //! let new = NewSubscription {
 //!     account: "acme".parse()?,
 //!     id: SubscriptionId::new(Ulid::nil()),
+//!     external_id: None,
 //!     sku: "gold".parse()?,
 //!     product_name: "Gold plan".parse()?,
 //!     email: None,

@@ -4,8 +4,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AccountId, EmailAddress, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal, Sku, Status,
-    Subscription, SubscriptionId,
+    AccountId, EmailAddress, ExternalId, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal, Sku,
+    Status, Subscription, SubscriptionId,
 };
 
 /// The maximum number of days (ten years) between the creation and the requested first payment. This limit also
@@ -18,6 +18,8 @@ const MAX_DAYS_AHEAD: u32 = 3_652;
 pub struct NewSubscription {
     pub account: AccountId,
     pub id: SubscriptionId,
+    /// The identifier in the merchant's earlier system, if the subscription is imported.
+    pub external_id: Option<ExternalId>,
     pub sku: Sku,
     pub product_name: Label,
     pub email: Option<EmailAddress>,
@@ -68,6 +70,7 @@ impl NewSubscription {
         Ok(Subscription {
             account: self.account,
             id: self.id,
+            external_id: self.external_id,
             sku: self.sku,
             product_name: self.product_name,
             email: self.email,

@@ -108,6 +108,15 @@ impl FromStr for ReceiptNumber {
     }
 }
 
+impl fmt::Display for ReceiptReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
 impl FromStr for ReceiptReference {
     type Err = IdError;
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
 use super::{
-    AccountId, Attempt, ClaimToken, EmailAddress, GatewayToken, Label, Money, PaymentDay, PaymentMethod, Period, Sku,
-    SubscriptionId,
+    AccountId, Attempt, ClaimToken, EmailAddress, ExternalId, GatewayToken, Label, Money, PaymentDay, PaymentMethod,
+    Period, Sku, SubscriptionId,
 };
 
 /// Whether a subscription is charged, and the reason if it is not.
@@ -45,6 +45,8 @@ impl Status {
 pub struct Subscription {
     pub account: AccountId,
     pub id: SubscriptionId,
+    /// The identifier of the subscription in the merchant's earlier system, from which it was imported.
+    pub external_id: Option<ExternalId>,
     pub sku: Sku,
     pub product_name: Label,
     /// The address for the mails of the subscription; `None` if they are sent to the address of the account.

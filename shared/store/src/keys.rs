@@ -10,7 +10,7 @@ use ulid::Ulid;
 
 use super::{Batch, Key};
 use billing::DeliveryKey;
-use billing::{AccountId, Finding, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionId};
+use billing::{AccountId, Finding, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionCode, SubscriptionId};
 
 /// The character between the parts of a key.
 const SEPARATOR: char = '#';
@@ -102,6 +102,12 @@ pub fn key_of_receipt(account: &AccountId, id: &ReceiptId) -> Key {
 pub fn sort_key_prefix_of_refunds(receipt: &ReceiptId) -> String {
     let ReceiptId { due_on, subscription, sku } = receipt;
     format!("{REFUNDS}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}")
+}
+
+/// Returns the key of the item that finds a subscription by its code in receipt numbers.
+pub fn key_of_subscription_code(code: SubscriptionCode) -> Key {
+    let pk = format!("CODE#{code}");
+    Key { sk: pk.clone(), pk }
 }
 
 /// Returns the key of a refund.

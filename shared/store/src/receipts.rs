@@ -8,7 +8,8 @@ use chrono::{DateTime, Utc};
 
 use super::{Item, Page, Paging, Payments, Table, TableError, keys};
 use billing::{
-    AccountId, AttemptRecord, Period, Receipt, ReceiptId, ReceiptReference, Reversal, SubscriptionId, WaivedPeriod,
+    AccountId, AttemptRecord, Period, Receipt, ReceiptId, ReceiptNumber, ReceiptReference, Reversal, SubscriptionId,
+    WaivedPeriod,
 };
 use dynamo::{ABSENT, Entity, Instant, PrefixQuery, TIME_TO_LIVE, expiry, is_expired, n, s};
 
@@ -108,6 +109,17 @@ impl Table {
                 Ok(receipts.into_iter().find(|receipt| receipt.number() == *number))
             }
         }
+    }
+
+    /// Returns the receipt with this number in any account, unless it has expired at `now`. Sends one GetItem request for
+    /// the account, and one Query request for the receipts of the month.
+    pub async fn find_receipt_by_number(
+        &self,
+        number: ReceiptNumber,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Receipt>, TableError> {
+        let Some((account, _)) = self.find_subscription_by_code(number.code).await? else { return Ok(None) };
+        self.find_receipt(&account, &ReceiptReference::Number(number), now).await
     }
 
     /// Returns the receipt `id` of `account`, unless it has expired at `now`. Sends one strongly consistent GetItem

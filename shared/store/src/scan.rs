@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use futures::stream::{self, Stream, StreamExt as _};
 
 use super::subscriptions::read;
 use super::{Item, SubscriptionKey, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
-use dynamo::{Entity as _, Scan, key_of, s, values};
+use dynamo::{Entity as _, Scan, key_of, n, s, values};
 
 /// An item that [`Table::scan_receipts_and_due`] returns.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,6 +53,17 @@ impl Table {
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
         self.scan_each(Scan::beginning_with(keys::SUBSCRIPTIONS), read, each).await
+    }
+
+    /// Calls `each` for every receipt that has not expired at `now`, like [`Table::scan_accounts`].
+    pub async fn scan_receipts(
+        &self,
+        now: DateTime<Utc>,
+        each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        let values = values([(":receipts", s(keys::RECEIPTS)), (":now", n(now.timestamp()))]);
+        let scan = Scan::filtered("begins_with(#SK, :receipts) AND #TTL > :now", values);
+        self.scan_each(scan, |item| Receipt::from_item(&item), each).await
     }
 
     /// Calls `each` for every receipt, and for every subscription whose next payment date is `today` or before, like

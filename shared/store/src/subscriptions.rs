@@ -1,10 +1,13 @@
 //! The requests for subscriptions (access patterns createSubscription, updateSubscription, getSubscriptionsByAccount).
 
 use aws_sdk_dynamodb::types::ReturnValue;
+use serde::{Deserialize, Serialize};
 
 use super::{IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
-use billing::{Account, AccountId, Subscription, SubscriptionId};
-use dynamo::{ABSENT, Entity as _, PrefixQuery, TransactionOutcome, UpdateItemOutcome, with_next_version};
+use billing::{Account, AccountId, Subscription, SubscriptionCode, SubscriptionId};
+use dynamo::{
+    ABSENT, Entity as _, PrefixQuery, TransactionOutcome, UpdateItemOutcome, from_item, to_item, with_next_version,
+};
 
 /// The result of creating a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +44,7 @@ pub struct NewSubscriptions {
 
 impl Table {
     /// Creates all accounts and subscriptions of `many` or nothing, in one TransactWriteItems request of at most 100
-    /// writes. Returns `false`, and creates nothing, if one of the items exists already or an account that must exist
+    /// writes: one for each account and three for each subscription. Returns `false`, and creates nothing, if one of the items exists already or an account that must exist
     /// does not exist.
     pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
         let accounts = many.accounts.iter().map(|(id, new)| match new {
@@ -49,14 +52,18 @@ impl Table {
             None => self.build_existence_check(keys::key_of_account(id)),
         });
         let subscriptions = many.subscriptions.iter().flat_map(|(subscription, request)| {
-            [self.build_put_if(subscription.to_item(), ABSENT, None), self.build_idempotency_put(request)]
+            [
+                self.build_put_if(subscription.to_item(), ABSENT, None),
+                self.build_put(subscription_code_item(subscription)),
+                self.build_idempotency_put(request),
+            ]
         });
         let outcome = self.transact_with_retries(accounts.chain(subscriptions).collect()).await?;
         Ok(matches!(outcome, TransactionOutcome::Written))
     }
 
-    /// createSubscription: creates `subscription`, and the idempotency record of `request` if it is given. Sends one
-    /// TransactWriteItems request, which also checks that the account exists and that the subscription does not exist.
+    /// createSubscription: creates `subscription` with the item that finds it by its code, and the idempotency record of
+    /// `request` if it is given. Sends one TransactWriteItems request, which also checks that the account exists and that the subscription does not exist.
     pub async fn create_subscription(
         &self,
         subscription: &Subscription,
@@ -65,6 +72,7 @@ impl Table {
         let check = self.build_existence_check(keys::key_of_account(&subscription.account));
         let mut writes = vec![check, self.build_put_if(subscription.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
+        writes.push(self.build_put(subscription_code_item(subscription)));
         let TransactionOutcome::ConditionFailed(failed) = self.transact_with_retries(writes).await? else {
             return Ok(CreateOutcome::Created);
         };
@@ -117,6 +125,35 @@ impl Table {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::sort_key_prefix_of_subscription(id));
         Ok(self.list(&list, &Paging::all()).await?.read(read).require_all_readable()?.items.pop())
     }
+
+    /// Returns the account and the id of the subscription with this code. `None` if no subscription has it, or if the
+    /// subscription was created by a version of Dueday that did not write this item. Sends one GetItem request.
+    pub async fn find_subscription_by_code(
+        &self,
+        code: SubscriptionCode,
+    ) -> Result<Option<(AccountId, SubscriptionId)>, TableError> {
+        let Some(item) = self.get(keys::key_of_subscription_code(code)).await? else { return Ok(None) };
+        let CodeItem { account, subscription } = from_item(&item)?;
+        Ok(Some((account, subscription)))
+    }
+}
+
+/// The attributes of the item that finds a subscription by its code in receipt numbers.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CodeItem {
+    account: AccountId,
+    subscription: SubscriptionId,
+}
+
+/// Returns the item that finds `subscription` by its code. It is written without a condition: if two subscriptions have
+/// the same code (60 bits of a hash), the later one is found by the code alone, and the receipts of both are found by
+/// number and account.
+fn subscription_code_item(subscription: &Subscription) -> Item {
+    let Subscription { account, id, .. } = subscription;
+    let mut item = keys::key_of_subscription_code(SubscriptionCode::compute(account, *id)).attributes();
+    item.extend(to_item(&CodeItem { account: account.clone(), subscription: *id }));
+    item
 }
 
 /// Reads a subscription from its item.

@@ -5,8 +5,7 @@ use billing::{Account, AccountId, EmailAddress};
 use clap::Args;
 use serde_json::Value;
 
-use super::listed_items::{LimitArgs, ListedItems, account_not_found};
-use super::search_progress::SearchProgress;
+use super::listed_items::{LimitArgs, ListedItems, account_not_found, start_search};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -45,13 +44,13 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     match &args.account {
         Some(id) => list.items.push(table.get_account(id).await?.ok_or_else(|| account_not_found(id))?),
         None => {
-            let progress = SearchProgress::start(args.email.is_some(), "accounts");
+            let progress = start_search(args.email.is_some(), "accounts");
             let is_searched = |account: &Account| {
                 // Mail servers treat addresses that differ only in case as the same address.
                 args.email.as_ref().is_none_or(|email| account.email.as_str().eq_ignore_ascii_case(email.as_str()))
             };
             let each = |account| {
-                progress.count();
+                progress.inc(1);
                 list.push_if(account, args.limit, is_searched)
             };
             table.scan_accounts(each).await?;

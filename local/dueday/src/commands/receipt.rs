@@ -1,9 +1,12 @@
-//! `dueday receipt resend`: sends the mail of a receipt again.
+//! `dueday receipt`: shows one receipt, or sends its mail again.
 
-use billing::{AccountId, ReceiptReference};
+use api::ReceiptView;
 use clap::{Args, Subcommand};
 use delivery::{NoticeError, Notices};
 
+use super::listed_items::account_not_found;
+use super::receipt_args::ReceiptArgs as NamedReceipt;
+use super::receipts::receipt_table;
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, mailer};
 use crate::machine::open_table::OpenTable;
@@ -19,32 +22,69 @@ pub struct ReceiptArgs {
 
 #[derive(Debug, Subcommand)]
 enum ReceiptCommand {
+    /// Show a receipt
+    Show(ShowArgs),
     /// Send the mail of a receipt again
     Resend(ResendArgs),
 }
 
+/// The arguments of `dueday receipt show`.
+#[derive(Debug, Args)]
+#[command(
+    allow_missing_positional = true,
+    after_help = "\
+Example:
+  dueday receipt show 202701-7KQ29M-4T3XWA"
+)]
+struct ShowArgs {
+    #[command(flatten)]
+    receipt: NamedReceipt,
+}
+
 /// The arguments of `dueday receipt resend`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    allow_missing_positional = true,
+    after_help = "\
 The mail goes to the address of the payment's subscription, or else to the address of the account. With --table, the \
 environment variable DUEDAY_MAIL_URL must name the service that sends mails.
 
 Example:
-  dueday receipt resend acme 202701-7KQ29M-4T3XWA")]
+  dueday receipt resend 202701-7KQ29M-4T3XWA"
+)]
 struct ResendArgs {
-    /// The account's id
-    account: AccountId,
-    /// The receipt's number or id
-    receipt: ReceiptReference,
+    #[command(flatten)]
+    receipt: NamedReceipt,
 }
 
 pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Failure> {
-    let ReceiptCommand::Resend(ResendArgs { account, receipt }) = &args.command;
+    match &args.command {
+        ReceiptCommand::Show(ShowArgs { receipt }) => show(context, receipt).await,
+        ReceiptCommand::Resend(ResendArgs { receipt }) => resend(context, receipt).await,
+    }
+}
+
+async fn show(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let stored = open_table.table.find_receipt(account, receipt, context.clock.now()).await?;
-    let (Some(stored), Some(account)) = (stored, open_table.table.get_account(account).await?) else {
-        return Err(Failure::Refused("there is no such receipt, or it has expired".to_owned()));
-    };
+    let receipt = receipt.find(&open_table.table, context.clock.now()).await?;
+    let command = |rest: String| context.command_line(&rest);
+    let (account, number) = (&receipt.account, receipt.number());
+    let text = format!(
+        "{}\nAccount:      {account}\nSubscription: {}\nReason:       {}\nRefund:       {}\n",
+        receipt_table(&receipt),
+        receipt.subscription,
+        command(format!("why {account} {} --date {}", receipt.subscription, receipt.due_on)),
+        command(format!("refund {number}")),
+    );
+    context.print(&ReceiptView::from(receipt), || text)?;
+    Ok(Exit::Done)
+}
+
+async fn resend(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let stored = receipt.find(&open_table.table, context.clock.now()).await?;
+    let account = open_table.table.get_account(&stored.account).await?;
+    let account = account.ok_or_else(|| account_not_found(&stored.account))?;
     let config = &context.config;
     let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
     let notices = Notices::new(open_table.table.clone(), mailer(context).await?, merchant, config.billing.zone, clock);

@@ -1,14 +1,15 @@
 //! `dueday receipts`: lists an account's receipts, newest first.
 
 use api::ReceiptView;
-use billing::{AccountId, Receipt};
+use billing::{AccountId, GatewayToken, Receipt};
 use clap::Args;
+use store::Paging;
 
-use super::listed_items::{LimitArgs, ListedItems, account_not_found};
+use super::listed_items::{LimitArgs, ListedItems, account_not_found, start_search};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
-use crate::terminal::table::Column;
+use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 const COLUMNS: [Column; 10] = [
@@ -24,22 +25,52 @@ const COLUMNS: [Column; 10] = [
     Column::extra("payment"),
 ];
 
+/// Returns the table with one row for `receipt`.
+pub fn receipt_table(receipt: &Receipt) -> String {
+    table(&COLUMNS, [row(receipt)])
+}
+
 /// The arguments of `dueday receipts`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  dueday receipts acme")]
+#[command(after_help = "\
+`dueday receipt show NUMBER` finds a receipt by its number.
+
+Examples:
+  dueday receipts acme
+  dueday receipts --payment pi_3QabcdefGHIJ")]
 pub struct ReceiptsArgs {
     /// The account's id
-    pub account: AccountId,
+    #[arg(required_unless_present = "payment")]
+    pub account: Option<AccountId>,
+    /// Only the receipt of the payment with this id at the gateway; without an account, reads the whole table
+    #[arg(long, value_name = "ID")]
+    pub payment: Option<GatewayToken>,
     #[command(flatten)]
     pub limit: LimitArgs,
 }
 
 pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Failure> {
-    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let (account, now) = (&args.account, context.clock.now());
-    let list = ListedItems::from(table.get_receipts_by_account(account, &args.limit.paging(), now).await?);
-    if list.is_empty() && table.get_account(account).await?.is_none() {
-        return Err(account_not_found(account));
+    let OpenTable { table: stored, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let now = context.clock.now();
+    let is_searched = |receipt: &Receipt| args.payment.as_ref().is_none_or(|payment| receipt.payment == *payment);
+    let mut list = ListedItems::new();
+    match &args.account {
+        Some(account) => {
+            let paging = if args.payment.is_some() { Paging::all() } else { args.limit.paging() };
+            list = ListedItems::from(stored.get_receipts_by_account(account, &paging, now).await?);
+            list.items.retain(is_searched);
+            if list.is_empty() && stored.get_account(account).await?.is_none() {
+                return Err(account_not_found(account));
+            }
+        }
+        None => {
+            let progress = start_search(true, "receipts");
+            let each = |receipt| {
+                progress.inc(1);
+                list.push_if(receipt, args.limit, is_searched)
+            };
+            stored.scan_receipts(now, each).await?;
+        }
     }
     list.print::<ReceiptView>(context, "receipt", &COLUMNS, row)
 }

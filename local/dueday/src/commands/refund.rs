@@ -1,11 +1,12 @@
 //! `dueday refund`: refunds a payment or a part of it.
 
 use api::RefundView;
-use billing::{AccountId, Money, Receipt, ReceiptNumber, ReceiptReference, Refund, RefundRefusal, RefundStatus};
+use billing::{Money, Receipt, ReceiptNumber, Refund, RefundRefusal, RefundStatus};
 use clap::Args;
 use settling::{RefundError, Refunds, refund_id_with_key, refund_id_without_key};
 use ulid::Ulid;
 
+use super::receipt_args::ReceiptArgs;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -14,7 +15,9 @@ use crate::{Exit, Failure};
 
 /// The arguments of `dueday refund`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    allow_missing_positional = true,
+    after_help = "\
 `dueday receipts ACCOUNT` shows the numbers of receipts.
 
 Repeating an interrupted command is safe: the repeated command is the same refund, which is looked up at the gateway \
@@ -27,14 +30,13 @@ The command exits with 1 if the refund is pending or has failed.
 With --table, also give --gateway with the deployed value.
 
 Examples:
-  dueday refund acme 202701-7KQ29M-4T3XWA
-  dueday refund acme 202701-7KQ29M-4T3XWA --amount 5.00
-  dueday refund acme 202701-7KQ29M-4T3XWA --amount 5.00 --idempotency-key ticket-4711")]
+  dueday refund 202701-7KQ29M-4T3XWA
+  dueday refund 202701-7KQ29M-4T3XWA --amount 5.00
+  dueday refund 202701-7KQ29M-4T3XWA --amount 5.00 --idempotency-key ticket-4711"
+)]
 pub struct RefundArgs {
-    /// The account's id
-    pub account: AccountId,
-    /// The receipt's number or id
-    pub receipt: ReceiptReference,
+    #[command(flatten)]
+    pub receipt: ReceiptArgs,
     /// The amount, in the payment's currency [default: the remaining amount of the payment]
     #[arg(long, value_name = "AMOUNT")]
     pub amount: Option<String>,
@@ -56,11 +58,9 @@ fn parse_idempotency_key(text: &str) -> Result<String, String> {
 }
 
 pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failure> {
-    let RefundArgs { account, receipt: reference, .. } = args;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let receipt = open_table.table.find_receipt(account, reference, context.clock.now()).await?;
-    let receipt = receipt.ok_or_else(|| Failure::Refused(RefundError::NoReceipt.to_string()))?;
-    let id = &receipt.id();
+    let receipt = args.receipt.find(&open_table.table, context.clock.now()).await?;
+    let (account, id) = (&receipt.account, &receipt.id());
     let refunds = Refunds::new(open_table.table.clone(), open_table.gateway(context).await?, context.clock.clone());
     let (refund, is_repeated) = match args.id {
         Some(refund) => (refunds.refund_again(account, id, refund).await.map_err(refund_failure)?, false),
@@ -91,7 +91,8 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
 fn requested_amount(args: &RefundArgs, receipt: &Receipt) -> Result<Option<i64>, Failure> {
     let parsed = |text: &String| Money::parse(text, receipt.amount.currency()).map(Money::minor);
     let requested_amount = args.amount.as_ref().map(parsed).transpose();
-    requested_amount.map_err(|error| Failure::Refused(format!("--amount {error}")))
+    let text = args.amount.as_deref().unwrap_or_default();
+    requested_amount.map_err(|error| Failure::Refused(format!("invalid value '{text}' for --amount: {error}")))
 }
 
 fn refund_failure(error: RefundError) -> Failure {

@@ -6,8 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use store::Paging;
 
-use super::listed_items::{LimitArgs, ListedItems, account_not_found};
-use super::search_progress::SearchProgress;
+use super::listed_items::{LimitArgs, ListedItems, account_not_found, start_search};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -15,7 +14,7 @@ use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column::whole("subscription"),
     Column::text("account"),
     Column::text("product"),
@@ -24,6 +23,7 @@ const COLUMNS: [Column; 8] = [
     Column::whole(""),
     Column::extra("due date"),
     Column::extra("next payment"),
+    Column::extra("external id"),
 ];
 
 const STATUSES: [&str; 5] = ["active", "past_due", "unpaid", "paused", "cancelled"];
@@ -86,9 +86,9 @@ pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Resul
             }
         }
         None => {
-            let progress = SearchProgress::start(is_filtered, "subscriptions");
+            let progress = start_search(is_filtered, "subscriptions");
             let each = |subscription| {
-                progress.count();
+                progress.inc(1);
                 list.push_if(subscription, args.limit, |subscription| args.covers(subscription))
             };
             table.scan_subscriptions(each).await?;
@@ -114,6 +114,7 @@ fn row(s: &Subscription) -> Vec<String> {
         s.price.currency().to_string(),
         s.due_on.to_string(),
         ending.or(next).unwrap_or_default(),
+        s.external_id.as_ref().map_or_else(String::new, ExternalId::to_string),
     ]
 }
 

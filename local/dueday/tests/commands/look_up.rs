@@ -98,6 +98,7 @@ async fn commands_work_on_a_table_on_aws() {
     let active = remote.json(&["subscriptions", "--status", "active", "--json"]);
     assert_eq!(active.as_array().unwrap().len(), 3);
     assert_eq!(remote.json(&["subscriptions", "--status", "unpaid", "--json"]), serde_json::json!([]));
+    assert_eq!(active[0]["external_id"], "1", "{active}");
     let by_external_id = remote.json(&["subscriptions", "--external-id", "2", "--json"]);
     assert_eq!((by_external_id.as_array().unwrap().len(), &by_external_id[0]["sku"]), (1, &"yen".into()));
     let (_, text, _) = remote.run(&["accounts"]);

@@ -49,6 +49,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(why::read))
         .routes(routes!(receipts::list))
         .routes(routes!(receipts::read))
+        .routes(routes!(receipts::find))
         .routes(routes!(refunds::create))
         .routes(routes!(due::list))
         .routes(routes!(forecast::read))

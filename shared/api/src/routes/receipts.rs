@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use billing::{
-    Account, AccountId, Card, Currency, GatewayToken, Label, Money, Receipt, ReceiptId, Sku, SubscriptionId,
-    SucceededRefunds,
+    Account, AccountId, Card, Currency, GatewayToken, Label, Money, Receipt, ReceiptId, ReceiptNumber, Sku,
+    SubscriptionId, SucceededRefunds,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -14,13 +14,14 @@ use mail::{Language, Merchant};
 use minijinja::context;
 use minijinja::value::Serde;
 use rest::body::MinorUnits;
+use rest::caller::Operator;
 use rest::html_page;
 use rest::list::ListView;
-use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, Query};
+use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use store::Table;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::parameters::ReceiptPath;
 use crate::{Api, missing};
@@ -75,6 +76,15 @@ pub struct ReceiptView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReceiptNumber, pattern = "^[0-9]{6}-[0-9A-HJKMNP-TV-Z]{6}-[0-9A-HJKMNP-TV-Z]{6}$")]
 pub struct ReceiptNumberView(String);
+
+/// The path parameter that names a receipt of any account.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ReceiptNumberPath {
+    /// The number of the receipt.
+    #[param(inline, value_type = ReceiptNumberView)]
+    number: PathId<ReceiptNumber>,
+}
 
 /// A refunded amount, in minor units; 0 if nothing was refunded.
 #[derive(Debug, Serialize, ToSchema)]
@@ -186,6 +196,30 @@ pub async fn read(
     let refunds = api.table.get_succeeded_refunds(&receipt).await?;
     let page = receipt_page((&receipt, refunds), &account, &api.merchant, api.billing.zone);
     Ok(html_page::response_with_logo(page, api.merchant.logo_url.as_deref()))
+}
+
+/// Find a receipt by its number
+///
+/// Finds the receipt with this number in any account. Only operators may send this request. A subscription that was
+/// created by an earlier version of Dueday is not found here: use the path of its account.
+#[utoipa::path(
+    get,
+    path = "/receipts/{number}",
+    operation_id = "find_receipt",
+    tag = "receipts",
+    params(ReceiptNumberPath),
+    responses((status = 200, description = "The receipt", body = ReceiptView))
+)]
+pub async fn find(
+    State(api): State<Api>,
+    _: Operator,
+    now: Now,
+    Path(ReceiptNumberPath { number }): Path<ReceiptNumberPath>,
+    _: Query<NoParameters>,
+) -> Result<Json<ReceiptView>, Problem> {
+    let number = number.ok_or_else(missing::receipt_not_found)?;
+    let receipt = api.table.find_receipt_by_number(number, now.at).await?;
+    Ok(Json(receipt.ok_or_else(missing::receipt_not_found)?.into()))
 }
 
 /// Returns the printed name of a card brand. `brand` is the gateway's name, in lower case.

@@ -1,8 +1,8 @@
 //! The wire format of a subscription, and the responses that contain it.
 
 use billing::{
-    AccountId, Attempt, Currency, EmailAddress, Label, PaymentDay, PaymentMethod, Period, Sku, Status, Subscription,
-    SubscriptionId, Terms,
+    AccountId, Attempt, Currency, EmailAddress, ExternalId, Label, PaymentDay, PaymentMethod, Period, Sku, Status,
+    Subscription, SubscriptionId, Terms,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use rest::body::MinorUnits;
@@ -16,6 +16,9 @@ use utoipa::{IntoResponses, ToSchema};
 pub struct SubscriptionView {
     /// The id of the subscription.
     id: SubscriptionId,
+    /// The id of the subscription in the merchant's earlier system, from which it was imported; null if it was not
+    /// imported.
+    external_id: Option<ExternalId>,
     /// The id of the account that pays.
     account: AccountId,
     /// The merchant's identifier of the product.
@@ -106,6 +109,7 @@ impl From<Subscription> for SubscriptionView {
         Self {
             cancel_date: s.cancels_on(),
             id: s.id,
+            external_id: s.external_id,
             account: s.account,
             sku: s.sku,
             product_name: s.product_name,

@@ -168,6 +168,7 @@ pub async fn create(
     let disputes = api.table.get_disputes_by_account(&account).await?;
     let new = NewSubscription {
         id: SubscriptionId::new(api.clock.ulid()),
+        external_id: None,
         sku,
         product_name,
         email,

@@ -8,8 +8,8 @@ use ulid::Ulid;
 use super::super::{Key, Payments, SubscriptionKey, TableError};
 use super::DueItem;
 use billing::{
-    Attempt, ClaimToken, Currency, EmailAddress, GatewayToken, Label, Money, MoneyError, PaymentDay, PaymentMethod,
-    Period, ReminderClaim, Sku, Status, Subscription, Terms,
+    Attempt, ClaimToken, Currency, EmailAddress, ExternalId, GatewayToken, Label, Money, MoneyError, PaymentDay,
+    PaymentMethod, Period, ReminderClaim, Sku, Status, Subscription, Terms,
 };
 use dynamo::{Entity, Instant};
 
@@ -21,6 +21,7 @@ use dynamo::{Entity, Instant};
 pub struct SubscriptionItem {
     #[serde(rename = "SKU")]
     sku: Sku,
+    external_id: Option<ExternalId>,
     product_name: Label,
     email: Option<EmailAddress>,
     payment_day: PaymentDay,
@@ -121,6 +122,7 @@ impl Entity<Payments> for Subscription {
         let attempt = self.attempt.as_ref();
         SubscriptionItem {
             sku: self.sku.clone(),
+            external_id: self.external_id.clone(),
             product_name: self.product_name.clone(),
             email: self.email.clone(),
             payment_day: self.payment_day,
@@ -180,6 +182,7 @@ impl Entity<Payments> for Subscription {
         Ok(Self {
             account: subscription_key.account,
             id: subscription_key.subscription,
+            external_id: item.external_id,
             sku: subscription_key.sku,
             product_name: item.product_name,
             email: item.email,

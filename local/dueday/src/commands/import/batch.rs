@@ -20,13 +20,13 @@ use super::row::Row;
 use super::rows::ReadRow;
 use crate::Failure;
 
-/// The largest number of rows in one transaction. A row writes up to three items (the subscription, its idempotency
-/// record, and its account), and DynamoDB allows a hundred per transaction.
-pub const MAX_BATCH_ROWS: usize = 32;
+/// The largest number of rows in one transaction. A row writes up to four items (the subscription, the item that finds it
+/// by its code, its idempotency record, and its account), and DynamoDB allows a hundred per transaction.
+pub const MAX_BATCH_ROWS: usize = 25;
 
 /// A batch with at least this many rows ends before the next account. Rows of one account in two concurrent batches
 /// would conflict, because both batches would create the account.
-const MIN_ROWS_TO_SPLIT: usize = 24;
+const MIN_ROWS_TO_SPLIT: usize = 18;
 
 /// The largest number of created accounts that the importer remembers. This is enough because the rows of an account
 /// are usually next to each other.

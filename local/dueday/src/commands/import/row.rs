@@ -33,6 +33,7 @@ impl Row {
         NewSubscription {
             account: self.account,
             id,
+            external_id: Some(self.external_id),
             sku: self.sku,
             product_name: self.product_name,
             email: None,

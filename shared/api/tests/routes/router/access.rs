@@ -51,6 +51,7 @@ async fn account_may_read_and_change_only_its_own_data() {
         ("GET /due/reminders", "", "-"),
         ("GET /runs", "", "-"),
         ("GET /forecast", "", "-"),
+        ("GET /receipts/202603-7KQ29M-4T3XWA", "", "-"),
         ("GET /reports/days", "", "-"),
         ("POST /webhook-endpoints", r#"{"url": "https://example.com"}"#, "-"),
         ("GET /webhook-endpoints", "", "-"),

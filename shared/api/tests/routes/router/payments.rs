@@ -63,6 +63,9 @@ async fn get_receipt_returns_json_or_a_web_page_until_the_receipt_expires() {
     assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
     insta::assert_snapshot!("receipt", page.text);
     let number = world.request(&path, "").await.json()["number"].as_str().unwrap().to_owned();
+    let found = world.request(&format!("GET /receipts/{number}"), "").await;
+    assert_eq!((found.status, &found.json()["id"]), (200, &Value::from(id.as_str())), "{}", found.text);
+    assert_eq!(world.request("GET /receipts/202603-000000-000000", "").await.status, 404);
     for part in ["<html lang=\"en\">", "€12.99", "Tuesday, March 10, 2026", &number] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }

@@ -1,0 +1,105 @@
+//! The jobs of a day in support, each with the commands that do it: at most two.
+
+use crate::gateway::Gateway;
+use crate::terminal;
+
+use std::path::Path;
+
+use chrono::{Datelike, Days, Utc};
+use serde_json::Value;
+use terminal::{dueday, output};
+
+/// A job with its commands. Words in braces are replaced by ids of [`Shop`]. Every command must succeed, and the output
+/// of the last command must contain the text.
+type Job = (&'static str, &'static [&'static str], &'static str);
+
+const JOBS: [Job; 21] = [
+    ("find a customer by e-mail address", &["accounts --email BELL@example.com"], "Bell GmbH"),
+    ("find a payment by the number on the receipt", &["receipt show {number}"], "Account:      acme"),
+    ("find a payment by the gateway's id", &["receipts --payment {payment}"], "Gold plan"),
+    ("find a subscription by its id in the earlier system", &["subscriptions --external-id sub-2"], "bell"),
+    ("say why a customer was charged", &["subscriptions acme", "why acme {acme}"], "charged on {today}: 12.99 EUR"),
+    ("say why a customer was not charged", &["subscriptions bell", "why bell {bell}"], "declined"),
+    ("refund a part of a payment", &["refund {number} --amount 5.00 --yes"], "5.00 EUR of {number} was refunded"),
+    ("send the receipt again", &["receipt resend {number}"], "was sent"),
+    ("refund the rest", &["refund {number} --yes"], "7.99 EUR of {number} was refunded"),
+    ("list the customers who have not paid", &["subscriptions --status past_due"], "1 subscription\n"),
+    ("charge a declined payment again", &["subscription retry bell {bell}"], "{today}  {today}    sub-2"),
+    ("pause a subscription", &["subscription pause acme {acme}"], "paused"),
+    ("resume a subscription", &["subscription resume acme {acme}"], "active"),
+    ("cancel at the end of the paid month", &["subscription cancel acme {acme} --at-period-end"], "cancelled on"),
+    ("undo a cancellation", &["subscription uncancel acme {acme}"], "active"),
+    ("change the price", &["subscription change acme {acme} --price 14.99"], "14.99  EUR"),
+    ("change the address", &["account change acme --email books@acme.example.com"], "books@acme.example.com"),
+    (
+        "let the customer change the card",
+        &["account card-link acme --api https://shop.example.com/api"],
+        "The page closes on ",
+    ),
+    ("tell the net revenue of a month", &["report --from {month} --to {today}"], "net: 0.00 EUR"),
+    ("give the bookkeeper a month", &["export receipts --from {month} --to {today}"], "{number},Acme Ltd,"),
+    ("cancel now", &["subscription cancel acme {acme} --yes"], "cancelled"),
+];
+
+/// A data folder with two customers after the payment run of today: `acme` has paid, the card of `bell` was declined.
+struct Shop {
+    folder: tempfile::TempDir,
+    gateway: Gateway,
+    words: Vec<(&'static str, String)>,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let today = Utc::now().date_naive();
+        let csv = format!(
+            "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n\
+             acme,a@example.com,Acme Ltd,,sub-1,gold,Gold plan,{0},12.99,EUR,cus_1,pm_card_visa,{today}\n\
+             bell,Bell@example.com,Bell GmbH,,sub-2,gold,Gold plan,{0},12.99,EUR,cus_2,pm_card_chargeDeclined,{today}\n",
+            today.day()
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::start(&folder.path().join("gateway"));
+        let mut shop = Self { folder, gateway, words: Vec::new() };
+        let file = shop.folder.path().join("subscriptions.csv");
+        std::fs::write(&file, csv).unwrap();
+        shop.run(&format!("import {}", file.display()));
+        shop.run("run payments");
+        let first = |command: &str| -> Value { serde_json::from_str::<Value>(&shop.run(command)).unwrap()[0].clone() };
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let receipt = first("receipts acme --json");
+        shop.words = vec![
+            ("{number}", text(&receipt["number"])),
+            ("{payment}", text(&receipt["gateway_payment_id"])),
+            ("{acme}", text(&first("subscriptions acme --json")["id"])),
+            ("{bell}", text(&first("subscriptions bell --json")["id"])),
+            ("{today}", today.to_string()),
+            ("{month}", (today - Days::new(u64::from(today.day0()))).to_string()),
+        ];
+        shop
+    }
+
+    fn fill(&self, text: &str) -> String {
+        self.words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
+    }
+
+    /// Runs a command that must succeed. Returns its output.
+    fn run(&self, command: &str) -> String {
+        let data: &Path = &self.folder.path().join("data");
+        let arguments = self.fill(command);
+        let (code, stdout, stderr) =
+            output(dueday(data).args(arguments.split(' ')).args(["--gateway", &self.gateway.url]));
+        assert!(code == 0, "{arguments}: exit code {code}\n{stdout}{stderr}");
+        stdout + &stderr
+    }
+}
+
+#[test]
+fn each_job_of_support_needs_at_most_two_commands() {
+    let shop = Shop::open();
+    for (job, commands, expected) in JOBS {
+        assert!(commands.len() <= 2, "{job}: {commands:?}");
+        let outputs: Vec<String> = commands.iter().map(|command| shop.run(command)).collect();
+        let (last, expected) = (outputs.last().unwrap(), shop.fill(expected));
+        assert!(last.contains(&expected), "{job}: {commands:?} must print {expected:?}, not\n{last}");
+    }
+}
