@@ -8,8 +8,8 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use config::{ConfigError, Env, Flag, Variable};
 use emulator::{Config, environment_variables};
-use gateways::GATEWAY;
-use mail::MAIL_FROM;
+use gateways::{GATEWAY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
+use mail::{MAIL_FROM, MAIL_URL};
 use store::TABLE;
 
 /// The environment variable with the path of the data folder.
@@ -70,6 +70,14 @@ impl Options {
             _ => format!(" --data '{}'", self.data.display().to_string().replace('\'', r"'\''")),
         }
     }
+}
+
+/// Returns the help about the settings that have no option: secrets, which other users of the machine could read from a
+/// command line.
+pub fn help_of_environment() -> String {
+    let line = |variable: &Variable| format!("  {}\n          {}\n", variable.name, variable.help);
+    let variables = [&MAIL_URL, &STRIPE_SECRET_KEY, &STRIPE_WEBHOOK_SECRET, &STRIPE_API_BASE];
+    "Environment variables without an option:\n".to_owned() + &variables.map(line).concat()
 }
 
 /// Returns the flag of `variable`, and whether `-h` hides the flag, so that only `--help` lists it. Returns `None` if

@@ -58,6 +58,39 @@ pub enum Invariant {
     Listed,
 }
 
+impl Invariant {
+    /// Returns what a person does about a violation, as an imperative sentence.
+    pub fn next_step(self) -> &'static str {
+        match self {
+            Self::Readable => "Repair the item by hand, or restore it from a backup: nothing reads it until then.",
+            Self::MonthAccountedFor | Self::DatesNear => {
+                "See the records with `dueday why ACCOUNT SUBSCRIPTION --date DATE`. Then correct DueDate by hand: the \
+                 earliest due date that is neither paid nor waived."
+            }
+            Self::PaidOnce => {
+                "Find both receipts with `dueday receipts ACCOUNT`, and refund one with `dueday refund NUMBER`."
+            }
+            Self::Indexed => {
+                "Correct NextPaymentDate by hand: the due date or the day of the retry if the subscription is charged, and \
+                 absent if it is stopped."
+            }
+            Self::ShardSwept => "Move the subscription to a shard that the runs process with `dueday reshard`.",
+            Self::RunsFinished => "Run the day again: docs/operations.md, \"A day is not done\".",
+            Self::Owned => "Create the missing account again with PUT /accounts/ACCOUNT, or delete the record by hand.",
+            Self::Receipted => {
+                "Run the payments again: a run writes the receipt of a payment that the gateway knows. If the finding \
+                 stays, see `dueday findings`."
+            }
+            Self::Refunded => "Look the refund up at the gateway with `dueday refund ACCOUNT RECEIPT --id ID`.",
+            Self::Resolved => "Decide about the payment with `dueday findings resolve`.",
+            Self::Disputed => {
+                "Compare with the gateway, and correct the dispute: docs/operations.md, \"A customer disputes a payment\"."
+            }
+            Self::Listed => "Audit again when the gateway responds: until then, its payments are not compared.",
+        }
+    }
+}
+
 /// A violation of an invariant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct BrokenInvariant {

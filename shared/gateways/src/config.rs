@@ -11,11 +11,11 @@ use config::{ConfigError, Env, Variable, parse_displayable_url};
 /// The secret or restricted key of the Stripe account. There is no command-line flag for it, and it is never printed or
 /// logged.
 pub const STRIPE_SECRET_KEY: Variable =
-    Variable::new(&[], "STRIPE_SECRET_KEY", "KEY", "the secret or restricted key of your Stripe account");
+    Variable::new(&[], "STRIPE_SECRET_KEY", "KEY", "The secret or restricted key of your Stripe account");
 /// The signing secret of our webhook endpoint at Stripe. There is no command-line flag for it, and it is never printed
 /// or logged.
 pub const STRIPE_WEBHOOK_SECRET: Variable =
-    Variable::new(&[], "STRIPE_WEBHOOK_SECRET", "SECRET", "the signing secret of your webhook endpoint at Stripe");
+    Variable::new(&[], "STRIPE_WEBHOOK_SECRET", "SECRET", "The signing secret of your webhook endpoint at Stripe");
 /// The base URL of Stripe's API, or of a server that imitates it.
 pub const STRIPE_API_BASE: Variable =
     Variable::new(&[], "STRIPE_API_BASE", "URL", "The base URL of Stripe's API").default(DEFAULT_API_BASE);

@@ -24,7 +24,7 @@ variables! {
     ACCOUNT_URL = Variable::new(&[Every], "DUEDAY_ACCOUNT_URL", "URL",
         "The merchant's web page on which customers manage their subscriptions").rare_flag("account-url");
     MAIL_URL = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_URL", "URL",
-        "The service that sends mails: ses: (Amazon SES), smtps://USER:PASSWORD@HOST:465, or outbox:FOLDER");
+        "The mail service: ses: (Amazon SES), smtps://USER:PASSWORD@HOST:465, or outbox:FOLDER");
     MAIL_FROM = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_FROM", "SENDER",
         "The sender of mails, such as Shop <billing@example.com>").rare_flag("mail-from");
 }

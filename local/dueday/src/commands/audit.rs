@@ -1,7 +1,9 @@
 //! `dueday audit`: checks the invariants of all items in the table.
 
+use std::collections::BTreeSet;
+
 use audit::unfinished_runs;
-use audit::{BrokenInvariant, InvariantChecker, Reconciliation};
+use audit::{BrokenInvariant, Invariant, InvariantChecker, Reconciliation};
 use clap::Args;
 use days::DayReader;
 use gateways::GatewayError;
@@ -119,5 +121,8 @@ fn text(report: &AuditReport) -> String {
         .iter()
         .map(|broken| vec![output::red(&broken.invariant.to_string()), broken.key.clone(), broken.what.clone()]);
     let findings = format_count(u64::try_from(broken.len()).unwrap_or(u64::MAX), "finding");
-    format!("{}{read}: {findings}\n", table(&COLUMNS, rows))
+    let invariants: BTreeSet<Invariant> = broken.iter().map(|broken| broken.invariant).collect();
+    let steps: String =
+        invariants.iter().map(|invariant| format!("{invariant}: {}\n", invariant.next_step())).collect();
+    format!("{}{read}: {findings}\n\nNext steps\n{steps}", table(&COLUMNS, rows))
 }

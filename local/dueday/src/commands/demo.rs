@@ -155,7 +155,7 @@ fn text(context: &Context, machine: &Machine, report: &DemoReport) -> String {
         payments.paid,
         payments.declined,
         reminders.sent,
-        context.command_line("orders list --status OPEN"),
-        context.command_line(&format!("due --date {}", to.checked_add_months(Months::new(1)).unwrap_or(*to))),
+        context.command_line("report"),
+        context.command_line("forecast"),
     )
 }

@@ -91,7 +91,11 @@ pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
         reminders: DueRows::read(&open_table, Batch::Reminders, date, rows_kept).await?,
     };
     context.print(&report, || {
-        format!("{}\n{}", report.payments.text("payment", date), report.reminders.text("reminder", date))
+        let later = match date > context.today() {
+            true => "Each subscription is counted once. `dueday forecast` counts each of its payments.\n",
+            false => "",
+        };
+        format!("{}\n{}{later}", report.payments.text("payment", date), report.reminders.text("reminder", date))
     })?;
     let unreadable: Vec<_> = report.payments.unreadable.iter().chain(&report.reminders.unreadable).collect();
     for entry in &unreadable {
@@ -138,9 +142,11 @@ impl DueRows {
         self.rows.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
     }
 
-    /// Formats the rows as a table. `noun` is the name of a row: payment or reminder.
+    /// Formats the rows as a table. `noun` is what is due: payment or reminder.
     fn text(&self, noun: &str, date: NaiveDate) -> String {
-        let mut text = format!("{} due on or before {date}\n", format_count(self.count, noun));
+        let verb = if self.count == 1 { "has" } else { "have" };
+        let subscriptions = format_count(self.count, "subscription");
+        let mut text = format!("{subscriptions} {verb} a {noun} due on or before {date}\n");
         if self.rows.is_empty() {
             return text;
         }

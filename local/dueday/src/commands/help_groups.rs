@@ -36,5 +36,6 @@ pub fn with_groups(dueday: Command) -> Command {
     let groups: String = GROUPS.iter().map(group).collect();
     let names: Vec<String> = dueday.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     let hidden = |dueday: Command, name: &String| dueday.mut_subcommand(name, |command| command.hide(true));
+    let dueday = dueday.after_long_help(crate::options::help_of_environment());
     names.iter().fold(dueday, hidden).help_template(format!("{TEMPLATE}{groups}{{all-args}}{{after-help}}"))
 }

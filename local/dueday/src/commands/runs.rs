@@ -95,11 +95,24 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let complete = state.is_done() && open.is_empty();
     let day = RunsReport { date, complete, state, open_findings: open.len(), shards };
     let unresolved = unresolved_findings(&open).map(|unresolved| unresolved + "\n").unwrap_or_default();
-    context.print(&day, || text(&day) + &unresolved)?;
+    context.print(&day, || text(context, &day) + &unresolved)?;
     Ok(Exit::done_if(state != DayState::NotDone && open.is_empty()))
 }
 
-fn text(day: &RunsReport) -> String {
+/// Returns the sentence that says how to complete the runs of a day.
+fn next_step(context: &Context, day: &RunsReport) -> String {
+    let mut batches: Vec<Batch> =
+        day.shards.iter().filter(|proof| !proof.is_complete()).map(|proof| proof.batch).collect();
+    batches.dedup();
+    let commands: Vec<String> =
+        batches.iter().map(|batch| context.command_line(&format!("run {batch} --date {}", day.date))).collect();
+    match context.options.table() {
+        Some(_) => "Start the day again: docs/operations.md, \"A day is not done\".".to_owned(),
+        None => format!("Complete them with `{}`.", commands.join("` and `")),
+    }
+}
+
+fn text(context: &Context, day: &RunsReport) -> String {
     let rows = day.shards.iter().map(|proof| {
         let walked = match (proof.walked, proof.adds_up) {
             (ShardState::Complete | ShardState::Running, false) => output::red("does not add up"),
@@ -117,9 +130,10 @@ fn text(day: &RunsReport) -> String {
     let RunsReport { date, state, shards, .. } = day;
     let verdict = match (state, incomplete_shards(shards)) {
         (DayState::NotDone, Some(incomplete_shards)) => {
-            format!("The runs of {date} are NOT complete: of {} shards, {incomplete_shards}", shards.len())
+            let shards = format!("of {} shards, {incomplete_shards}", shards.len());
+            format!("The runs of {date} are NOT complete: {shards}\n{}", next_step(context, day))
         }
-        (DayState::NotDone, None) => format!("The runs of {date} are NOT complete"),
+        (DayState::NotDone, None) => format!("The runs of {date} are NOT complete\n{}", next_step(context, day)),
         (DayState::Expired, _) => format!("The runs of {date} cannot be checked any more: their records have expired"),
         (DayState::Running, _) => format!("The runs of {date} are complete in every shard, and another run is running"),
         (DayState::Done, _) => format!("The runs of {date} are complete in every shard"),

@@ -1,5 +1,6 @@
 //! `dueday` without a command: serves the whole system on one machine.
 
+use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +70,9 @@ pub struct ServeArgs {
 
 pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
     context.require_local_table("dueday")?;
+    if std::io::stderr().is_terminal() {
+        output::print_message(format!("Dueday starts with the data in {}.", context.options.data.display()));
+    }
     let mut locked_folder = match LockedFolder::lock(context, &context.clock).await? {
         LockOutcome::Acquired(locked_folder) => *locked_folder,
         LockOutcome::HeldByOther(running) => {

@@ -273,7 +273,7 @@ fn hints_contain_the_given_data_folder() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("a b");
     let (code, stdout, stderr) = output(dueday(&data).arg("demo"));
-    let hint = format!("dueday --data '{}' due --date ", data.display());
+    let hint = format!("dueday --data '{}' forecast", data.display());
     assert!(code == 0 && stdout.contains(&hint), "{stdout}{stderr}");
 }
 
