@@ -8,7 +8,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
-use delivery::{NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
+use delivery::{API_URL, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use store::{TableConfig, load_sdk_config};
@@ -33,7 +33,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetU
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
     let mailer = ses::mailer(&url, &from, &sdk)?;
-    Ok(Notices::new(table, mailer, merchant, billing.zone, clock))
+    let api_url = env.read_optional(&API_URL, config::parse_displayable_url)?;
+    Ok(Notices::new(table, mailer, merchant, billing.zone, clock).with_card_links(api_url))
 }
 
 /// Processes a batch of messages. The response lists the messages that must stay in the queue.

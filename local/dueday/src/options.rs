@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use config::{ConfigError, Env, Flag, Variable};
-use emulator::{Config, environment_variables};
+use emulator::{Config, EXAMPLE_MERCHANT, environment_variables};
 use gateways::{GATEWAY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
-use mail::{MAIL_FROM, MAIL_URL};
+use mail::{MAIL_FROM, MAIL_URL, MERCHANT};
 use store::TABLE;
 
 /// The environment variable with the path of the data folder.
 const DATA_VARIABLE: &str = "DUEDAY_DATA";
 const DEFAULT_DATA_FOLDER: &str = ".dueday";
 /// The sender of mails on one machine. These mails are only written to the outbox.
-const DEFAULT_MAIL_FROM: &str = "Dueday <billing@example.com>";
+const DEFAULT_MAIL_FROM: &str = "Example Shop <billing@example.com>";
 
 /// The options of every command.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +101,7 @@ fn help_text(variable: &Variable) -> String {
     let default = match variable.name {
         name if name == TABLE.name => None,
         name if name == MAIL_FROM.name => Some(DEFAULT_MAIL_FROM),
+        name if name == MERCHANT.name => Some(EXAMPLE_MERCHANT),
         name if name == GATEWAY.name => Some("the sandbox gateway in this process"),
         _ => variable.default,
     };

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use config::{BillingConfig, ConfigError, Env, Variable};
 use gateways::GatewayChoice;
-use mail::{MAIL_FROM, Merchant, Outbox};
+use mail::{MAIL_FROM, MERCHANT, Merchant, Outbox};
 use payments::ChargeConfig;
 use store::TableConfig;
 use sweep::RunLimits;
@@ -36,6 +36,13 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
     .flatten()
 }
 
+/// The merchant's name on one machine, if none is given: its mails reach no customers.
+pub const EXAMPLE_MERCHANT: &str = "Example Shop";
+
+fn example_merchant(variable: &str) -> Option<String> {
+    (variable == MERCHANT.name).then(|| EXAMPLE_MERCHANT.to_owned())
+}
+
 impl Config {
     /// Reads the settings from `env`.
     ///
@@ -45,7 +52,7 @@ impl Config {
         let billing = BillingConfig::read(env)?;
         Ok(Self {
             table: TableConfig::read(env)?,
-            merchant: Merchant::read(env)?,
+            merchant: Merchant::read(Env(&|name| env.0(name).or_else(|| example_merchant(name))))?,
             limits: RunLimits::read(env, billing.zone)?,
             charging: ChargeConfig::read(env)?,
             billing,

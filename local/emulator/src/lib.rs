@@ -19,7 +19,7 @@ mod stripe_server;
 mod timetable;
 mod wire;
 
-pub use config::{Config, environment_variables};
+pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, RunningEngine};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};

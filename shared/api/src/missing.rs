@@ -17,6 +17,11 @@ pub fn setup_not_found() -> Problem {
     Problem::not_found("there is no such payment method setup, or it is no longer stored")
 }
 
+/// 404: there is no such card link.
+pub fn card_link_not_found() -> Problem {
+    Problem::not_found("this link does not exist, or has expired")
+}
+
 /// 404: there is no such webhook endpoint.
 pub fn endpoint_not_found() -> Problem {
     Problem::not_found("there is no such webhook endpoint")

@@ -55,6 +55,21 @@ impl Card {
     pub fn last4(&self) -> &str {
         &self.last4
     }
+
+    /// Returns the text that customers see, such as `Visa •••• 4242`.
+    pub fn label(&self) -> String {
+        let brand = match self.brand.as_str() {
+            "visa" => "Visa",
+            "mastercard" => "Mastercard",
+            "amex" => "American Express",
+            "discover" => "Discover",
+            "diners" => "Diners Club",
+            "jcb" => "JCB",
+            "unionpay" => "UnionPay",
+            other => other,
+        };
+        format!("{brand} •••• {}", self.last4)
+    }
 }
 
 /// Deserializes a card. Returns `None` instead of an error if its description is invalid, so that the payment with this
@@ -78,7 +93,7 @@ mod tests {
 
     #[test]
     fn new_card_requires_a_brand_and_four_digits() {
-        assert_eq!(Card::new("visa", "4242").unwrap().last4(), "4242");
+        assert_eq!(Card::new("visa", "4242").unwrap().label(), "Visa •••• 4242");
         let long = "x".repeat(33);
         for (brand, last4) in
             [("", "4242"), ("visa\n", "4242"), (&long, "4242"), ("visa", "42"), ("visa", "424a"), ("visa", "42424")]

@@ -141,9 +141,9 @@ pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
-    AccountData, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType, ExpiredReceiptData, ItemImage,
-    PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaivedPeriodData,
-    events_between_images,
+    AccountData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType, ExpiredReceiptData,
+    ItemImage, PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent,
+    WaivedPeriodData, events_between_images,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;

@@ -80,6 +80,13 @@ impl PaymentSchedule {
 }
 
 impl Subscription {
+    /// Returns the terms that apply after all waiting terms have taken effect. If no terms wait, they apply from the month
+    /// of `due_on`.
+    pub fn latest_terms(&self) -> Terms {
+        let current = Terms { from: Period::from_day(self.due_on), payment_day: self.payment_day, price: self.price };
+        self.waiting_terms.last().copied().unwrap_or(current)
+    }
+
     /// Returns the payment schedule.
     pub fn payment_schedule(&self) -> PaymentSchedule {
         let Self { due_on, payment_day, price, cancel_from, unpaid_since, .. } = *self;

@@ -1,10 +1,11 @@
 //! The environment variables for publishing and delivering events.
 
-use config::ReadBy::{Api, Deliver, Events};
+use config::ReadBy::{Api, Deliver, Events, Notices};
 use config::Variable;
 use config::variables;
 
 variables! {
     EVENT_BUS = Variable::new(&[Events], "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that receives the events");
+    API_URL = Variable::new(&[Notices], "DUEDAY_API_URL", "URL", "The URL of the API, for links in mails");
     DELIVERY_QUEUE = Variable::new(&[Api, Deliver], "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue for pending deliveries");
 }

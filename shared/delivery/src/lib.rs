@@ -4,6 +4,7 @@
 
 mod bus;
 mod config;
+mod notice_content;
 mod notices;
 pub mod outbound;
 mod publisher;

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+use crate::notice_content::{Notice, is_type_with_notice, subscription_notice};
 use billing::{
-    Account, AccountId, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, Refund, RefundData,
-    RefundStatus, Status, Subscription, SubscriptionData, SubscriptionId, UnreadableEvent,
+    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, Refund,
+    RefundData, RefundStatus, Status, Subscription, SubscriptionId, UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
-use store::{Claim, NoticeClaimOutcome, Table, TableError};
+use store::{CardLink, Claim, NoticeClaimOutcome, Table, TableError};
 
 /// The log message for a notice that the mail service permanently rejects. An alarm in `template.yaml` matches this
 /// text.
@@ -42,6 +43,8 @@ pub struct Notices {
     table: Table,
     mailer: Arc<dyn Mailer>,
     merchant: Merchant,
+    /// The URL of the API, to which card links lead; `None` if mails contain no card links.
+    api_url: Option<String>,
     zone: Tz,
     clock: Arc<dyn Clock>,
 }
@@ -84,14 +87,16 @@ impl NoticeError {
     }
 }
 
-/// The recipient's account and the facts for the mail.
-type Notice = (Account, MailFacts);
-
 impl Notices {
     /// Creates a sender of notices about the accounts in `table`. The mails are sent with `mailer`, in the name of
     /// `merchant`; their dates are those of the time zone `zone`.
     pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, zone: Tz, clock: Arc<dyn Clock>) -> Self {
-        Self { table, mailer, merchant, zone, clock }
+        Self { table, mailer, merchant, api_url: None, zone, clock }
+    }
+
+    /// Makes mails about owed payments contain a link to the API at `api_url`, which leads to a page for a card.
+    pub fn with_card_links(self, api_url: Option<String>) -> Self {
+        Self { api_url: api_url.map(|url| url.trim_end_matches('/').to_owned()), ..self }
     }
 
     /// Returns whether a notice may be sent about events of this type. For other events, no notice is claimed.
@@ -113,25 +118,34 @@ impl Notices {
         if !is_type_with_notice(&event.body) || now.signed_duration_since(event.time) > MAX_EVENT_AGE {
             return Ok(NoticeOutcome::NotNeeded);
         }
+        // An import creates many subscriptions. Their events need no notice, so they are not claimed.
+        if let EventData::SubscriptionCreated(data) = &event.body
+            && let Some((_, stored)) = self.get_stored(&data.account, data.subscription).await?
+            && stored.external_id.is_some()
+        {
+            return Ok(NoticeOutcome::NotNeeded);
+        }
         let claim = Claim { token, now, leased_until: now + LEASE };
-        match self.table.claim_notice(&event.id, claim).await? {
+        let id = self.notice_id(&event.id, &event.body).await?;
+        match self.table.claim_notice(&id, claim).await? {
             NoticeClaimOutcome::Claimed => {}
             NoticeClaimOutcome::AlreadyFinished => return Ok(NoticeOutcome::AlreadySent),
             NoticeClaimOutcome::ClaimedByOther { until } => return Err(NoticeError::ClaimedByOther { until }),
         }
-        let outcome = match self.needed_notice(&event.body).await {
-            Ok(Some(notice)) => self.send_claimed(&event.id, &notice, claim.leased_until).await,
+        let outcome = match self.needed_notice(&event.body, event.time).await {
+            Ok(Some(notice)) if self.merchant.unsent_mails.contains(&notice.facts.kind) => Ok(NoticeOutcome::NotNeeded),
+            Ok(Some(notice)) => self.send_claimed(&event.id, notice, claim.leased_until).await,
             Ok(None) => Ok(NoticeOutcome::NotNeeded),
             Err(error) => Err(error.into()),
         };
         match outcome {
             Ok(outcome) => {
-                self.table.finish_notice(&event.id, token, self.clock.now()).await?;
+                self.table.finish_notice(&id, token, self.clock.now()).await?;
                 Ok(outcome)
             }
             Err(error) => {
                 // If the release fails, the claim of the notice expires with its lease.
-                if let Err(release_error) = self.table.release_notice(&event.id, token).await {
+                if let Err(release_error) = self.table.release_notice(&id, token).await {
                     tracing::warn!(
                         error = %release_error,
                         "the claim of a notice could not be released; it ends when its lease expires"
@@ -145,15 +159,16 @@ impl Notices {
     async fn send_claimed(
         &self,
         event: &str,
-        (account, facts): &Notice,
+        Notice { account, mut facts, owed }: Notice,
         leased_until: DateTime<Utc>,
     ) -> Result<NoticeOutcome, NoticeError> {
+        facts.card_url = self.create_card_link(owed).await?;
         let now = self.clock.now();
         // If this process was suspended after the claim, another worker may have sent the notice.
         if now >= leased_until {
             return Err(NoticeError::ClaimExpired);
         }
-        let mail = self.compose(account, facts, now);
+        let mail = self.compose(&account, &facts, now);
         if account.refuses_mail_to(&mail.to) {
             tracing::warn!(event, account = %account.id, "a notice is not sent: the address does not accept mail");
             return Ok(NoticeOutcome::Undeliverable);
@@ -191,6 +206,7 @@ impl Notices {
             refunded,
             reversed: receipt.reversal.map(|reversal| reversal.amount),
             receipt: Some(receipt.number().to_string()),
+            card: receipt.card.clone(),
             ..MailFacts::new(kind, receipt.product_name.clone(), receipt.email.clone())
         })
     }
@@ -204,21 +220,47 @@ impl Notices {
         Mail::compose(facts, (&self.merchant, account), id, now)
     }
 
-    /// Returns the notice about the event `data`, or `None` if the current state of the subscription makes it
-    /// unnecessary.
-    async fn needed_notice(&self, data: &EventData) -> Result<Option<Notice>, TableError> {
-        match data {
+    /// Stores a new card link for the payment `owed`. Returns its URL; `None` if there is no such payment, or if mails
+    /// contain no card links.
+    async fn create_card_link(&self, owed: Option<CardLink>) -> Result<Option<String>, TableError> {
+        let (Some(owed), Some(api_url)) = (owed, &self.api_url) else { return Ok(None) };
+        let id = self.clock.ulid();
+        self.table.put_card_link(id, &owed, self.clock.now()).await?;
+        Ok(Some(format!("{api_url}/card-links/{id}")))
+    }
+
+    /// Returns the id under which the notice about the event `event` is claimed. A customer who gives a new card for
+    /// several subscriptions gets one notice.
+    async fn notice_id(&self, event: &str, data: &EventData) -> Result<String, TableError> {
+        if let EventData::SubscriptionChanged(data) = data
+            && data.changes.contains(&ChangedField::PaymentMethod)
+            && let Some((_, stored)) = self.get_stored(&data.account, data.subscription).await?
+            && let Some(at) = stored.payment_method_at
+        {
+            return Ok(format!("card-saved.{}.{}", data.account, at.timestamp_millis()));
+        }
+        Ok(event.to_owned())
+    }
+
+    /// Returns the notice about `event`, which happened at `at`, or `None` if the current state of the
+    /// subscription makes it unnecessary.
+    async fn needed_notice(&self, event: &EventData, at: DateTime<Utc>) -> Result<Option<Notice>, TableError> {
+        match event {
             EventData::PaymentSucceeded(payment) => self.paid_notice(payment).await,
             EventData::PaymentRefunded(refund) => self.refunded_notice(refund).await,
             EventData::PaymentDeclined(decline) => self.declined_notice(decline).await,
-            EventData::SubscriptionUnpaid(data) => {
+            EventData::SubscriptionCreated(data)
+            | EventData::SubscriptionChanged(data)
+            | EventData::SubscriptionPaused(data)
+            | EventData::SubscriptionResumed(data)
+            | EventData::SubscriptionEnding(data)
+            | EventData::SubscriptionUnpaid(data)
+            | EventData::SubscriptionCancelled(data) => {
                 let Some((account, stored)) = self.get_stored(&data.account, data.subscription).await? else {
                     return Ok(None);
                 };
-                let is_still_unpaid = stored.status == Status::Unpaid && stored.due_on == data.due_on;
-                Ok(is_still_unpaid.then(|| (account, owed_payment_facts(MailKind::Unpaid, stored))))
+                Ok(subscription_notice(event.event_type(), data, account, &stored, self.local_date(at)))
             }
-            EventData::SubscriptionCancelled(data) => self.ended_notice(data).await,
             _ => Ok(None),
         }
     }
@@ -229,7 +271,7 @@ impl Notices {
         Ok(match self.get_receipt(&payment.account, &payment.receipt).await? {
             Some(receipt) => {
                 let facts = self.receipt_facts(&receipt).await?;
-                (facts.kind == MailKind::Paid).then_some((account, facts))
+                (facts.kind == MailKind::Paid).then(|| Notice::new(account, facts))
             }
             // The receipt has expired.
             None => {
@@ -239,7 +281,7 @@ impl Notices {
                     paid_on: Some(self.local_date(payment.processed_at)),
                     ..MailFacts::new(MailKind::Paid, payment.product_name.clone(), None)
                 };
-                Some((account, facts))
+                Some(Notice::new(account, facts))
             }
         })
     }
@@ -255,7 +297,8 @@ impl Notices {
             return Ok(None);
         }
         let (kind, refunded) = (MailKind::Refunded, Some(data.amount));
-        Ok(Some((account, MailFacts { kind, refunded, ..self.receipt_facts(&receipt).await? })))
+        let facts = MailFacts { kind, refunded, ..self.receipt_facts(&receipt).await? };
+        Ok(Some(Notice::new(account, facts)))
     }
 
     /// Returns the receipt that an event names by its `id`; `None` if it has expired.
@@ -275,14 +318,10 @@ impl Notices {
         let will_be_retried = is_latest_attempt && stored.status == Status::PastDue && stored.due_on == decline.due_on;
         let kind = if decline.code == AUTHENTICATION_REQUIRED { MailKind::CardNeeded } else { MailKind::Failed };
         Ok(will_be_retried.then(|| {
-            let next_on = stored.next_payment_on;
-            (account, MailFacts { amount: Some(decline.amount), next_on, ..owed_payment_facts(kind, stored) })
+            let mut notice = Notice::of_owed_payment(kind, account, &stored);
+            (notice.facts.amount, notice.facts.next_on) = (Some(decline.amount), stored.next_payment_on);
+            notice
         }))
-    }
-
-    async fn ended_notice(&self, data: &SubscriptionData) -> Result<Option<Notice>, TableError> {
-        let Some((account, stored)) = self.get_stored(&data.account, data.subscription).await? else { return Ok(None) };
-        Ok(Some((account, MailFacts::new(MailKind::Ended, stored.product_name, stored.email))))
     }
 
     /// Returns the stored account and subscription, or `None` if one of them no longer exists.
@@ -297,25 +336,5 @@ impl Notices {
             (Some(account), Some(subscription)) => Some((account, subscription)),
             _ => None,
         })
-    }
-}
-
-fn is_type_with_notice(data: &EventData) -> bool {
-    matches!(
-        data,
-        EventData::PaymentSucceeded(_)
-            | EventData::PaymentRefunded(_)
-            | EventData::PaymentDeclined(_)
-            | EventData::SubscriptionUnpaid(_)
-            | EventData::SubscriptionCancelled(_)
-    )
-}
-
-/// Returns the facts for a mail about the owed payment of the subscription `stored`.
-fn owed_payment_facts(kind: MailKind, stored: Subscription) -> MailFacts {
-    MailFacts {
-        amount: Some(stored.price),
-        due_on: Some(stored.due_on),
-        ..MailFacts::new(kind, stored.product_name, stored.email)
     }
 }

@@ -5,7 +5,7 @@ use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use super::language::Language;
 use super::{Mail, MailKind, Merchant};
-use billing::{Account, EmailAddress, Label, Money};
+use billing::{Account, Card, EmailAddress, Label, Money};
 
 /// The facts of a mail about a subscription. A `None` value does not appear in the mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,8 @@ pub struct MailFacts {
     /// The subscription's own mail address; `None` to send the mail to the account's address.
     pub email: Option<EmailAddress>,
     pub amount: Option<Money>,
+    /// The amount before a change of the price.
+    pub previous_amount: Option<Money>,
     pub due_on: Option<NaiveDate>,
     /// The date on which the declined payment will be retried.
     pub next_on: Option<NaiveDate>,
@@ -25,6 +27,14 @@ pub struct MailFacts {
     pub reversed: Option<Money>,
     /// The receipt number.
     pub receipt: Option<String>,
+    /// The card that was charged.
+    pub card: Option<Card>,
+    /// The date of the next charge.
+    pub charge_on: Option<NaiveDate>,
+    /// The date on which the subscription ends or has ended.
+    pub ends_on: Option<NaiveDate>,
+    /// The URL of the page on which the customer enters a card for an owed payment.
+    pub card_url: Option<String>,
 }
 
 impl MailFacts {
@@ -35,12 +45,17 @@ impl MailFacts {
             product,
             email,
             amount: None,
+            previous_amount: None,
             due_on: None,
             next_on: None,
             paid_on: None,
             refunded: None,
             reversed: None,
             receipt: None,
+            card: None,
+            charge_on: None,
+            ends_on: None,
+            card_url: None,
         }
     }
 }
@@ -59,13 +74,21 @@ impl Mail {
         let format_amount = |amount: Option<Money>| amount.map(|amount| language.format_amount(amount));
         let (amount, refunded) = (format_amount(facts.amount), format_amount(facts.refunded));
         let date = |on: Option<NaiveDate>| on.map(|on| language.format_date(on));
-        let (due_on, next_on) = (date(facts.due_on), date(facts.next_on));
+        let day = |on: Option<NaiveDate>| on.map(|on| language.format_month_and_day(on));
         let rows: Vec<(&str, String)> = [
             (&labels.product, Some(facts.product.as_str().to_owned())),
             (&labels.amount, amount.clone()),
-            (&labels.due, due_on),
-            (&labels.next, next_on.clone()),
+            (&labels.previous_amount, format_amount(facts.previous_amount)),
+            (&labels.month, facts.due_on.map(|on| language.format_month(on))),
+            (&labels.due, date(facts.due_on)),
+            (&labels.next, date(facts.next_on)),
+            (
+                if facts.kind == MailKind::SignedUp { &labels.first_payment } else { &labels.next_payment },
+                date(facts.charge_on),
+            ),
+            (&labels.end, date(facts.ends_on)),
             (&labels.paid, date(facts.paid_on)),
+            (&labels.card, facts.card.as_ref().map(Card::label)),
             (&texts.receipt.refunded, refunded.clone()),
             (&texts.receipt.reversed, format_amount(facts.reversed)),
             (&labels.receipt, facts.receipt.clone()),
@@ -85,8 +108,10 @@ impl Mail {
             product => facts.product.as_str(),
             amount,
             refunded,
-            next_on,
-            due_day => facts.due_on.map(|on| language.format_month_and_day(on)),
+            next_day => day(facts.next_on),
+            due_day => day(facts.due_on),
+            charge_day => day(facts.charge_on),
+            end_day => day(facts.ends_on),
         };
         let phrase = |source: &str| render("phrase.txt", source, &values);
         let subject = phrase(&phrases.subject);
@@ -94,9 +119,11 @@ impl Mail {
             language => texts.language.as_str(),
             subject => subject.as_str(),
             greeting => phrase(&texts.greeting),
-            heading => phrases.heading.as_str(),
+            heading => phrase(&phrases.heading),
             body => phrase(&phrases.body),
             action => phrases.action.as_str(),
+            action_url => facts.card_url.as_ref().or(merchant.account_url.as_ref()),
+            contact => merchant.support_email.as_ref().or(merchant.reply_to.as_ref()).map(EmailAddress::as_str),
             labels => minijinja::value::Serde(labels),
             rows,
             merchant => minijinja::value::Serde(merchant),

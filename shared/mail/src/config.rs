@@ -2,15 +2,16 @@
 
 use std::str::FromStr;
 
-use super::Merchant;
+use super::{MailKind, Merchant};
 use billing::{ContactError, Label};
 use config::ReadBy::{Every, Notices, Reminders};
 use config::variables;
 use config::{ConfigError, Env, Variable, parse_web_page_url};
+use strum::IntoEnumIterator as _;
 
 variables! {
     MERCHANT = Variable::new(&[Every], "DUEDAY_MERCHANT", "NAME", "The merchant's name, for mails and receipts")
-        .default("Dueday").rare_flag("merchant");
+        .rare_flag("merchant");
     MERCHANT_ADDRESS = Variable::new(&[Every], "DUEDAY_MERCHANT_ADDRESS", "ADDRESS",
         "The merchant's postal address in one line, for mails and receipts").rare_flag("merchant-address");
     MERCHANT_TAX_ID = Variable::new(&[Every], "DUEDAY_MERCHANT_TAX_ID", "ID",
@@ -23,6 +24,10 @@ variables! {
         .rare_flag("reply-to");
     ACCOUNT_URL = Variable::new(&[Every], "DUEDAY_ACCOUNT_URL", "URL",
         "The merchant's web page on which customers manage their subscriptions").rare_flag("account-url");
+    MAILS_OFF = Variable::new(&[Reminders, Notices], "DUEDAY_MAILS_OFF", "KINDS",
+        "Kinds of mails that customers do not get, such as signed-up,card-saved").rare_flag("mails-off");
+    MAILS_SENT_ELSEWHERE = Variable::new(&[Reminders, Notices], "DUEDAY_MAILS_SENT_ELSEWHERE", "KINDS",
+        "Kinds of mails that another system sends, such as upcoming,failed").rare_flag("mails-sent-elsewhere");
     MAIL_URL = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_URL", "URL",
         "The mail service: ses: (Amazon SES), smtps://USER:PASSWORD@HOST:465, or outbox:FOLDER");
     MAIL_FROM = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_FROM", "SENDER",
@@ -43,11 +48,75 @@ impl Merchant {
             support_email: env.read_optional(&SUPPORT_EMAIL, FromStr::from_str)?,
             reply_to: env.read_optional(&REPLY_TO, FromStr::from_str)?,
             account_url: env.read_optional(&ACCOUNT_URL, parse_web_page_url)?,
+            unsent_mails: [
+                env.read_optional(&MAILS_OFF, parse_kinds_off)?,
+                env.read_optional(&MAILS_SENT_ELSEWHERE, parse_kinds)?,
+            ]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect(),
         })
+    }
+}
+
+/// Parses kinds of mails, separated by commas.
+fn parse_kinds(text: &str) -> Result<Vec<MailKind>, String> {
+    let kinds = text.split(',').map(|kind| MailKind::from_str(kind.trim()).map_err(|_| kind.trim().to_owned()));
+    kinds.collect::<Result<_, _>>().map_err(|kind| {
+        let allowed: Vec<String> = MailKind::iter().map(|kind| kind.to_string()).collect();
+        format!("must be kinds of mails, separated by commas, not {kind:?}; the kinds are {}", allowed.join(", "))
+    })
+}
+
+/// Parses kinds of mails that may be switched off.
+fn parse_kinds_off(text: &str) -> Result<Vec<MailKind>, String> {
+    let kinds = parse_kinds(text)?;
+    match kinds.iter().find(|kind| !kind.may_be_off()) {
+        Some(kind) => Err(format!(
+            "must not contain {kind}: customers must get this mail. If another system sends it, name it in {}",
+            MAILS_SENT_ELSEWHERE.name
+        )),
+        None => Ok(kinds),
     }
 }
 
 /// Parses `text`, which must be a single line without control characters.
 fn parse_line(text: &str) -> Result<String, ContactError> {
     text.parse::<Label>().map(String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mails_that_customers_can_do_without_may_be_switched_off() {
+        let read = |name: &'static str, kinds: &str| {
+            let value = |variable: &str| match variable {
+                "DUEDAY_MERCHANT" => Some("Shop".to_owned()),
+                variable => (variable == name).then(|| kinds.to_owned()),
+            };
+            Merchant::read(Env(&value)).map(|merchant| merchant.unsent_mails).map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            read("DUEDAY_MAILS_OFF", "signed-up, card-saved"),
+            Ok([MailKind::SignedUp, MailKind::CardSaved].into())
+        );
+        assert_eq!(read("DUEDAY_MAILS_SENT_ELSEWHERE", "upcoming"), Ok([MailKind::Upcoming].into()));
+        for (kinds, expected) in [
+            ("upcoming", "must not contain upcoming: customers must get this mail. If another system sends it"),
+            ("paid,ended-unpaid", "must not contain ended-unpaid"),
+            ("receipts", "not \"receipts\"; the kinds are upcoming, paid, refunded"),
+        ] {
+            let error = read("DUEDAY_MAILS_OFF", kinds).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn merchant_without_a_name_is_refused() {
+        let error = Merchant::read(Env(&|_| None)).unwrap_err().to_string();
+        assert!(error.contains("DUEDAY_MERCHANT must be set"), "{error}");
+    }
 }

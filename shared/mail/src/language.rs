@@ -1,12 +1,13 @@
 //! The texts of mails in each language, and the formats of amounts and dates.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use chrono::{Datelike, NaiveDate};
 use fixed_decimal::Decimal;
 use icu_calendar::{Date, Gregorian};
 use icu_datetime::FixedCalendarDateTimeFormatter;
-use icu_datetime::fieldsets::{MD, YMDE};
+use icu_datetime::fieldsets::{MD, YM, YMDE};
 use icu_experimental::dimension::currency::CurrencyType;
 use icu_experimental::dimension::currency::formatter::CurrencyFormatter;
 use icu_locale_core::Locale;
@@ -19,31 +20,35 @@ use billing::Money;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Texts {
-    /// The two-letter language code.
+    /// The language code, such as `en` or `zh-Hant`.
     pub language: String,
     pub greeting: String,
     pub labels: Labels,
     pub receipt: ReceiptTexts,
-    upcoming: Phrases,
-    paid: Phrases,
-    refunded: Phrases,
-    failed: Phrases,
-    card_needed: Phrases,
-    unpaid: Phrases,
-    ended: Phrases,
+    pub card_link: CardLinkTexts,
+    mails: BTreeMap<MailKind, Phrases>,
 }
 
 /// The labels of values in mails and receipts, such as "Amount".
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labels {
+    /// The text between a label and its value.
+    separator: String,
     pub product: String,
     pub amount: String,
+    pub previous_amount: String,
+    pub month: String,
     pub due: String,
     pub next: String,
+    pub next_payment: String,
+    pub first_payment: String,
     pub paid: String,
+    pub end: String,
+    pub card: String,
     pub receipt: String,
     questions: String,
+    reply: String,
     tax_id: String,
 }
 
@@ -56,9 +61,20 @@ pub struct ReceiptTexts {
     pub paid: String,
     pub customer: String,
     pub payment: String,
-    pub card: String,
     pub refunded: String,
     pub reversed: String,
+}
+
+/// The texts of the web page on which a customer with an owed payment enters a card. The texts are templates.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardLinkTexts {
+    pub heading: String,
+    pub body: String,
+    pub action: String,
+    /// The heading if the payment is not owed any more.
+    pub settled: String,
+    pub settled_body: String,
 }
 
 /// The texts of one kind of mail. Subject and body are templates.
@@ -75,26 +91,21 @@ pub struct Phrases {
 impl Texts {
     /// Returns the texts of mails of `kind`.
     pub fn phrases(&self, kind: MailKind) -> &Phrases {
-        match kind {
-            MailKind::Upcoming => &self.upcoming,
-            MailKind::Paid => &self.paid,
-            MailKind::Refunded => &self.refunded,
-            MailKind::Failed => &self.failed,
-            MailKind::CardNeeded => &self.card_needed,
-            MailKind::Unpaid => &self.unpaid,
-            MailKind::Ended => &self.ended,
-        }
+        self.mails.get(&kind).expect("the tests compose every mail in every language")
     }
 }
 
 /// The texts of the supported languages. The first language is English, which is used in place of every unsupported
 /// language.
-static SUPPORTED_LANGUAGES: LazyLock<[Texts; 4]> = LazyLock::new(|| {
+static SUPPORTED_LANGUAGES: LazyLock<[Texts; 7]> = LazyLock::new(|| {
     [
         include_str!("texts/en.json"),
+        include_str!("texts/de.json"),
         include_str!("texts/es.json"),
-        include_str!("texts/zh.json"),
+        include_str!("texts/fr.json"),
         include_str!("texts/ko.json"),
+        include_str!("texts/zh.json"),
+        include_str!("texts/zh-Hant.json"),
     ]
     .map(|text| serde_json::from_str(text).expect("the tests parse every language file"))
 });
@@ -112,7 +123,7 @@ impl Language {
         let parsed = locale.as_str().parse::<Locale>().ok();
         let supported = parsed
             .as_ref()
-            .and_then(|locale| SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == locale.id.language.as_str()));
+            .and_then(|locale| SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == code_of(locale)));
         match (supported, parsed) {
             (Some(texts), Some(locale)) => Self { texts, locale },
             // Use the English format for amounts and dates too, so that they match the text around them.
@@ -142,8 +153,17 @@ impl Language {
     pub fn format_date(&self, date: NaiveDate) -> String {
         let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new((&self.locale).into(), YMDE::long());
         match (formatter, to_gregorian(date)) {
-            (Ok(formatter), Some(date)) => formatter.format(&date).to_string(),
+            (Ok(formatter), Some(on)) => self.with_french_ordinal(date, formatter.format(&on).to_string()),
             _ => date.to_string(),
+        }
+    }
+
+    /// Formats the month of `date`, with its year.
+    pub fn format_month(&self, date: NaiveDate) -> String {
+        let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new((&self.locale).into(), YM::long());
+        match (formatter, to_gregorian(date)) {
+            (Ok(formatter), Some(date)) => formatter.format(&date).to_string(),
+            _ => date.format("%Y-%m").to_string(),
         }
     }
 
@@ -151,9 +171,30 @@ impl Language {
     pub fn format_month_and_day(&self, date: NaiveDate) -> String {
         let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new((&self.locale).into(), MD::long());
         match (formatter, to_gregorian(date)) {
-            (Ok(formatter), Some(date)) => formatter.format(&date).to_string(),
+            (Ok(formatter), Some(on)) => self.with_french_ordinal(date, formatter.format(&on).to_string()),
             _ => date.to_string(),
         }
+    }
+
+    /// Returns the formatted `date`. French writes the first day of a month as an ordinal, `1er`, and ICU does not.
+    fn with_french_ordinal(&self, date: NaiveDate, formatted: String) -> String {
+        match self.texts.language == "fr" && date.day() == 1 {
+            true => formatted.replacen("1 ", "1er ", 1),
+            false => formatted,
+        }
+    }
+}
+
+/// Returns the code of the language file for `locale`. The regions Taiwan, Hong Kong and Macao write traditional Chinese.
+fn code_of(locale: &Locale) -> &str {
+    let (script, region) = (locale.id.script, locale.id.region);
+    let is_traditional = script.map_or_else(
+        || region.is_some_and(|region| ["TW", "HK", "MO"].contains(&region.as_str())),
+        |script| script.as_str() == "Hant",
+    );
+    match locale.id.language.as_str() {
+        "zh" if is_traditional => "zh-Hant",
+        language => language,
     }
 }
 
@@ -178,18 +219,63 @@ mod tests {
             ("es", "1299,00 €", "martes, 31 de marzo de 2026", "31 de marzo"),
             ("es-MX", "€1,299.00", "martes, 31 de marzo de 2026", "31 de marzo"),
             ("zh", "€1,299.00", "2026年3月31日星期二", "3月31日"),
+            ("zh-TW", "€1,299.00", "2026年3月31日星期二", "3月31日"),
             ("ko-KR", "€1,299.00", "2026년 3월 31일 화요일", "3월 31일"),
-            ("de-AT", "€1,299.00", "Tuesday, March 31, 2026", "March 31"),
+            ("de-AT", "€ 1.299,00", "Dienstag, 31. März 2026", "31. März"),
+            ("fr", "1 299,00 €", "mardi 31 mars 2026", "31 mars"),
+            ("nl", "€1,299.00", "Tuesday, March 31, 2026", "March 31"),
             ("tlh", "€1,299.00", "Tuesday, March 31, 2026", "March 31"),
         ] {
             let language = language(locale);
             let money = Money::new(129_900, "EUR".parse().unwrap());
             let formatted = (
-                language.format_amount(money).replace('\u{a0}', " "),
+                language.format_amount(money).replace(['\u{a0}', '\u{202f}'], " "),
                 language.format_date(on),
                 language.format_month_and_day(on),
             );
             assert_eq!(formatted, (amount.to_owned(), date.to_owned(), day.to_owned()), "{locale}");
+        }
+    }
+
+    #[test]
+    fn first_day_of_a_month_is_an_ordinal_in_french_only() {
+        let on = NaiveDate::from_ymd_opt(2026, 4, 1).unwrap();
+        for (locale, date, day) in
+            [("fr", "mercredi 1er avril 2026", "1er avril"), ("es", "miércoles, 1 de abril de 2026", "1 de abril")]
+        {
+            let language = language(locale);
+            assert_eq!((language.format_date(on).as_str(), language.format_month_and_day(on).as_str()), (date, day));
+        }
+    }
+
+    #[test]
+    fn traditional_chinese_is_chosen_by_script_or_region() {
+        for (locale, expected) in [
+            ("zh", "zh"),
+            ("zh-CN", "zh"),
+            ("zh-SG", "zh"),
+            ("zh-TW", "zh-Hant"),
+            ("zh-HK", "zh-Hant"),
+            ("zh-Hant", "zh-Hant"),
+            ("zh-Hans-HK", "zh"),
+            ("de-CH", "de"),
+            ("nl", "en"),
+        ] {
+            assert_eq!(language(locale).texts.language, expected, "{locale}");
+        }
+    }
+
+    #[test]
+    fn months_have_the_format_of_the_locale() {
+        let date = NaiveDate::from_ymd_opt(2026, 3, 31).unwrap();
+        for (locale, expected) in [
+            ("en", "March 2026"),
+            ("es", "marzo de 2026"),
+            ("de", "März 2026"),
+            ("ko", "2026년 3월"),
+            ("zh", "2026年3月"),
+        ] {
+            assert_eq!(language(locale).format_month(date), expected, "{locale}");
         }
     }
 
@@ -205,7 +291,11 @@ mod tests {
             ("IRR", 1_250, "12.50 IRR"),
         ] {
             let money = Money::new(minor, currency.parse().unwrap());
-            assert_eq!(language("en").format_amount(money).replace('\u{a0}', " "), expected, "{currency}");
+            assert_eq!(
+                language("en").format_amount(money).replace(['\u{a0}', '\u{202f}'], " "),
+                expected,
+                "{currency}"
+            );
         }
     }
 }

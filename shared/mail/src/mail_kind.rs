@@ -1,10 +1,12 @@
 //! [`MailKind`]: the reason why a customer receives a mail.
 
-use strum::{Display, EnumIter};
+use serde::Deserialize;
+use strum::{Display, EnumIter, EnumString};
 
 /// The kind of a mail: the reason why the customer receives it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumIter)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, EnumIter, EnumString, Deserialize)]
 #[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "snake_case")]
 pub enum MailKind {
     /// A payment will be due soon.
     Upcoming,
@@ -18,6 +20,30 @@ pub enum MailKind {
     CardNeeded,
     /// A payment was declined and will not be retried.
     Unpaid,
+    /// The customer has subscribed.
+    SignedUp,
+    /// The price or the payment day changes.
+    TermsChanged,
+    /// The subscription is paused.
+    Paused,
+    /// The subscription is charged again after a pause.
+    Resumed,
+    /// The subscription will be cancelled on a later date.
+    CancellationPlanned,
+    /// A planned cancellation was undone.
+    CancellationUndone,
+    /// The customer has given another payment method.
+    CardSaved,
     /// The subscription has ended.
     Ended,
+    /// The subscription has ended because a payment was not made.
+    EndedUnpaid,
+}
+
+impl MailKind {
+    /// Returns whether the merchant may switch mails of this kind off. The customer must get the others, from Dueday or
+    /// from another system: reminders, and mails about payments that failed.
+    pub fn may_be_off(self) -> bool {
+        !matches!(self, Self::Upcoming | Self::Failed | Self::CardNeeded | Self::Unpaid | Self::EndedUnpaid)
+    }
 }

@@ -1,7 +1,10 @@
 //! [`Merchant`]: the name and contact data of the merchant, for mails and receipts.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
+use crate::MailKind;
 use billing::EmailAddress;
 
 /// The merchant's name and contact data, as shown in mails and receipts.
@@ -21,4 +24,7 @@ pub struct Merchant {
     pub reply_to: Option<EmailAddress>,
     /// `DUEDAY_ACCOUNT_URL`: the web page on which customers manage their subscriptions.
     pub account_url: Option<String>,
+    /// `DUEDAY_MAILS_OFF` and `DUEDAY_MAILS_SENT_ELSEWHERE`: the kinds of mails that Dueday does not send.
+    #[serde(skip)]
+    pub unsent_mails: BTreeSet<MailKind>,
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use billing::{Account, Label, Money};
+use billing::{Account, Card, Label, Money};
 use chrono::{DateTime, NaiveDate, Utc};
 use mail::{Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
 use strum::IntoEnumIterator as _;
@@ -28,6 +28,7 @@ fn merchant() -> Merchant {
         support_email: Some("help@roasters.example.com".parse().unwrap()),
         reply_to: Some("billing@roasters.example.com".parse().unwrap()),
         account_url: Some("https://roasters.example.com/account".to_owned()),
+        ..Merchant::default()
     }
 }
 
@@ -35,20 +36,33 @@ fn merchant() -> Merchant {
 fn facts(kind: MailKind, product: Label) -> MailFacts {
     let (amount, due_on) = (Some(Money::new(129_950, "EUR".parse().unwrap())), Some(date("2026-03-31")));
     let facts = MailFacts::new(kind, product, None);
+    let next_on = Some(date("2026-04-02"));
+    let paid = MailFacts {
+        amount,
+        due_on,
+        paid_on: Some(date("2026-04-01")),
+        card: Some(Card::new("visa", "4242").unwrap()),
+        receipt: Some(NUMBER.to_owned()),
+        ..facts.clone()
+    };
+    let card_url = Some("https://api.roasters.example.com/card-links/01JZXCVBNM0123456789ABCDEF".to_owned());
+    let charge_on = due_on;
     match kind {
-        MailKind::Upcoming | MailKind::Unpaid => MailFacts { amount, due_on, ..facts },
-        MailKind::Failed | MailKind::CardNeeded => {
-            MailFacts { amount, due_on, next_on: Some(date("2026-04-02")), ..facts }
+        MailKind::Upcoming => MailFacts { amount, due_on, ..facts },
+        MailKind::Unpaid => MailFacts { amount, due_on, card_url, ..facts },
+        MailKind::Failed | MailKind::CardNeeded => MailFacts { amount, due_on, next_on, card_url, ..facts },
+        MailKind::Paid => paid,
+        MailKind::Refunded => MailFacts { refunded: Some(Money::new(50_000, "EUR".parse().unwrap())), ..paid },
+        MailKind::TermsChanged => {
+            let previous_amount = Some(Money::new(99_900, "EUR".parse().unwrap()));
+            MailFacts { amount, previous_amount, charge_on, ..facts }
         }
-        MailKind::Paid => {
-            let receipt = Some(NUMBER.to_owned());
-            MailFacts { amount, due_on, paid_on: Some(date("2026-04-01")), receipt, ..facts }
+        MailKind::SignedUp | MailKind::Resumed | MailKind::CancellationUndone => {
+            MailFacts { amount, charge_on, ..facts }
         }
-        MailKind::Refunded => {
-            let (refunded, receipt) = (Some(Money::new(50_000, "EUR".parse().unwrap())), Some(NUMBER.to_owned()));
-            MailFacts { amount, due_on, paid_on: Some(date("2026-04-01")), refunded, receipt, ..facts }
-        }
-        MailKind::Ended => facts,
+        MailKind::Paused | MailKind::CardSaved => MailFacts { amount, ..facts },
+        MailKind::Ended => MailFacts { ends_on: due_on, ..facts },
+        MailKind::CancellationPlanned | MailKind::EndedUnpaid => MailFacts { amount, ends_on: due_on, ..facts },
     }
 }
 
@@ -63,7 +77,7 @@ fn compose(kind: MailKind, locale: &str, product: &str, merchant: &Merchant) -> 
 fn mails_match_their_snapshots() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mails");
     std::fs::create_dir_all(&pages).unwrap();
-    for locale in ["en", "es", "zh", "ko"] {
+    for locale in ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"] {
         let mut mails = String::new();
         for kind in MailKind::iter() {
             let mail = compose(kind, locale, "Gold <b> & more", &merchant());
@@ -95,8 +109,11 @@ fn html_escapes_texts_of_customers_and_merchants() {
 fn mails_of_a_merchant_with_only_a_name_are_complete_and_have_no_links() {
     let merchant = Merchant { name: "Shop".to_owned(), ..Merchant::default() };
     for kind in MailKind::iter() {
-        let mail = compose(kind, "en", "Gold", &merchant);
-        assert!(mail.text.trim_end().ends_with("Shop") && !mail.html.contains("href"), "{kind}: {}", mail.text);
+        let without_link = MailFacts { card_url: None, ..facts(kind, "Gold".parse().unwrap()) };
+        let mail = Mail::compose(&without_link, (&merchant, &sample::account()), "1".to_owned(), now());
+        let end = "Shop\nQuestions? Just reply to this mail.";
+        assert!(mail.text.trim_end().ends_with(end), "{kind}: {}", mail.text);
+        assert!(!mail.html.contains("https://") && !mail.html.contains("mailto:"), "{kind}: {}", mail.html);
     }
 }
 

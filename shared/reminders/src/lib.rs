@@ -208,6 +208,10 @@ impl ReminderBatch {
             due_on: Some(reminder.due_on),
             ..MailFacts::new(MailKind::Upcoming, product, email)
         };
+        // The event `subscription.reminded` then tells the other system to send the mail.
+        if self.merchant.unsent_mails.contains(&facts.kind) {
+            return Ok(true);
+        }
         let mail = Mail::compose(&facts, (&self.merchant, &account), id, now);
         if account.refuses_mail_to(&mail.to) {
             return Ok(false);

@@ -21,8 +21,9 @@ mod problem;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::extract::Request;
 use axum::http::{HeaderValue, header};
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
 pub use caller::{Caller, TokenClaims};
@@ -37,11 +38,27 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
         .fallback(async || Problem::not_found("there is nothing at this path"))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .layer(map_response(finish_response))
+        .layer(from_fn(show_problem_to_browser))
 }
 
 /// Adds the middleware that sets the [`Caller`] of each request from the claims of API Gateway's authorizer.
 pub fn behind_api_gateway(router: Router, claims: TokenClaims) -> Router {
     router.layer(from_fn_with_state(claims, caller::set_caller_from_claims))
+}
+
+/// Returns a web page in place of a problem's JSON if the request comes from a browser.
+async fn show_problem_to_browser(request: Request, next: Next) -> Response {
+    let is_browser = html_page::prefers_html(request.headers());
+    let response = next.run(request).await;
+    let Some(problem) = response.extensions().get::<Problem>().filter(|_| is_browser) else { return response };
+    let mut page = html_page::response(problem.page());
+    *page.status_mut() = response.status();
+    for name in [header::CACHE_CONTROL, header::WWW_AUTHENTICATE, header::ALLOW] {
+        if let Some(value) = response.headers().get(&name) {
+            page.headers_mut().insert(name, value.clone());
+        }
+    }
+    page
 }
 
 /// Forbids caches to store the response, since it contains personal data, and ends its body with a newline.

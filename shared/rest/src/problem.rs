@@ -1,5 +1,6 @@
 //! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP status codes to errors.
 
+use crate::html_page;
 use crate::input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -51,6 +52,12 @@ macro_rules! problem {
 }
 
 impl Problem {
+    /// Returns the web page that shows the problem to a person.
+    pub(crate) fn page(&self) -> String {
+        let values = minijinja::context! { title => self.title, detail => self.detail.as_str() };
+        html_page::render("error_page.html", include_str!("error_page.html"), values)
+    }
+
     /// 400: the value of `field` is never valid.
     pub fn invalid_field(field: impl Into<String>, detail: impl ToString) -> Self {
         let problem = problem!(BAD_REQUEST, "invalid-field", "A field is not valid", detail.to_string());
@@ -310,6 +317,8 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // A middleware shows browsers a page in place of the JSON body.
+        response.extensions_mut().insert(self);
         response
     }
 }

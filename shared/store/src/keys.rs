@@ -209,6 +209,12 @@ pub fn key_of_payment_method_setup(id: Ulid) -> Key {
     Key { sk: pk.clone(), pk }
 }
 
+/// Returns the key of a card link.
+pub fn key_of_card_link(id: Ulid) -> Key {
+    let pk = format!("CARDLINK#{id}");
+    Key { sk: pk.clone(), pk }
+}
+
 /// Returns the key of a webhook endpoint.
 pub fn key_of_webhook_endpoint(id: Ulid) -> Key {
     Key { pk: WEBHOOKS.to_owned(), sk: format!("{WEBHOOK_ENDPOINTS}{id}") }

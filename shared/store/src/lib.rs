@@ -41,6 +41,7 @@
 pub mod account_partitions;
 pub mod accounts;
 pub mod batch;
+pub mod card_links;
 pub mod changes;
 pub mod claims;
 pub mod config;
@@ -80,6 +81,7 @@ use dynamo::Dynamo;
 pub use account_partitions::{AccountPartition, AccountPartitions};
 pub use accounts::PutAccountOutcome;
 pub use batch::Batch;
+pub use card_links::CardLink;
 pub use changes::ChangeOutcome;
 pub use claims::{Claim, ClaimOutcome};
 pub use config::*;

@@ -14,7 +14,7 @@ use delivery::Notices;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, Sender};
 use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
 use gateways::{FullGateway, PaymentGateway};
-use mail::MAIL_URL;
+use mail::{MAIL_URL, MERCHANT};
 use mail::{Mailer, Outbox};
 use orders::ORDERS_TABLE;
 use orders::{Buckets, OrderDesk, OrdersTable};
@@ -49,6 +49,9 @@ pub enum FolderPolicy {
     CreateIfAbsent,
 }
 
+/// The URL of the API if the server runs with its default port.
+const DEFAULT_API_URL: &str = "http://127.0.0.1:7878";
+
 /// The process that has locked a data folder, and the addresses of its servers; the content of `running.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunningServer {
@@ -63,6 +66,8 @@ pub struct LockedFolder {
     pub engine: Engine,
     stream: Stream,
     pub gateway: Gateway,
+    /// The URL of the API of this process; `None` if it serves no API.
+    api: Option<String>,
     /// The locked file `running.json`.
     lock_file: File,
     lock_path: PathBuf,
@@ -127,7 +132,7 @@ impl LockedFolder {
         orders_table(engine.client()).create_if_absent().await?;
         let gateway = Gateway::open(&context.options, clock.clone())?;
         let stream = engine.stream(&context.config.table.name)?;
-        Ok(LockOutcome::Acquired(Box::new(Self { engine, stream, gateway, lock_file, lock_path })))
+        Ok(LockOutcome::Acquired(Box::new(Self { engine, stream, gateway, api: None, lock_file, lock_path })))
     }
 
     /// Creates the follower that stores the events of this folder's table and sends webhook deliveries to `queue`. If
@@ -191,6 +196,8 @@ impl LockedFolder {
         let table = config.table.connect_with(client);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
         let notices = Notices::new(table, mailer(context).await?, merchant, config.billing.zone, clock);
+        let api = self.api.clone().unwrap_or_else(|| DEFAULT_API_URL.to_owned());
+        let notices = notices.with_card_links(Some(api));
         Ok(NoticeSender::new(notices, EventFile::new(context.options.data.join("not-mailed.jsonl"))))
     }
 
@@ -199,6 +206,7 @@ impl LockedFolder {
     /// # Errors
     /// [`Failure::Data`] if the file cannot be written.
     pub fn write_addresses(&mut self, running: &RunningServer) -> Result<(), Failure> {
+        self.api = Some(running.api.clone());
         let io = |source| Failure::Data { path: self.lock_path.clone(), source };
         let text = serde_json::to_string(running).expect("the addresses can be written as JSON");
         self.lock_file.write_all(text.as_bytes()).and_then(|()| self.lock_file.flush()).map_err(io)
@@ -210,6 +218,11 @@ impl LockedFolder {
 pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
     Ok(match Env::process().get(&MAIL_URL) {
+        Some(url) if !url.starts_with("outbox:") && context.options.setting(&MERCHANT).is_none() => {
+            let reason =
+                "DUEDAY_MAIL_URL is set, so mails reach customers: also give --merchant with the merchant's name";
+            return Err(Failure::Refused(reason.to_owned()));
+        }
         Some(url) => mail::mailer(&url, from)?,
         None if context.options.table().is_some() => {
             let reason = "with --table, set DUEDAY_MAIL_URL to the URL of the service that sends mails";

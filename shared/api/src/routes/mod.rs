@@ -1,6 +1,7 @@
 //! The routes of the API, one file per resource.
 
 mod accounts;
+mod card_links;
 mod charge_now;
 mod created_view;
 mod deliveries;
@@ -46,6 +47,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(payment_method_setups::create))
         .routes(routes!(payment_method_setups::read))
         .routes(routes!(payment_method_setups::return_from_page))
+        .routes(routes!(card_links::show, card_links::open))
         .routes(routes!(why::read))
         .routes(routes!(receipts::list))
         .routes(routes!(receipts::read))

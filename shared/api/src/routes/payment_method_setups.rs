@@ -132,7 +132,7 @@ impl SetupView {
 impl Api {
     /// Returns the URL to which the gateway sends the customer back. It has the host name of the current request,
     /// since the server does not know its own public address.
-    fn return_url(&self, headers: &HeaderMap, setup: Ulid) -> String {
+    pub(super) fn return_url(&self, headers: &HeaderMap, setup: Ulid) -> String {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let host = host.map_or_else(|| "localhost".to_owned(), |host| host.to_string());
         let scheme = if self.allowed_addresses == AllowedAddresses::PublicOnly { "https" } else { "http" };
@@ -264,7 +264,7 @@ impl Api {
     ///
     /// # Errors
     /// 503 if this deployment has no gateway.
-    fn setups(&self) -> Result<&PaymentMethodSetups, Problem> {
+    pub(super) fn setups(&self) -> Result<&PaymentMethodSetups, Problem> {
         self.setups.as_ref().ok_or_else(Problem::unavailable)
     }
 

@@ -222,20 +222,6 @@ pub async fn find(
     Ok(Json(receipt.ok_or_else(missing::receipt_not_found)?.into()))
 }
 
-/// Returns the printed name of a card brand. `brand` is the gateway's name, in lower case.
-fn brand_name(brand: &str) -> String {
-    match brand {
-        "visa" => "Visa".to_owned(),
-        "mastercard" => "Mastercard".to_owned(),
-        "amex" => "American Express".to_owned(),
-        "discover" => "Discover".to_owned(),
-        "diners" => "Diners Club".to_owned(),
-        "jcb" => "JCB".to_owned(),
-        "unionpay" => "UnionPay".to_owned(),
-        other => other.to_owned(),
-    }
-}
-
 /// Returns the web page of `receipt` with its successful `refunds`, in the customer's language.
 fn receipt_page(
     (receipt, refunds): (&Receipt, Option<SucceededRefunds>),
@@ -260,11 +246,12 @@ fn receipt_page(
         product => receipt.product_name.as_str(),
         sku => receipt.sku.as_str(),
         amount => language.format_amount(receipt.amount),
+        month => language.format_month(receipt.due_on),
         due_on => language.format_date(receipt.due_on),
         refunded => refunds.map(|refunds| amount_on(refunds.amount, refunds.latest_at)),
         reversed => receipt.reversal.map(|reversal| amount_on(reversal.amount, reversal.at)),
         payment => receipt.payment.as_str(),
-        card => receipt.card.as_ref().map(|card| format!("{} •••• {}", brand_name(card.brand()), card.last4())),
+        card => receipt.card.as_ref().map(Card::label),
     };
     html_page::render("receipt.html", PAGE_TEMPLATE, values)
 }

@@ -8,13 +8,14 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
-use clock::SimulatedClock;
+use clock::{Clock as _, SimulatedClock};
 use config::Env;
 use delivery::AllowedAddresses;
 use emulator::{Config, Engine};
 use gateways::{Ledger, Sandbox};
 use payments::PaymentBatch;
 use rest::Caller;
+use store::{CardLink, Table};
 use sweep::{BatchRequest, Sweep};
 use testkit::{UnreadQueue, check_openapi_examples};
 use tower::ServiceExt as _;
@@ -26,6 +27,7 @@ struct World {
     router: Router,
     clock: Arc<SimulatedClock>,
     payments: Sweep<PaymentBatch>,
+    table: Table,
 }
 
 async fn world() -> World {
@@ -38,16 +40,16 @@ async fn world() -> World {
     sandbox.set_url("http://127.0.0.1:7879");
     let charge_due =
         PaymentBatch::new(table.clone(), sandbox.clone(), (&config.billing, &config.charging), clock.clone());
-    let payments = Sweep::new(table, charge_due, (&config.table, config.limits), clock.clone()).await.unwrap();
+    let payments = Sweep::new(table.clone(), charge_due, (&config.table, config.limits), clock.clone()).await.unwrap();
     let api = api
         .with_gateway(sandbox, &config.charging)
         .with_deliveries(Arc::new(UnreadQueue), AllowedAddresses::PublicOnly);
-    World { router: api.router().layer(Extension(Caller::Operator)), clock, payments }
+    World { router: api.router().layer(Extension(Caller::Operator)), clock, payments, table }
 }
 
 #[tokio::test]
 async fn examples_get_the_documented_responses() {
-    let World { router, clock, payments } = world().await;
+    let World { router, clock, payments, table } = world().await;
     let run = async |day: &str| {
         let due: DateTime<Utc> = format!("{day}T06:00:00Z").parse().unwrap();
         clock.set(due);
@@ -65,6 +67,14 @@ async fn examples_get_the_documented_responses() {
                 Request::patch(path).header("content-type", "application/json").body(Body::from(card)).unwrap();
             assert_eq!(router_of_preparations.clone().oneshot(request).await.unwrap().status(), 200);
             assert_eq!(run("2027-02-28").await.declined, 1);
+        }
+        // Store a link to enter a card for a payment that was owed.
+        "show_card_link" => {
+            let acme = "acme".parse().unwrap();
+            let subscription = "01MCCKG2G0000G000000000002".parse().unwrap();
+            let link = CardLink { account: acme, subscription, due_on: "2027-02-28".parse().unwrap() };
+            let id = "01MCCKG2G0000G0000000000ZZ".parse().unwrap();
+            table.put_card_link(id, &link, clock.now()).await.unwrap();
         }
         _ => {}
     };

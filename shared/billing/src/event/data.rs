@@ -155,10 +155,30 @@ pub struct SubscriptionData {
     pub failed_attempts: u32,
     /// The first month that will not be charged, because of a planned or completed cancellation.
     pub cancel_from: Option<Period>,
+    /// The terms and facts that the change has changed; empty for a new subscription, and in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangedField>,
+    /// The price before the change, in minor units of the same currency; absent if the price has not changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_amount: Option<i64>,
+}
+
+/// A part of a subscription that was changed. A change of price or payment day may take effect in a later month.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangedField {
+    Amount,
+    PaymentDay,
+    ProductName,
+    Email,
+    PaymentMethod,
+    FailedAttempts,
 }
 
 impl SubscriptionData {
-    pub(super) fn from_subscription(s: &Subscription) -> Self {
+    /// Creates the data of the change from `old` to `s`. `old` is `None` for a new subscription.
+    pub(super) fn from_change(old: Option<&Subscription>, s: &Subscription) -> Self {
+        let has_new_price = |old: &&Subscription| old.latest_terms().price != s.latest_terms().price;
         Self {
             account: s.account.clone(),
             subscription: s.id,
@@ -172,8 +192,23 @@ impl SubscriptionData {
             next_payment_on: s.next_payment_on,
             failed_attempts: s.failed_attempts,
             cancel_from: s.cancel_from,
+            changes: old.map(|old| changed_fields(old, s)).unwrap_or_default(),
+            previous_amount: old.filter(has_new_price).map(|old| old.latest_terms().price.minor()),
         }
     }
+}
+
+fn changed_fields(old: &Subscription, new: &Subscription) -> Vec<ChangedField> {
+    let (terms_before, terms) = (old.latest_terms(), new.latest_terms());
+    let changes = [
+        (ChangedField::Amount, terms_before.price != terms.price),
+        (ChangedField::PaymentDay, terms_before.payment_day != terms.payment_day),
+        (ChangedField::ProductName, old.product_name != new.product_name),
+        (ChangedField::Email, old.email != new.email),
+        (ChangedField::PaymentMethod, old.payment_method != new.payment_method),
+        (ChangedField::FailedAttempts, old.failed_attempts != new.failed_attempts),
+    ];
+    changes.into_iter().filter_map(|(field, is_changed)| is_changed.then_some(field)).collect()
 }
 
 /// The data of the event of a successful payment.

@@ -17,8 +17,8 @@ use super::{
 };
 pub use cloud_event::CloudEvent;
 pub use data::{
-    AccountData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData, RefundData,
-    ReversalData, SubscriptionData, WaivedPeriodData,
+    AccountData, ChangedField, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData,
+    RefundData, ReversalData, SubscriptionData, WaivedPeriodData,
 };
 pub use received::{ReceivedEvent, UnreadableEvent};
 
@@ -66,7 +66,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
             };
             let events = subscription::subscription_events(old, new).into_iter();
             events
-                .map(|event| new_subscription_event(new, event(SubscriptionData::from_subscription(new)), at))
+                .map(|event| new_subscription_event(new, event(SubscriptionData::from_change(old, new)), at))
                 .collect()
         }
         (None, Some(ItemImage::Receipt(receipt))) => {

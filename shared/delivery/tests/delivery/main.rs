@@ -1,4 +1,5 @@
 //! Tests of outbound webhooks and of notices to customers.
 
 mod notices;
+mod subscription_notices;
 mod webhooks;

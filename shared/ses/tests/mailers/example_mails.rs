@@ -13,7 +13,7 @@ pub const FROM: &str = "Röster & Söhne <shop@roasters.example.com>";
 pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
     let date = |text: &str| Some(text.parse::<NaiveDate>().unwrap());
     let product: Label = match locale {
-        "zh" => "黄金套餐 <b> & 更多",
+        "zh" | "zh-Hant" => "黄金套餐 <b> & 更多",
         "ko" => "골드 플랜 <b> & 더",
         "es" => "Plan de oro, ñandú <b> & más",
         _ => ".Gold <b> & more",
@@ -39,6 +39,8 @@ pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
         due_on: date("2026-03-31"),
         next_on: date("2026-04-02"),
         paid_on: date("2026-04-01"),
+        charge_on: date("2026-04-03"),
+        ends_on: date("2026-04-04"),
         refunded: Some(Money::new(50_000, "EUR".parse().unwrap())),
         receipt: Some("202603-7KQ29M-4T3XWA".to_owned()),
         ..MailFacts::new(kind, product, None)
@@ -49,7 +51,7 @@ pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
 
 /// Returns one example mail of each kind in each language.
 pub fn example_mails() -> Vec<Mail> {
-    ["en", "es", "zh", "ko"]
+    ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"]
         .iter()
         .flat_map(|locale| MailKind::iter().map(move |kind| example_mail(kind, locale)))
         .collect()

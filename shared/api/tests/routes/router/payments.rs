@@ -70,7 +70,7 @@ async fn get_receipt_returns_json_or_a_web_page_until_the_receipt_expires() {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     assert!(!page.header("content-security-policy").contains("img-src"), "the page loads nothing");
-    assert!(!page.text.contains("Taken back by the bank"));
+    assert!(!page.text.contains("Reversed by the bank"));
     let receipt = world.table.get_receipts_by_account(&world.gold.account, &Paging::all(), world.clock.now()).await;
     let receipt = receipt.unwrap().items.remove(0);
     let reversal = Reversal { at: at("2026-03-20T06:00:00Z"), amount: receipt.amount };
@@ -80,7 +80,7 @@ async fn get_receipt_returns_json_or_a_web_page_until_the_receipt_expires() {
     assert_eq!(reversal_in_json, (&1299.into(), &"2026-03-20T06:00:00Z".into()), "{reversed}");
     let page = world.request_as(&acme(), &path, &browser, "").await;
     assert!(
-        page.text.contains("<dt>Taken back by the bank</dt><dd>€12.99, Friday, March 20, 2026</dd>"),
+        page.text.contains("<dt>Reversed by the bank</dt><dd>€12.99, Friday, March 20, 2026</dd>"),
         "{}",
         page.text
     );

@@ -1,0 +1,118 @@
+//! `/card-links/{link}`: the pages to which the mails about owed payments lead. The customer enters a card on the page of
+//! the payment gateway, and the next run charges the owed payment.
+//!
+//! The first page has a button, because mail scanners open the links of mails: only the button makes a request to the
+//! gateway.
+
+use axum::extract::State;
+use axum::extract::rejection::PathRejection;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use billing::{Account, Status, Subscription, SubscriptionId};
+use mail::Language;
+use minijinja::context;
+use rest::Problem;
+use rest::html_page;
+use rest::parameters::{NoParameters, PathId, Query};
+use serde::Deserialize;
+use ulid::Ulid;
+use utoipa::IntoParams;
+
+use crate::{Api, missing};
+
+const PAGE_TEMPLATE: &str = include_str!("card_link.html");
+
+/// The path parameter that names a card link.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct CardLinkPath {
+    /// The id of the card link.
+    #[param(value_type = SubscriptionId)]
+    link: PathId<Ulid>,
+}
+
+type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
+
+/// Show the owed payment of a card link
+///
+/// A mail about an owed payment leads the customer to this page; it needs no token. The page shows what is owed, and has a
+/// button to enter a card.
+#[utoipa::path(
+    get,
+    path = "/card-links/{link}",
+    operation_id = "show_card_link",
+    tag = "payment methods",
+    security(()),
+    params(CardLinkPath),
+    responses((status = 200, description = "The page with the owed payment", content((String = "text/html"))))
+)]
+pub async fn show(State(api): State<Api>, path: LinkPath, _: Query<NoParameters>) -> Result<Response, Problem> {
+    let (account, stored, is_owed) = api.read_card_link(path).await?;
+    Ok(api.card_link_page(&account, &stored, is_owed))
+}
+
+/// Enter a card for an owed payment
+///
+/// Opens a page of the payment gateway, and redirects the customer's browser to it; the request needs no token. The card is
+/// used for all subscriptions of the account that are not cancelled.
+#[utoipa::path(
+    post,
+    path = "/card-links/{link}",
+    operation_id = "open_card_link",
+    tag = "payment methods",
+    security(()),
+    params(CardLinkPath),
+    responses(
+        (status = 200, description = "The payment is not owed any more", content((String = "text/html"))),
+        (status = 303, description = "Redirects the browser to the gateway's page")
+    )
+)]
+pub async fn open(
+    State(api): State<Api>,
+    path: LinkPath,
+    _: Query<NoParameters>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (account, stored, is_owed) = api.read_card_link(path).await?;
+    if !is_owed {
+        return Ok(api.card_link_page(&account, &stored, is_owed));
+    }
+    let setup = api.setups()?.open(&account, None, |id| api.return_url(&headers, id)).await?;
+    api.table.create_setup(&setup, None).await?;
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, setup.url)]).into_response())
+}
+
+impl Api {
+    /// Returns the account and the subscription of a card link, and whether its payment is still owed.
+    ///
+    /// # Errors
+    /// 404 if there is no such link, or if its account or subscription does not exist any more.
+    async fn read_card_link(&self, path: LinkPath) -> Result<(Account, Subscription, bool), Problem> {
+        let axum::extract::Path(CardLinkPath { link }) = path.map_err(|_| missing::card_link_not_found())?;
+        let id = link.ok_or_else(missing::card_link_not_found)?;
+        let link = self.table.get_card_link(id).await?.ok_or_else(missing::card_link_not_found)?;
+        let account = self.table.get_account(&link.account).await?.ok_or_else(missing::card_link_not_found)?;
+        let stored = self.table.get_subscription(&link.account, link.subscription).await?;
+        let stored = stored.ok_or_else(missing::card_link_not_found)?;
+        let is_owed = matches!(stored.status, Status::PastDue | Status::Unpaid) && stored.due_on == link.due_on;
+        Ok((account, stored, is_owed))
+    }
+
+    fn card_link_page(&self, account: &Account, stored: &Subscription, is_owed: bool) -> Response {
+        let language = Language::for_locale(&account.locale);
+        let texts = &language.texts.card_link;
+        let values = context! {
+            merchant => self.merchant.name.as_str(),
+            amount => language.format_amount(stored.price),
+            product => stored.product_name.as_str(),
+        };
+        let values = context! {
+            language => language.texts.language.as_str(),
+            merchant => self.merchant.name.as_str(),
+            heading => if is_owed { &texts.heading } else { &texts.settled },
+            body => html_page::render("body.txt", if is_owed { &texts.body } else { &texts.settled_body }, values),
+            action => is_owed.then_some(texts.action.as_str()),
+        };
+        html_page::response(html_page::render("card_link.html", PAGE_TEMPLATE, values))
+    }
+}

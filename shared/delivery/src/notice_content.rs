@@ -1,0 +1,111 @@
+//! The content of notices: which event needs which notice, and which facts the mail states.
+
+use billing::{Account, ChangedField, EventData, EventType, Money, Status, Subscription, SubscriptionData};
+use chrono::NaiveDate;
+use mail::{MailFacts, MailKind};
+use store::CardLink;
+
+/// A notice to send.
+#[derive(Debug)]
+pub(super) struct Notice {
+    /// The account of the recipient.
+    pub account: Account,
+    pub facts: MailFacts,
+    /// The owed payment for which the customer should enter a card.
+    pub owed: Option<CardLink>,
+}
+
+impl Notice {
+    pub fn new(account: Account, facts: MailFacts) -> Self {
+        Self { account, facts, owed: None }
+    }
+
+    /// Creates the notice of `kind` about the owed payment of the subscription `stored`.
+    pub fn of_owed_payment(kind: MailKind, account: Account, stored: &Subscription) -> Self {
+        let facts = MailFacts { amount: Some(stored.price), due_on: Some(stored.due_on), ..facts_of(kind, stored) };
+        let owed = CardLink { account: account.id.clone(), subscription: stored.id, due_on: stored.due_on };
+        Self { account, facts, owed: Some(owed) }
+    }
+}
+
+/// Returns the facts that a mail of `kind` about the subscription `stored` always contains.
+fn facts_of(kind: MailKind, stored: &Subscription) -> MailFacts {
+    MailFacts::new(kind, stored.product_name.clone(), stored.email.clone())
+}
+
+/// Returns whether a notice may be sent about an event like `data`.
+pub(super) fn is_type_with_notice(data: &EventData) -> bool {
+    match data {
+        // The other changes are not worth a mail.
+        EventData::SubscriptionChanged(data) => data.changes.iter().any(|field| {
+            matches!(field, ChangedField::Amount | ChangedField::PaymentDay | ChangedField::PaymentMethod)
+        }),
+        data => matches!(
+            data,
+            EventData::PaymentSucceeded(_)
+                | EventData::PaymentRefunded(_)
+                | EventData::PaymentDeclined(_)
+                | EventData::SubscriptionCreated(_)
+                | EventData::SubscriptionPaused(_)
+                | EventData::SubscriptionResumed(_)
+                | EventData::SubscriptionEnding(_)
+                | EventData::SubscriptionUnpaid(_)
+                | EventData::SubscriptionCancelled(_)
+        ),
+    }
+}
+
+/// Returns the notice about an event of a subscription, whose stored state is `stored`. `None` if the event needs no
+/// notice, or is not true any more. `on` is the date of the event.
+pub(super) fn subscription_notice(
+    event: EventType,
+    data: &SubscriptionData,
+    account: Account,
+    stored: &Subscription,
+    on: NaiveDate,
+) -> Option<Notice> {
+    let is_cancelled = stored.status == Status::Cancelled;
+    let amount = Some(stored.price);
+    let charged_next = |kind| MailFacts { amount, charge_on: stored.next_payment_on, ..facts_of(kind, stored) };
+    let facts = match event {
+        // An imported customer has subscribed in the earlier system.
+        EventType::SubscriptionCreated if stored.external_id.is_none() && !is_cancelled => {
+            MailFacts { amount, charge_on: Some(stored.first_due_on), ..facts_of(MailKind::SignedUp, stored) }
+        }
+        EventType::SubscriptionChanged if is_cancelled => return None,
+        EventType::SubscriptionChanged
+            if data.changes.iter().any(|field| matches!(field, ChangedField::Amount | ChangedField::PaymentDay)) =>
+        {
+            let terms = stored.latest_terms();
+            let currency = stored.price.currency();
+            MailFacts {
+                amount: Some(terms.price),
+                previous_amount: data.previous_amount.map(|minor| Money::new(minor, currency)),
+                charge_on: Some(terms.payment_day.due_in(terms.from)),
+                ..facts_of(MailKind::TermsChanged, stored)
+            }
+        }
+        EventType::SubscriptionChanged => MailFacts { amount, ..facts_of(MailKind::CardSaved, stored) },
+        EventType::SubscriptionPaused if stored.status == Status::Paused => {
+            MailFacts { amount, ..facts_of(MailKind::Paused, stored) }
+        }
+        EventType::SubscriptionResumed if stored.next_payment_on.is_some() => charged_next(MailKind::Resumed),
+        EventType::SubscriptionEnding if is_cancelled => return None,
+        EventType::SubscriptionEnding => match (data.cancel_from, stored.cancels_on()) {
+            (Some(_), Some(ends_on)) => {
+                MailFacts { amount, ends_on: Some(ends_on), ..facts_of(MailKind::CancellationPlanned, stored) }
+            }
+            (None, None) if stored.next_payment_on.is_some() => charged_next(MailKind::CancellationUndone),
+            _ => return None,
+        },
+        EventType::SubscriptionUnpaid if stored.status == Status::Unpaid && stored.due_on == data.due_on => {
+            return Some(Notice::of_owed_payment(MailKind::Unpaid, account, stored));
+        }
+        EventType::SubscriptionCancelled if data.changes.contains(&ChangedField::FailedAttempts) => {
+            MailFacts { amount, ends_on: Some(on), ..facts_of(MailKind::EndedUnpaid, stored) }
+        }
+        EventType::SubscriptionCancelled => MailFacts { ends_on: Some(on), ..facts_of(MailKind::Ended, stored) },
+        _ => return None,
+    };
+    Some(Notice::new(account, facts))
+}

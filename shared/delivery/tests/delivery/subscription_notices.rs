@@ -1,0 +1,118 @@
+//! Tests of the notices about changes of a subscription: each says what has changed, and is sent only if it is true.
+
+use std::collections::BTreeSet;
+
+use billing::{Changes, Label, LeadDays, OnResume, PaymentMethod, Subscription};
+use delivery::{NoticeOutcome, Notices};
+use mail::{MailKind, Merchant};
+use testkit::sample;
+
+use crate::notices::World;
+
+const CARD: &str = "pm_card_visa";
+
+/// Changes the subscription, and sends the notices of the resulting events. Returns the kinds and the texts of the new
+/// mails.
+async fn mails_after(world: &mut World, change: impl Fn(&Subscription) -> Subscription) -> Vec<(String, String)> {
+    let before = world.mails().len();
+    world.change_subscription(change).await;
+    let events = world.publish_new_events().await;
+    world.notify(&events).await;
+    world.mails().split_off(before)
+}
+
+fn assert_mail(mails: &[(String, String)], kind: &str, parts: &[&str]) {
+    let [(sent, text)] = mails else { panic!("one mail of the kind {kind}, not {mails:?}") };
+    assert_eq!(sent, kind, "{text}");
+    for part in parts {
+        assert!(text.contains(part), "{kind} must contain {part:?}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn each_change_of_a_subscription_sends_one_mail_that_says_what_happens_next() {
+    let mut world = World::new(CARD).await;
+    let (clock, lead) = (world.system.clock.clone(), LeadDays::default());
+    let today = "2026-03-08".parse().unwrap();
+    clock.set("2026-03-08T12:00:00Z".parse().unwrap());
+
+    let dearer = Changes { amount: Some(1_499), ..Changes::default() };
+    let mails = mails_after(&mut world, |stored| stored.change(&dearer, lead, today).unwrap()).await;
+    let parts = ["Amount: €14.99", "Previous amount: €12.99", "Next payment: Tuesday, March 10, 2026"];
+    assert_mail(&mails, "terms-changed", &parts);
+
+    let renamed = Changes { product_name: Some(Label::try_from("Gold II".to_owned()).unwrap()), ..Changes::default() };
+    let mails = mails_after(&mut world, |stored| stored.change(&renamed, lead, today).unwrap()).await;
+    assert_eq!(mails, [], "another name of the product is not worth a mail");
+
+    let method = PaymentMethod { payment_method: "pm_card_amex".parse().unwrap(), ..world.gold.payment_method.clone() };
+    let other_card = Changes { payment_method: Some(method), ..Changes::default() };
+    let mails = mails_after(&mut world, |stored| stored.change(&other_card, lead, today).unwrap()).await;
+    assert_mail(&mails, "card-saved", &["Gold II", "We will use your new payment method"]);
+
+    let mails = mails_after(&mut world, |stored| stored.pause(today).unwrap()).await;
+    assert_mail(&mails, "paused", &["We will not charge you while your subscription is paused."]);
+    let mails = mails_after(&mut world, |stored| {
+        stored.resume(OnResume::Charge, lead, today, clock_now()).unwrap().subscription
+    })
+    .await;
+    assert_mail(&mails, "resumed", &["We will charge €14.99 on March 10"]);
+
+    let mails = mails_after(&mut world, |stored| stored.cancel_at_period_end(today).unwrap()).await;
+    assert_mail(&mails, "cancellation-planned", &["will end on March 10", "End date: Tuesday, March 10, 2026"]);
+    let mails = mails_after(&mut world, |stored| stored.uncancel(lead, today).unwrap()).await;
+    assert_mail(&mails, "cancellation-undone", &["no longer set to end", "Next payment: Tuesday, March 10, 2026"]);
+
+    let mails = mails_after(&mut world, |stored| stored.cancel(today, clock_now()).subscription).await;
+    // The date is the time of the change stream, which is not simulated.
+    assert_mail(&mails, "ended", &["Your subscription ended on ", "End date: "]);
+}
+
+fn clock_now() -> chrono::DateTime<chrono::Utc> {
+    "2026-03-08T12:00:00Z".parse().unwrap()
+}
+
+#[tokio::test]
+async fn new_customer_gets_a_confirmation_and_an_imported_customer_does_not() {
+    let mut world = World::new(CARD).await;
+    let table = world.system.deployment.table.clone();
+    let new = sample::subscription(20, "2026-03-09".parse().unwrap());
+    let imported = Subscription {
+        external_id: Some("4711".parse().unwrap()),
+        ..sample::subscription(21, "2026-03-09".parse().unwrap())
+    };
+    table.create_subscription(&new, None).await.unwrap();
+    table.create_subscription(&imported, None).await.unwrap();
+    let events = world.publish_new_events().await;
+    assert_eq!(world.notify(&events).await, [NoticeOutcome::Sent]);
+    let parts = ["We will charge €12.99 every month, starting on March 20.", "First payment: Friday, March 20, 2026"];
+    assert_mail(&world.mails(), "signed-up", &parts);
+}
+
+#[tokio::test]
+async fn notices_that_are_switched_off_are_not_sent() {
+    let mut world = World::new(CARD).await;
+    let unsent_mails: BTreeSet<MailKind> = [MailKind::Ended, MailKind::Failed].into();
+    let config = &world.system.deployment.config;
+    let merchant = Merchant { unsent_mails, ..config.merchant.clone() };
+    let (mailer, zone) = (world.system.deployment.mailer.clone(), config.billing.zone);
+    world.notices =
+        Notices::new(world.system.deployment.table.clone(), mailer, merchant, zone, world.system.clock.clone());
+    let mails =
+        mails_after(&mut world, |stored| stored.cancel("2026-03-10".parse().unwrap(), clock_now()).subscription).await;
+    assert_eq!(mails, []);
+}
+
+#[tokio::test]
+async fn mail_about_an_owed_payment_leads_to_a_page_for_a_card() {
+    let mut world = World::new("pm_card_visa_chargeDeclinedInsufficientFunds").await;
+    let notices = std::mem::replace(&mut world.notices, World::notices(&world.system, &world.system.deployment));
+    world.notices = notices.with_card_links(Some("https://api.example.com/".to_owned()));
+    let events = world.run_payments("2026-03-10T12:00:00Z").await;
+    world.notify(&events).await;
+    let mails = world.mails();
+    assert_mail(&mails, "failed", &["Add another card:\nhttps://api.example.com/card-links/"]);
+    let (_, id) = mails[0].1.split_once("/card-links/").unwrap();
+    let link = world.system.deployment.table.get_card_link(id[..26].parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!((link.subscription, link.due_on), (world.gold.id, world.gold.due_on));
+}

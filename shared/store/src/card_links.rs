@@ -1,0 +1,38 @@
+//! Card links: the links in mails about owed payments, which lead to the page on which the customer enters a card.
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+use super::{Table, TableError, keys};
+use billing::{AccountId, SubscriptionId};
+use dynamo::{TIME_TO_LIVE, expiry, from_item, n, to_item};
+
+/// How long a card link is stored. A payment that is owed for longer needs a new link.
+const CARD_LINK_RETENTION: TimeDelta = TimeDelta::days(366);
+
+/// The owed payment for which a card link was sent. Everyone who knows the id of the link can enter a card for the
+/// payment; the id is therefore random, and only the mail contains it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct CardLink {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    #[serde(rename = "DueDate")]
+    pub due_on: NaiveDate,
+}
+
+impl Table {
+    /// Stores the card link `id`, which was created at `now`. Sends one PutItem request.
+    pub async fn put_card_link(&self, id: Ulid, link: &CardLink, now: DateTime<Utc>) -> Result<(), TableError> {
+        let mut item = keys::key_of_card_link(id).attributes();
+        item.extend(to_item(link));
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(now, CARD_LINK_RETENTION)));
+        self.put(item).await
+    }
+
+    /// Returns the card link `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
+    pub async fn get_card_link(&self, id: Ulid) -> Result<Option<CardLink>, TableError> {
+        self.get(keys::key_of_card_link(id)).await?.map(|item| from_item(&item)).transpose()
+    }
+}
