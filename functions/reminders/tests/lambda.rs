@@ -91,7 +91,7 @@ async fn reminders_are_sent_with_amazon_ses() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn set_up_error_contains_the_name_of_a_missing_variable() {
-    let env = config::Env(&|_| None);
+    let env = config::Env(&|name| (name == "DUEDAY_MERCHANT").then(|| "Example Shop".to_owned()));
     let error = reminders_function::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
     assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: The mail service"), "{error}");
 }

@@ -47,6 +47,7 @@ async fn time_first_response(binary: &str, name: &str, event: &str) -> Result<f6
         ("DUEDAY_GATEWAY", gateway.1.as_str()),
         ("DUEDAY_MAIL_URL", "outbox:/nowhere"),
         ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
+        ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:1/queue"),
         ("RUST_LOG", "warn"),
     ];
     // This call returns as soon as the process was started, before the function is ready.

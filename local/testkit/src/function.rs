@@ -82,6 +82,7 @@ impl Function {
             .env("AWS_SECRET_ACCESS_KEY", "local")
             .env("AWS_REGION", "eu-west-1")
             .env("DUEDAY_DYNAMODB_ENDPOINT", dynamodb.url())
+            .env("DUEDAY_MERCHANT", "Example Shop")
             .envs(variables.iter().copied())
             .stdout(log)
             .stderr(Stdio::inherit())

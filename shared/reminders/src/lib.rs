@@ -208,7 +208,7 @@ impl ReminderBatch {
             due_on: Some(reminder.due_on),
             ..MailFacts::new(MailKind::Upcoming, product, email)
         };
-        // The event `subscription.reminded` then tells the other system to send the mail.
+        // The event `subscription.reminded` then starts the mail of the other system.
         if self.merchant.unsent_mails.contains(&facts.kind) {
             return Ok(true);
         }

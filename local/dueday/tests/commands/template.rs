@@ -159,7 +159,7 @@ fn template_requires_a_jwt_issuer_and_describes_every_parameter() {
     for (name, parameter) in template["Parameters"].as_mapping().unwrap() {
         assert!(parameter["Description"].as_str().is_some_and(|text| text.len() > 10), "{name:?} is not described");
     }
-    for required in ["JwtIssuer", "JwtAudience", "Gateway", "MailUrl"] {
+    for required in ["JwtIssuer", "JwtAudience", "Gateway", "MailUrl", "Merchant"] {
         let parameter = &template["Parameters"][required];
         assert!(parameter["Default"].is_null() && !parameter["AllowedPattern"].is_null(), "{required}");
     }
@@ -167,7 +167,8 @@ fn template_requires_a_jwt_issuer_and_describes_every_parameter() {
     let events = &template["Resources"]["ApiFunction"]["Properties"]["Events"];
     for (name, event) in events.as_mapping().unwrap() {
         let is_open = event["Properties"]["Auth"]["Authorizer"] == "NONE";
-        let is_public = ["Health", "Index", "PaymentMethodGiven"].map(Some).contains(&name.as_str());
+        let is_public =
+            ["Health", "Index", "PaymentMethodGiven", "CardLink", "CardLinkOpened"].map(Some).contains(&name.as_str());
         assert_eq!(is_open, is_public, "{name:?}");
     }
 }

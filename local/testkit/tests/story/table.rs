@@ -85,16 +85,16 @@ async fn writes_of_one_month_consume_the_expected_capacity_units() {
 }
 
 #[tokio::test]
-async fn creating_a_subscription_consumes_four_units_of_the_table_and_one_of_each_index() {
+async fn creating_a_subscription_consumes_six_units_of_the_table_and_one_of_each_index() {
     let world = World::new().await;
     let table = world.system.with_wire(world.wire.clone()).table;
     world.store(&subscription_of_acme(1, "2026-02-28")).await;
     let second = subscription_of_acme(2, "2026-02-28");
     world.wire.take_capacity_units();
     assert_eq!(table.create_subscription(&second, None).await.unwrap(), CreateOutcome::Created);
-    // A transaction consumes twice as many capacity units as single writes: 2 for the new item and 2 for the check of
-    // the account.
-    assert_eq!(capacity_units(&world.wire.take_capacity_units()), [4.0, 1.0, 1.0]);
+    // A transaction consumes twice as many capacity units as single writes: 2 for the new item, 2 for the check of
+    // the account, and 2 for the item that finds the subscription by its code.
+    assert_eq!(capacity_units(&world.wire.take_capacity_units()), [6.0, 1.0, 1.0]);
 }
 
 #[tokio::test]

@@ -318,7 +318,8 @@ async fn notices_policy_matches_its_requests() {
         Arc::new(Faulty::new(world.system.deployment.mailer.clone(), Arc::new(Injector::new(world.script.clone()))));
     let merchant = world.recorded.config.merchant.clone();
     let clock = world.system.clock.clone();
-    let notices = Notices::new(world.recorded.table.clone(), mailer, merchant, chrono_tz::UTC, clock.clone());
+    let notices = Notices::new(world.recorded.table.clone(), mailer, merchant, chrono_tz::UTC, clock.clone())
+        .with_card_links(Some("https://api.example.com".to_owned()));
     let (account, gold) = (sample::account(), sample::subscription(10, parse_date("2026-12-01")));
     world.system.deployment.table.put_account(&account).await.unwrap();
     world.system.deployment.table.create_subscription(&gold, None).await.unwrap();
@@ -339,9 +340,14 @@ async fn notices_policy_matches_its_requests() {
         reversal: None,
     });
     let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };
-    let (gold, cancelled) = (ItemImage::Subscription(Box::new(gold)), ItemImage::Subscription(Box::new(cancelled)));
+    let unpaid = Subscription { status: Status::Unpaid, ..gold.clone() };
+    let image = |subscription: &Subscription| ItemImage::Subscription(Box::new(subscription.clone()));
+    let table = &world.system.deployment.table;
+    table.update_subscription(&gold, &unpaid).await.unwrap();
+    let (gold, cancelled, unpaid) = (image(&gold), image(&cancelled), image(&unpaid));
     for happened in [
         events_between_images(None, Some(&receipt), clock.now()),
+        events_between_images(Some(&gold), Some(&unpaid), clock.now()),
         events_between_images(Some(&gold), Some(&cancelled), clock.now()),
     ] {
         let event = CloudEvent::new(happened[0].clone(), "dueday").into();
