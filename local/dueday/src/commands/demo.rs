@@ -2,30 +2,35 @@
 //!
 //! The months are simulated in a table in memory, which is then copied to the data folder. The subscriptions are copied
 //! last, so the data folder never contains a subscription with unpaid past months, even if the demo is interrupted or a
-//! server runs at the same time. A repeated demo simulates and copies only the missing subscriptions. Both tables use
+//! server runs at the same time. A repeated demo simulates everything again, and copies only the missing items. Both tables use
 //! the same ledger of the gateway, which returns the same payment for a charge with the same idempotency key.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use chrono::{DateTime, Months, NaiveDate, NaiveTime, Utc};
 use clock::{Clock, SimulatedClock};
 use config::Env;
 use emulator::{Deployment, Engine};
 use indicatif::ProgressBar;
-use mail::MAIL_URL;
+use mail::{MAIL_URL, Mail, MailError, Mailer};
 use serde::Serialize;
+use settling::{Refunds, refund_id_with_key};
 use simulator::DailyRuns;
-use store::{PaymentCounts, ReminderCounts, Settings, Table};
+use store::{Paging, PaymentCounts, ReminderCounts, Settings, Table};
 
 use super::demo_company;
 use super::import::{self, Row};
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine};
+use crate::machine::gateway::STRIPE;
 use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
 /// The subscriptions of the demo's merchant, in the format of `dueday import`.
 const SUBSCRIPTIONS_CSV: &[u8] = include_bytes!("demo.csv");
+/// The account whose newest payment is refunded in part.
+const REFUNDED_ACCOUNT: &str = "hotel-aurora";
 /// The number of months before today that are simulated. The demo's subscriptions begin at the start of the first
 /// month.
 const SIMULATED_MONTHS: Months = Months::new(3);
@@ -47,6 +52,10 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         return Err(Failure::Refused(reason.to_owned()));
     }
     context.require_local_table("demo")?;
+    if context.options.gateway() == Some(STRIPE) {
+        let reason = "the demo's customers exist only at the sandbox gateway: run the demo without --gateway stripe";
+        return Err(Failure::Refused(reason.to_owned()));
+    }
     let to = context.today();
     let rows = import::parse_rows(SUBSCRIPTIONS_CSV, to).map_err(Failure::Refused)?;
     let from = to.checked_sub_months(SIMULATED_MONTHS).unwrap_or(to);
@@ -54,18 +63,19 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     let clock = Arc::new(SimulatedClock::new(eve.and_time(NaiveTime::MIN).and_utc(), rand::random()));
     let machine = Machine::open(context, FolderPolicy::CreateIfAbsent, clock.clone()).await?;
     let table = &machine.deployment.table;
-    let missing_rows = missing_rows(table, rows).await?;
+    let is_loaded = has_all_rows(table, &rows).await?;
     let mut report = DemoReport {
-        already_loaded: missing_rows.is_empty(),
-        subscriptions: missing_rows.len(),
+        already_loaded: is_loaded,
+        subscriptions: rows.len(),
         from,
         to,
         payments: PaymentCounts::default(),
         reminders: ReminderCounts::default(),
     };
-    if !missing_rows.is_empty() {
-        let past = create_memory_copy(&machine.deployment).await?;
-        for row in missing_rows {
+    if !is_loaded {
+        let unsent = Arc::new(UnsentMails::default());
+        let past = Deployment { mailer: unsent.clone(), ..create_memory_copy(&machine.deployment).await? };
+        for row in rows {
             let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_id(&row.account));
             past.enrol(&account, row.subscription(id), eve).await?;
         }
@@ -73,23 +83,56 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         (report.payments, report.reminders) = simulate_days(past, clock, (from, to), context.clock.now()).await?;
         demo_company::create_company(&machine.order_desk(context).await?, context.clock.now()).await?;
         table.copy_missing_items(&copied).await?;
-        // This call places the orders of the simulated payments.
+        for mail in unsent.take() {
+            machine.deployment.mailer.send(&mail).await?;
+        }
+        refund_one_payment(context, &machine).await?;
+        // This call places the orders of the simulated payments, and sends the mails of the last days.
         machine.catch_up(context).await?;
     }
     context.print(&report, || text(context, &machine, &report))?;
     Ok(Exit::Done)
 }
 
-/// Returns the rows whose subscription is not in `table`.
-async fn missing_rows(table: &Table, rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
-    let mut missing_rows = Vec::new();
+/// The mails of the simulation. They are written only after it, so that an interrupted demo leaves no mails, and the
+/// repeated demo writes none twice.
+#[derive(Debug, Default)]
+struct UnsentMails(Mutex<Vec<Mail>>);
+
+impl UnsentMails {
+    fn take(&self) -> Vec<Mail> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Mailer for UnsentMails {
+    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(mail.clone());
+        Ok(())
+    }
+}
+
+/// Refunds half of the newest payment of one customer.
+async fn refund_one_payment(context: &Context, machine: &Machine) -> Result<(), Failure> {
+    let (table, account) = (&machine.deployment.table, REFUNDED_ACCOUNT.parse().expect("a valid account id"));
+    let receipts = table.get_receipts_by_account(&account, &Paging::all(), context.clock.now()).await?.items;
+    let Some(receipt) = receipts.first() else { return Ok(()) };
+    let refunds = Refunds::new(table.clone(), machine.gateway.clone(), context.clock.clone());
+    let id = refund_id_with_key(&account, &receipt.id(), "demo");
+    let refund = refunds.refund(&account, &receipt.id(), id, Some(receipt.amount.minor() / 2)).await;
+    refund.map(drop).map_err(|error| Failure::Refused(format!("the demo's refund was not made: {error}")))
+}
+
+/// Returns whether `table` has the subscriptions of all `rows`.
+async fn has_all_rows(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
     for row in rows {
         let id = row.external_id.subscription_id(&row.account);
         if table.get_subscription(&row.account, id).await?.is_none() {
-            missing_rows.push(row);
+            return Ok(false);
         }
     }
-    Ok(missing_rows)
+    Ok(true)
 }
 
 /// Returns a copy of the deployment `of` with an empty table in memory. The new table has the same table id, because

@@ -68,6 +68,18 @@ fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
     assert_eq!(json_output(data, &["demo"])["already_loaded"], true);
     assert_eq!(json_output(data, &["subscriptions"]).as_array().unwrap().len(), 13);
     assert_eq!(json_output(data, &["receipts", "hotel-aurora"]).as_array().unwrap().len(), 3);
+    let mails = std::fs::read_dir(data.join("outbox"))
+        .unwrap()
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let mut subjects = BTreeSet::new();
+    for mail in mails {
+        let header = |name: &str| mail.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        let heading = (header("To: "), header("Subject: "), header("Date: "));
+        assert!(subjects.insert(heading.clone()), "the same mail was written twice: {heading:?}");
+    }
+    assert!(subjects.len() > 30, "{subjects:?}");
+    let refunded = json_output(data, &["receipts", "hotel-aurora"])[0]["refunded_amount"].as_i64().unwrap();
+    assert!(refunded > 0, "a payment was refunded in part");
     let mut charged = BTreeSet::new();
     for entry in ledger_entries(data) {
         if let LedgerEntry::Payment(made) = entry
