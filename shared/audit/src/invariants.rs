@@ -75,7 +75,7 @@ impl Invariant {
                  absent if it is stopped."
             }
             Self::ShardSwept => "Move the subscription to a shard that the runs process with `dueday reshard`.",
-            Self::RunsFinished => "Run the day again: docs/operations.md, \"A day is not done\".",
+            Self::RunsFinished => "Run the day again: docs/trouble.md, \"A day is not done\".",
             Self::Owned => "Create the missing account again with PUT /accounts/ACCOUNT, or delete the record by hand.",
             Self::Receipted => {
                 "Run the payments again: a run writes the receipt of a payment that the gateway knows. If the finding \
@@ -84,7 +84,7 @@ impl Invariant {
             Self::Refunded => "Look the refund up at the gateway with `dueday refund ACCOUNT RECEIPT --id ID`.",
             Self::Resolved => "Decide about the payment with `dueday findings resolve`.",
             Self::Disputed => {
-                "Compare with the gateway, and correct the dispute: docs/operations.md, \"A customer disputes a payment\"."
+                "Compare with the gateway, and correct the dispute: docs/customers.md, \"A customer disputes a payment\"."
             }
             Self::Listed => "Audit again when the gateway responds: until then, its payments are not compared.",
         }

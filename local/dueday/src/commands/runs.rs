@@ -107,7 +107,7 @@ fn next_step(context: &Context, day: &RunsReport) -> String {
     let commands: Vec<String> =
         batches.iter().map(|batch| context.command_line(&format!("run {batch} --date {}", day.date))).collect();
     match context.options.table() {
-        Some(_) => "Start the day again: docs/operations.md, \"A day is not done\".".to_owned(),
+        Some(_) => "Start the day again: docs/trouble.md, \"A day is not done\".".to_owned(),
         None => format!("Complete them with `{}`.", commands.join("` and `")),
     }
 }

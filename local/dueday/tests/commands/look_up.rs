@@ -137,7 +137,7 @@ async fn commands_work_on_a_table_on_aws() {
 
     let (code, text, _) = remote.run(&["runs", "payments", "--date", "2026-11-20"]);
     assert!(code == 1 && text.contains("missing"), "{text}");
-    let next = "Start the day again: docs/operations.md, \"A day is not done\".";
+    let next = "Start the day again: docs/trouble.md, \"A day is not done\".";
     let verdict = format!("The runs of 2026-11-20 are NOT complete: of 2 shards, 2 missing\n{next}\n");
     assert!(text.ends_with(&verdict), "{text}");
 
