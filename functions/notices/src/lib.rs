@@ -33,7 +33,9 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetU
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
     let mailer = ses::mailer(&url, &from, &sdk)?;
-    let api_url = env.read_optional(&API_URL, config::parse_displayable_url)?;
+    let api_url = env.read_optional(&API_URL, |url| {
+        config::parse_displayable_url(url).map_err(|allowed| format!("must be {allowed}"))
+    })?;
     Ok(Notices::new(table, mailer, merchant, billing.zone, clock).with_card_links(api_url))
 }
 

@@ -35,6 +35,11 @@ pub struct TableConfig {
     pub receipt_retention: TimeDelta,
 }
 
+/// Parses the URL of DynamoDB.
+fn parse_endpoint(text: &str) -> Result<String, String> {
+    config::parse_displayable_url(text).map_err(|allowed| format!("must be {allowed}"))
+}
+
 impl TableConfig {
     /// Reads the configuration from `env`.
     ///
@@ -43,7 +48,7 @@ impl TableConfig {
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
             name: env.text(&TABLE)?,
-            endpoint: env.get(&ENDPOINT),
+            endpoint: env.read_optional(&ENDPOINT, parse_endpoint)?,
             initial_shards: env.number(&SHARDS)?,
             receipt_retention: TimeDelta::days(env.number(&RECEIPT_DAYS)?.into()),
         })

@@ -1,6 +1,6 @@
-//! The list of commands in `dueday --help`, in groups by the job of the reader.
+//! Changes of clap's definition of the command line: the list of commands in `dueday --help`, in groups by the job of the reader.
 
-use clap::Command;
+use clap::{Arg, ArgAction, Command};
 
 /// The groups, and the commands of each group in the order of the list.
 const GROUPS: [(&str, &[&str]); 6] = [
@@ -38,4 +38,11 @@ pub fn with_groups(dueday: Command) -> Command {
     let hidden = |dueday: Command, name: &String| dueday.mut_subcommand(name, |command| command.hide(true));
     let dueday = dueday.after_long_help(crate::options::help_of_environment());
     names.iter().fold(dueday, hidden).help_template(format!("{TEMPLATE}{groups}{{all-args}}{{after-help}}"))
+}
+
+/// Lets every option accept a negative number as its value, so that the option's own message states what is allowed.
+pub fn with_negative_numbers(command: Command) -> Command {
+    let takes_value = |arg: &Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    let command = command.mut_args(|arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    command.mut_subcommands(with_negative_numbers)
 }

@@ -99,7 +99,7 @@ pub(crate) enum Command {
     Subscriptions(subscriptions::SubscriptionsArgs),
     /// Show an account's receipts, newest first; "refunded" includes pending refunds
     Receipts(receipts::ReceiptsArgs),
-    /// Send the mail of a receipt again
+    /// Show a receipt, or send its mail again
     Receipt(receipt::ReceiptArgs),
     /// Refund a payment or a part of it
     Refund(refund::RefundArgs),
@@ -195,7 +195,7 @@ impl Command {
 
 /// Reads the arguments of the process. If they are wrong or ask for help, prints the error or the help, and exits.
 pub fn read_arguments() -> Arguments {
-    let mut dueday = Arguments::command();
+    let mut dueday = help_groups::with_negative_numbers(Arguments::command());
     // Only a built command contains the subcommand `help`.
     dueday.build();
     let matches = help_groups::with_groups(dueday).try_get_matches();

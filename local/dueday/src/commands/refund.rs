@@ -44,10 +44,15 @@ pub struct RefundArgs {
     #[arg(long, value_name = "KEY", value_parser = parse_idempotency_key)]
     pub idempotency_key: Option<String>,
     /// Look up the existing refund with this id again
-    #[arg(long, value_name = "ID", conflicts_with_all = ["amount", "idempotency_key"])]
+    #[arg(long, value_name = "ID", value_parser = parse_ulid, conflicts_with_all = ["amount", "idempotency_key"])]
     pub id: Option<Ulid>,
     #[command(flatten)]
     pub confirmation: ConfirmationArgs,
+}
+
+fn parse_ulid(text: &str) -> Result<Ulid, String> {
+    text.parse()
+        .map_err(|_| "must be a ULID: 26 digits and capital letters, such as 01JZXCVBNM0123456789ABCDEF".to_owned())
 }
 
 /// Checks an idempotency key by the same rule as the API.
@@ -61,9 +66,10 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let receipt = args.receipt.find(&open_table.table, context.clock.now()).await?;
     let (account, id) = (&receipt.account, &receipt.id());
+    let failure = |error| refund_failure(args, error);
     let refunds = Refunds::new(open_table.table.clone(), open_table.gateway(context).await?, context.clock.clone());
     let (refund, is_repeated) = match args.id {
-        Some(refund) => (refunds.refund_again(account, id, refund).await.map_err(refund_failure)?, false),
+        Some(refund) => (refunds.refund_again(account, id, refund).await.map_err(failure)?, false),
         None => {
             let requested_amount = requested_amount(args, &receipt)?;
             let amount = requested_amount.map(|minor| Money::new(minor, receipt.amount.currency()).to_string());
@@ -75,7 +81,7 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
                 Some(key) => refund_id_with_key(account, id, key),
                 None => refund_id_without_key(account, id, requested_amount, &stored),
             };
-            let refund = refunds.refund(account, id, refund_id, requested_amount).await.map_err(refund_failure)?;
+            let refund = refunds.refund(account, id, refund_id, requested_amount).await.map_err(failure)?;
             let is_repeated =
                 stored.iter().any(|before| before.id == refund_id && before.status != RefundStatus::Failed);
             (refund, is_repeated)
@@ -95,12 +101,14 @@ fn requested_amount(args: &RefundArgs, receipt: &Receipt) -> Result<Option<i64>,
     requested_amount.map_err(|error| Failure::Refused(format!("invalid value '{text}' for --amount: {error}")))
 }
 
-fn refund_failure(error: RefundError) -> Failure {
+fn refund_failure(args: &RefundArgs, error: RefundError) -> Failure {
     match error {
         RefundError::Table(error) => error.into(),
         RefundError::Gateway(error) => Failure::Refused(format!("{error}. Repeat the same command")),
         RefundError::Refused(RefundRefusal::InvalidAmount { remaining }) => Failure::Refused(format!(
-            "--amount must be greater than zero and at most {remaining}, the remaining amount of the payment"
+            "invalid value '{}' for --amount: must be greater than zero and at most {remaining}, the remaining amount of \
+             the payment",
+            args.amount.as_deref().unwrap_or_default()
         )),
         RefundError::AmountMismatch { .. } => {
             Failure::Refused("--idempotency-key belongs to a refund with another amount; use another key".to_owned())

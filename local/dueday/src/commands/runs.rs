@@ -79,7 +79,7 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let date = args.date.unwrap_or(today);
     if date > today {
         return Err(Failure::Refused(format!(
-            "{date} lies in the future: today is {today}, and runs are recorded when they start"
+            "--date {date} lies in the future: today is {today}, and runs are recorded when they start"
         )));
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;

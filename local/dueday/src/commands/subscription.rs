@@ -94,7 +94,7 @@ impl ChangeArgs {
     /// [`Failure::Refused`] if the price is not an amount in `currency`.
     fn changes(&self, currency: Currency) -> Result<Changes, Failure> {
         let amount = self.price.as_ref().map(|text| {
-            let amount = Money::parse(text, currency).map(Money::minor);
+            let amount = Money::parse(text, currency).and_then(|money| currency.price(money.minor())).map(Money::minor);
             amount.map_err(|error| Failure::Refused(format!("invalid value '{text}' for --price: {error}")))
         });
         Ok(Changes {

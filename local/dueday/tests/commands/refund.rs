@@ -62,6 +62,8 @@ fn repeated_refund_command_refunds_once_unless_it_has_another_idempotency_key() 
     let (code, _, stderr) = refund(&["--amount", "5.00", "--idempotency-key", "ticket-3"]);
     assert!(code == 2 && stderr.contains("at most 2.99 EUR"), "{stderr}");
 
+    let (code, _, stderr) = refund(&["--amount", "-1"]);
+    assert!(code == 2 && stderr.contains("invalid value '-1' for --amount: must be "), "{stderr}");
     let (_, stdout, _) = refund(&["--json"]);
     let rest: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&rest["amount"], refunded()), (&299.into(), 1_299.into()));
