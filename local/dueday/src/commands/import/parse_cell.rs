@@ -1,7 +1,7 @@
 //! Parsers for the cells of an import. If a value has the format of another country, the error shows the value or the
 //! format to write instead.
 
-use billing::{Currency, Locale, Money, MoneyError, PaymentDay, parse_date};
+use billing::{Currency, ExternalId, IdError, Locale, Money, MoneyError, PaymentDay, parse_date};
 use chrono::NaiveDate;
 
 /// The payment day that means the last day of every month.
@@ -111,6 +111,24 @@ pub fn parse_date_cell(text: &str) -> Result<NaiveDate, String> {
     }
 }
 
+/// Parses the id of a subscription in the earlier system. Refuses a number as Excel writes long numbers, because it stands
+/// for many ids.
+pub fn parse_external_id(text: &str) -> Result<ExternalId, String> {
+    let is_shortened = text.split_once("E+").is_some_and(|(number, exponent)| {
+        number.contains(['.', ','])
+            && number.bytes().all(|byte| byte.is_ascii_digit() || b".,".contains(&byte))
+            && exponent.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if is_shortened {
+        return Err(
+            "is a number that the spreadsheet program has shortened: format the column as text, and enter the ids \
+                    again"
+                .to_owned(),
+        );
+    }
+    text.parse().map_err(|error: IdError| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +172,19 @@ mod tests {
             format!("{allowed}; it is not clear which number is the month")
         );
         assert_eq!(parse_date_cell("2028-02-29").unwrap().to_string(), "2028-02-29");
+    }
+
+    #[test]
+    fn external_id_refuses_a_number_that_excel_has_shortened() {
+        for text in ["4.71E+15", "4,71E+15"] {
+            assert!(
+                error_text(parse_external_id(text)).starts_with("is a number that the spreadsheet program"),
+                "{text}"
+            );
+        }
+        for text in ["4711", "E+15", "A4.71E+15", "order 4.71"] {
+            assert_eq!(parse_external_id(text).unwrap().as_str(), text);
+        }
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl<'a> Cells<'a> {
         let email = self.cell(Column::Email, parse);
         let name = self.cell(Column::Name, parse);
         let locale = self.cell(Column::Locale, parse_cell::parse_locale);
-        let external_id = self.cell(Column::ExternalId, parse);
+        let external_id = self.cell(Column::ExternalId, parse_cell::parse_external_id);
         let sku = self.cell(Column::Sku, parse);
         let product_name = self.cell(Column::ProductName, parse);
         let payment_day = self.cell(Column::PaymentDay, parse_cell::parse_payment_day);
