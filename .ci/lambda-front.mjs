@@ -1,11 +1,15 @@
-// Serves a Lambda function's binary by HTTP, like API Gateway: converts each request to an event of payload format 2.0,
+// Serves a Lambda function's binary by HTTPS, like API Gateway: converts each request to an event of payload format 2.0,
 // and passes it to the function through the Lambda Runtime API.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 
-const listen = async (handler) => {
-  const server = createServer(handler);
+const listen = async (handler, tls) => {
+  const server = tls ? createTlsServer(tls, handler) : createServer(handler);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return server;
@@ -15,6 +19,17 @@ const read = async (stream) => {
   for await (const part of stream) parts.push(part);
   return Buffer.concat(parts);
 };
+
+/** Returns a key and a certificate for this machine, which no browser trusts. */
+function createCertificate() {
+  const folder = mkdtempSync(path.join(tmpdir(), 'certificate-'));
+  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => path.join(folder, name));
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=127.0.0.1', '-keyout', key, '-out', cert],
+    { stdio: 'ignore' });
+  const certificate = { key: readFileSync(key), cert: readFileSync(cert) };
+  rmSync(folder, { recursive: true });
+  return certificate;
+}
 
 /** Starts `binary` with `variables`. `claims` are the verified claims of the caller's token for paths that need one. Returns
  * the URL of the front, and a function that stops both. */
@@ -68,7 +83,7 @@ export async function serveFunction(binary, variables, claims) {
     const bytes = Buffer.from(result.body ?? '', result.isBase64Encoded ? 'base64' : 'utf8');
     response.writeHead(result.statusCode ?? 500, { ...result.headers, ...result.multiValueHeaders });
     response.end(bytes);
-  });
+  }, createCertificate());
   const stop = () => { child.kill(); front.closeAllConnections(); front.close(); runtime.closeAllConnections(); runtime.close(); };
-  return { url: `http://127.0.0.1:${front.address().port}`, stop };
+  return { url: `https://127.0.0.1:${front.address().port}`, stop };
 }

@@ -28,7 +28,10 @@ impl Arguments {
 }
 
 /// Runs a command. Prints the error if the command fails.
-pub async fn run(arguments: Arguments) -> Exit {
+pub async fn run(mut arguments: Arguments) -> Exit {
+    if arguments.sends_mails() {
+        arguments.options.ask_for_merchant();
+    }
     let is_json = arguments.options.json;
     let result = async {
         let context = Context::new(arguments.options)?;

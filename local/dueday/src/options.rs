@@ -12,6 +12,8 @@ use gateways::{GATEWAY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRE
 use mail::{MAIL_FROM, MAIL_URL, MERCHANT};
 use store::TABLE;
 
+use crate::terminal::confirmation::ask;
+
 /// The environment variable with the path of the data folder.
 const DATA_VARIABLE: &str = "DUEDAY_DATA";
 const DEFAULT_DATA_FOLDER: &str = ".dueday";
@@ -53,6 +55,20 @@ impl Options {
             checked.map_err(|reason| ConfigError::Invalid { name: variable.name, reason })?;
         }
         Config::read(Env(&|name| self.settings.get(name).cloned()))
+    }
+
+    /// Asks for the merchant's name if mails reach customers and the name is not given. Changes nothing if no person can
+    /// answer.
+    pub fn ask_for_merchant(&mut self) {
+        if self.mails_reach_customers() && self.setting(&MERCHANT).is_none() {
+            let answer = ask("What is the merchant's name in mails and receipts? (--merchant answers this question.)");
+            self.settings.extend(answer.map(|name| (MERCHANT.name, name)));
+        }
+    }
+
+    /// Returns whether mails are sent, and not only written to a folder.
+    pub fn mails_reach_customers(&self) -> bool {
+        Env::process().get(&MAIL_URL).is_some_and(|url| !url.starts_with("outbox:"))
     }
 
     /// Returns the value of `variable`, if the caller has set it.

@@ -77,7 +77,7 @@ impl Mail {
         let day = |on: Option<NaiveDate>| on.map(|on| language.format_month_and_day(on));
         let rows: Vec<(&str, String)> = [
             (&labels.product, Some(facts.product.as_str().to_owned())),
-            (&labels.amount, amount.clone()),
+            (if facts.kind.is_about_a_payment() { &labels.amount } else { &labels.monthly_amount }, amount.clone()),
             (&labels.previous_amount, format_amount(facts.previous_amount)),
             (&labels.month, facts.due_on.map(|on| language.format_month(on))),
             (&labels.due, date(facts.due_on)),
@@ -122,6 +122,7 @@ impl Mail {
             heading => phrase(&phrases.heading),
             body => phrase(&phrases.body),
             action => phrases.action.as_str(),
+            link_separator => labels.separator.trim_end_matches(' '),
             action_url => facts.card_url.as_ref().or(merchant.account_url.as_ref()),
             contact => merchant.support_email.as_ref().or(merchant.reply_to.as_ref()).map(EmailAddress::as_str),
             labels => minijinja::value::Serde(labels),

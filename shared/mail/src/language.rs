@@ -34,9 +34,10 @@ pub struct Texts {
 #[serde(deny_unknown_fields)]
 pub struct Labels {
     /// The text between a label and its value.
-    separator: String,
+    pub separator: String,
     pub product: String,
     pub amount: String,
+    pub monthly_amount: String,
     pub previous_amount: String,
     pub month: String,
     pub due: String,

@@ -41,6 +41,21 @@ pub enum MailKind {
 }
 
 impl MailKind {
+    /// Returns whether the amount of the mail is that of one payment. The amount of the other mails is the price of each
+    /// month.
+    pub fn is_about_a_payment(self) -> bool {
+        matches!(
+            self,
+            Self::Upcoming
+                | Self::Paid
+                | Self::Refunded
+                | Self::Failed
+                | Self::CardNeeded
+                | Self::Unpaid
+                | Self::EndedUnpaid
+        )
+    }
+
     /// Returns whether the merchant may switch mails of this kind off. The customer must get the others, from Dueday or
     /// from another system: reminders, and mails about payments that failed.
     pub fn may_be_off(self) -> bool {

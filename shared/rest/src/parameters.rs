@@ -48,11 +48,11 @@ pub struct PageQuery {
     /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(default)]
     #[param(inline)]
-    cursor: ListCursor,
+    pub cursor: ListCursor,
     /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
-    limit: Limit,
+    pub limit: Limit,
 }
 
 /// An identifier in a path. A malformed identifier causes a 404 response, like any other unknown identifier.

@@ -150,6 +150,11 @@ impl Arguments {
     pub fn is_simulation(&self) -> bool {
         matches!(self.command, Some(Command::Simulate(_)))
     }
+
+    /// Returns whether the command may send mails.
+    pub fn sends_mails(&self) -> bool {
+        matches!(self.command, None | Some(Command::Run(_) | Command::Receipt(_)))
+    }
 }
 
 impl Command {

@@ -7,6 +7,18 @@ use clap::Args;
 use super::output;
 use crate::Failure;
 
+/// Asks `question`, and returns the answer. Returns `None` if no person can answer, because standard input or standard
+/// error is not a terminal, or if the answer is empty.
+pub fn ask(question: &str) -> Option<String> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    output::print_message(question);
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).ok()?;
+    Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
+}
+
 /// The option `--yes` of the commands whose changes cannot be undone.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ConfirmationArgs {
@@ -25,10 +37,8 @@ impl ConfirmationArgs {
         if self.yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(());
         }
-        output::print_message(format!("{question} This cannot be undone. Type yes to continue:"));
-        let mut answer = String::new();
-        let is_read = io::stdin().read_line(&mut answer).is_ok();
-        if is_read && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        let answer = ask(&format!("{question} This cannot be undone. Type yes to continue:"));
+        if answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
             return Ok(());
         }
         Err(Failure::Refused("nothing was changed: the change was not confirmed".to_owned()))

@@ -6,6 +6,7 @@ use crate::terminal;
 use std::path::Path;
 
 use chrono::{Datelike, Days, Utc};
+use regex::Regex;
 use serde_json::Value;
 use terminal::{dueday, output};
 
@@ -78,6 +79,20 @@ impl Shop {
         shop
     }
 
+    /// Returns `output` with placeholders for everything that differs from one test run to the next.
+    fn without_changing_values(&self, output: &str) -> String {
+        let text = self.words.iter().fold(output.to_owned(), |text, (word, value)| text.replace(value, word));
+        let text =
+            text.replace(&self.gateway.url, "{gateway}").replace(&self.folder.path().display().to_string(), "{folder}");
+        [
+            (r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:[\d.]+Z)?)?( at \d{2}:\d{2})?", "{date}"),
+            (r"[0-7][0-9A-Z]{25}", "{ulid}"),
+            (r"\b\d{2}:\d{2}\b", "{time}"),
+        ]
+        .iter()
+        .fold(text, |text, (pattern, word)| Regex::new(pattern).unwrap().replace_all(&text, *word).into_owned())
+    }
+
     fn fill(&self, text: &str) -> String {
         self.words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
     }
@@ -96,10 +111,16 @@ impl Shop {
 #[test]
 fn each_job_of_support_needs_at_most_two_commands() {
     let shop = Shop::open();
+    let mut transcript = String::new();
     for (job, commands, expected) in JOBS {
         assert!(commands.len() <= 2, "{job}: {commands:?}");
         let outputs: Vec<String> = commands.iter().map(|command| shop.run(command)).collect();
+        transcript += &format!("== {job}\n");
+        for (command, output) in commands.iter().zip(&outputs) {
+            transcript += &format!("$ dueday {command}\n{}\n", shop.without_changing_values(output));
+        }
         let (last, expected) = (outputs.last().unwrap(), shop.fill(expected));
         assert!(last.contains(&expected), "{job}: {commands:?} must print {expected:?}, not\n{last}");
     }
+    insta::assert_snapshot!("support_jobs", transcript);
 }

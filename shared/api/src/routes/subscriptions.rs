@@ -5,19 +5,20 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{
-    Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Settlement, Sku, Subscription,
-    SubscriptionId,
+    Changes, Currency, EmailAddress, ExternalId, Label, NewSubscription, PaymentDay, PaymentMethod, Settlement, Sku,
+    Subscription, SubscriptionId,
 };
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
+use rest::cursor::ListCursor;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
-use rest::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, Path, Query};
+use rest::parameters::{AccountPath, CivilDate, Limit, NoParameters, PageQuery, Path, Query};
 use rest::{Caller, Now, Problem};
 use serde::Deserialize;
-use store::{ChangeOutcome, CreateOutcome, IdempotentRequest, Table};
-use utoipa::ToSchema;
+use store::{ChangeOutcome, CreateOutcome, IdempotentRequest, Page, Table};
+use utoipa::{IntoParams, ToSchema};
 
 use super::created_view::{CreatedSubscription, CreatedView};
 use super::subscription_view::{CurrentSubscription, SubscriptionView, json_of, response_of};
@@ -202,25 +203,48 @@ pub async fn create(
     }
 }
 
+/// The query parameters of the list of subscriptions.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SubscriptionsQuery {
+    /// The `next_cursor` of the previous page; absent for the first page.
+    #[serde(default)]
+    #[param(inline)]
+    cursor: ListCursor,
+    /// The page size: the largest number of items of the page.
+    #[serde(default)]
+    #[param(inline)]
+    limit: Limit,
+    /// Only the subscription that was imported with this id of the earlier system.
+    external_id: Option<ExternalId>,
+}
+
 /// List the subscriptions of an account
 ///
 /// Lists the subscriptions in the order of their ids. An id begins with the time of creation, except for imported
-/// subscriptions, which come first.
+/// subscriptions, which come first. With `external_id`, the list has at most one subscription.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions",
     operation_id = "list_subscriptions",
     tag = "subscriptions",
-    params(AccountPath, PageQuery),
+    params(AccountPath, SubscriptionsQuery),
     responses((status = 200, description = "A page of the subscriptions", body = ListView<SubscriptionView>))
 )]
 pub async fn list(
     State(api): State<Api>,
     Path(AccountPath { account }): Path<AccountPath>,
-    Query(page): Query<PageQuery>,
+    Query(SubscriptionsQuery { cursor, limit, external_id }): Query<SubscriptionsQuery>,
 ) -> Result<Json<ListView<SubscriptionView>>, Problem> {
-    let paging = page.paging(Table::cursor_of_subscriptions)?;
-    let page = api.table.get_subscriptions_by_account(&account, &paging).await?;
+    let paging = PageQuery { cursor, limit }.paging(Table::cursor_of_subscriptions)?;
+    let page = match external_id {
+        Some(external_id) => {
+            let stored = api.table.get_subscription(&account, external_id.subscription_id(&account)).await?;
+            Page { items: stored.into_iter().collect(), next: None, unreadable: Vec::new() }
+        }
+        None => api.table.get_subscriptions_by_account(&account, &paging).await?,
+    };
     Ok(Json(api.list_of_account(&account, page).await?))
 }
 

@@ -38,7 +38,7 @@ async fn each_change_of_a_subscription_sends_one_mail_that_says_what_happens_nex
 
     let dearer = Changes { amount: Some(1_499), ..Changes::default() };
     let mails = mails_after(&mut world, |stored| stored.change(&dearer, lead, today).unwrap()).await;
-    let parts = ["Amount: €14.99", "Previous amount: €12.99", "Next payment: Tuesday, March 10, 2026"];
+    let parts = ["Monthly amount: €14.99", "Previous amount: €12.99", "Next payment: Tuesday, March 10, 2026"];
     assert_mail(&mails, "terms-changed", &parts);
 
     let renamed = Changes { product_name: Some(Label::try_from("Gold II".to_owned()).unwrap()), ..Changes::default() };

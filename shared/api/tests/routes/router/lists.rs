@@ -14,6 +14,23 @@ async fn corrupt_item(world: &World, sk: &str, attribute: &str) {
 }
 
 #[tokio::test]
+async fn subscription_is_found_by_its_id_in_the_earlier_system() {
+    let world = World::new().await;
+    let external_id: billing::ExternalId = "order 4711".parse().unwrap();
+    let imported = billing::Subscription {
+        id: external_id.subscription_id(&world.gold.account),
+        external_id: Some(external_id),
+        ..world.gold.clone()
+    };
+    world.table.create_subscription(&imported, None).await.unwrap();
+    let list = world.request("GET /accounts/acme/subscriptions?external_id=order%204711", "").await.json();
+    let found = list["data"].as_array().unwrap();
+    assert_eq!((found.len(), &found[0]["external_id"]), (1, &"order 4711".into()), "{list}");
+    let none = world.request("GET /accounts/acme/subscriptions?external_id=4712", "").await.json();
+    assert_eq!(none["data"], serde_json::json!([]));
+}
+
+#[tokio::test]
 async fn list_subscriptions_and_receipts_name_unreadable_items_and_list_the_others() {
     let world = World::new().await;
     let other = sample::subscription(11, at("2026-03-01T00:00:00Z").date_naive());
