@@ -69,6 +69,11 @@ impl LocalBus {
     async fn place_order(&self, event: &ReceivedEvent) -> Result<(), String> {
         match orders::process_event(&self.desk, event).await {
             Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
+                // A merchant without a warehouse sells no goods.
+                let warehouses = self.desk.table.get_warehouses().await.map_err(|error| error.to_string())?;
+                if warehouses.is_empty() {
+                    return Ok(());
+                }
                 output::print_message(format!(
                     "the SKU {sku} has no products: its payments place no orders until `dueday orders import` defines \
                      its products"

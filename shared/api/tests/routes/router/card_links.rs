@@ -68,6 +68,9 @@ async fn browser_gets_a_page_in_place_of_a_problem_and_a_program_gets_json() {
     ] {
         let page = world.request_as(&super::world::acme(), request, &[BROWSER], "").await;
         assert_eq!((page.status, page.header("content-type")), (status, "text/html; charset=utf-8"), "{request}");
+        if request == "GET /nowhere" {
+            insta::assert_snapshot!("error_page", page.text);
+        }
         assert!(page.text.contains(&format!("<h1>{title}</h1>")), "{request}: {}", page.text);
         assert_eq!((page.header("cache-control"), page.header("vary")), ("no-store", "accept"), "{request}");
         let json = world.request_as(&super::world::acme(), request, &[("accept", "*/*")], "").await;
