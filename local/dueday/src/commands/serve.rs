@@ -195,6 +195,10 @@ fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> Stri
             args.listen
         )
     };
+    let demo = || [context.command_line("demo"), format!("curl {api}/accounts/harbour-books/receipts")];
+    // The customers of the demo exist only at the sandbox gateway.
+    let demo = context.options.gateway().is_none().then(demo).into_iter().flatten();
+    let next: String = demo.chain([context.command_line("forecast")]).map(|command| format!("  {command}\n")).collect();
     format!(
         "Dueday is running. Stop it with Ctrl-C.\n\
          \n\
@@ -206,11 +210,6 @@ fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> Stri
          \x20 events      {data}/events\n\
          {warning}\n\
          Try next, in another terminal\n\
-         \x20 {}\n\
-         \x20 curl {api}/accounts/harbour-books/receipts\n\
-         \x20 {}\n\
-         \n",
-        context.command_line("demo"),
-        context.command_line("due")
+         {next}\n"
     )
 }
