@@ -116,3 +116,38 @@ async fn mail_about_an_owed_payment_leads_to_a_page_for_a_card() {
     let link = world.system.deployment.table.get_card_link(id[..26].parse().unwrap()).await.unwrap().unwrap();
     assert_eq!((link.subscription, link.due_on), (world.gold.id, world.gold.due_on));
 }
+
+#[tokio::test]
+async fn subscription_that_ends_for_want_of_a_payment_says_so() {
+    let mut world = World::new(CARD).await;
+    let ended = |stored: &Subscription| Subscription {
+        status: billing::Status::Cancelled,
+        failed_attempts: stored.failed_attempts + 1,
+        next_payment_on: None,
+        next_reminder_on: None,
+        ..stored.clone()
+    };
+    let mails = mails_after(&mut world, ended).await;
+    assert_mail(
+        &mails,
+        "ended-unpaid",
+        &["We could not collect the payment of €12.99, so your subscription ended on "],
+    );
+}
+
+#[tokio::test]
+async fn new_card_for_several_subscriptions_sends_one_mail() {
+    let mut world = World::new(CARD).await;
+    let table = world.system.deployment.table.clone();
+    let other = sample::subscription(20, "2026-03-09".parse().unwrap());
+    table.create_subscription(&other, None).await.unwrap();
+    let created = world.publish_new_events().await;
+    world.notify(&created).await;
+    let method = PaymentMethod { payment_method: "pm_card_amex".parse().unwrap(), ..world.gold.payment_method.clone() };
+    let entered = Changes { payment_method: Some(method), payment_method_at: Some(clock_now()), ..Changes::default() };
+    let change =
+        |stored: &Subscription| stored.change(&entered, LeadDays::default(), "2026-03-08".parse().unwrap()).unwrap();
+    table.rewrite_subscription(other, |stored| Ok::<_, ()>(change(stored))).await.unwrap();
+    let mails = mails_after(&mut world, change).await;
+    assert_mail(&mails, "card-saved", &[]);
+}
