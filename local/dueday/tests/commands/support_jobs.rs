@@ -131,7 +131,14 @@ fn each_job_of_support_needs_at_most_two_commands() {
 }
 
 /// The commands that an operator runs to look at the system.
-const LOOKS: [&str; 16] = [
+const LOOKS: [&str; 23] = [
+    "accounts",
+    "subscriptions",
+    "receipts acme",
+    "run reminders",
+    "run payments",
+    "reshard",
+    "confirm-clock",
     "due",
     "due --json",
     "runs",

@@ -54,7 +54,9 @@ async fn owed_payment_is_charged_to_the_new_card_at_the_next_run() {
     let setup = world.create_setup("{}").await;
     assert!(setup["url"].as_str().unwrap().starts_with("http://127.0.0.1:7879/pages/page_"), "{setup}");
     world.enter_card(&setup, "pm_card_mastercard");
-    assert!(world.return_from_page(&setup).await.contains("Your card is saved"));
+    let page = world.return_from_page(&setup).await;
+    assert!(page.contains("Your card is saved"));
+    insta::assert_snapshot!("card_saved", page);
     let stored = world.stored_gold().await;
     assert_eq!((stored.status, world.stored_card().await.as_str()), (Status::PastDue, "pm_card_mastercard"));
     assert_eq!(stored.payment_method.customer.as_str(), "cus_1", "the gateway's customer is unchanged");
@@ -133,7 +135,9 @@ async fn subscription_is_unchanged_until_a_card_is_entered() {
     let world = World::new().await;
     let setup = world.create_setup(&format!(r#"{{"subscriptions": ["{}"]}}"#, world.gold.id)).await;
     let before = world.stored_gold().await;
-    assert!(world.return_from_page(&setup).await.contains("No card was entered"));
+    let page = world.return_from_page(&setup).await;
+    assert!(page.contains("No card was entered"));
+    insta::assert_snapshot!("no_card", page);
     assert_eq!(world.stored_gold().await, before);
     world.clock.set(at("2026-03-06T12:00:00Z"));
     assert_eq!(world.get_setup(&setup).await["status"], "expired");
