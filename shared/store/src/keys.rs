@@ -38,6 +38,8 @@ pub const RUNS: &str = "SHARD#";
 /// The prefix of the sort key of the charge total of each day and shard.
 pub const CHARGED: &str = "CHARGED#";
 
+/// The prefix of the partition key of every item that stores whether a notice was sent.
+pub const NOTICES: &str = "NOTICE#";
 /// The partition key of all webhook endpoints.
 pub const WEBHOOKS: &str = "WEBHOOKS";
 /// The prefix of every webhook endpoint's sort key.
@@ -193,7 +195,7 @@ pub fn key_of_execution_lease(batch: Batch) -> Key {
 
 /// Returns the key of the item that stores whether the notice of an event was sent.
 pub fn key_of_notice(event: &str) -> Key {
-    let pk = format!("NOTICE#{event}");
+    let pk = format!("{NOTICES}{event}");
     Key { sk: pk.clone(), pk }
 }
 

@@ -24,13 +24,15 @@ impl Table {
         self.dynamo.scan(Scan::all()).all().await
     }
 
-    /// Copies all items of the table `other` that this table does not have. Copies subscriptions last, so that this
-    /// table already has the payment records of every copied subscription. After an error, the call can be repeated to
+    /// Copies all items of the table `other` that this table does not have. Copies the marks of sent notices first, so that
+    /// no notice about a copied item is sent again, and subscriptions last, so that this table already has the payment
+    /// records of every copied subscription. After an error, the call can be repeated to
     /// copy the remaining items. Sends one PutItem request for each item, on condition that the item is absent.
     pub async fn copy_missing_items(&self, other: &Table) -> Result<(), TableError> {
         let items = other.scan().await?;
-        let (subscriptions, other_items): (Vec<Item>, Vec<Item>) =
+        let (subscriptions, mut other_items): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|item| SubscriptionKey::parse(&key_of(item)).is_some());
+        other_items.sort_by_key(|item| !key_of(item).pk.starts_with(keys::NOTICES));
         for item in other_items.into_iter().chain(subscriptions) {
             self.put_if_absent(item).await?;
         }

@@ -5,21 +5,21 @@
 //! server runs at the same time. A repeated demo simulates everything again, and copies only the missing items. Both tables use
 //! the same ledger of the gateway, which returns the same payment for a charge with the same idempotency key.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Months, NaiveDate, NaiveTime, Utc};
 use clock::{Clock, SimulatedClock};
 use config::Env;
 use emulator::{Deployment, Engine};
 use indicatif::ProgressBar;
-use mail::{MAIL_URL, Mail, MailError, Mailer};
+use mail::MAIL_URL;
 use serde::Serialize;
 use settling::{Refunds, refund_id_with_key};
 use simulator::DailyRuns;
 use store::{Paging, PaymentCounts, ReminderCounts, Settings, Table};
 
 use super::demo_company;
+use super::demo_mails::{PastNotices, UnsentMails};
 use super::import::{self, Row};
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine};
@@ -74,13 +74,17 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     };
     if !is_loaded {
         let unsent = Arc::new(UnsentMails::default());
-        let past = Deployment { mailer: unsent.clone(), ..create_memory_copy(&machine.deployment).await? };
+        let engine = Engine::memory();
+        let past = create_memory_copy(&machine.deployment, &engine).await?;
+        let past = Deployment { mailer: unsent.clone(), clock: clock.clone(), ..past };
+        let notices = PastNotices::new(&past, &engine)?;
         for row in rows {
             let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_id(&row.account));
             past.enrol(&account, row.subscription(id), eve).await?;
         }
         let copied = past.table.clone();
-        (report.payments, report.reminders) = simulate_days(past, clock, (from, to), context.clock.now()).await?;
+        (report.payments, report.reminders) =
+            simulate_days((past, notices), clock, (from, to), context.clock.now()).await?;
         demo_company::create_company(&machine.order_desk(context).await?, context.clock.now()).await?;
         table.copy_missing_items(&copied).await?;
         for mail in unsent.take() {
@@ -92,25 +96,6 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     }
     context.print(&report, || text(context, &machine, &report))?;
     Ok(Exit::Done)
-}
-
-/// The mails of the simulation. They are written only after it, so that an interrupted demo leaves no mails, and the
-/// repeated demo writes none twice.
-#[derive(Debug, Default)]
-struct UnsentMails(Mutex<Vec<Mail>>);
-
-impl UnsentMails {
-    fn take(&self) -> Vec<Mail> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-#[async_trait]
-impl Mailer for UnsentMails {
-    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(mail.clone());
-        Ok(())
-    }
 }
 
 /// Refunds half of the newest payment of one customer.
@@ -135,11 +120,11 @@ async fn has_all_rows(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Returns a copy of the deployment `of` with an empty table in memory. The new table has the same table id, because
+/// Returns a copy of the deployment `of` with an empty table in `engine`. The new table has the same table id, because
 /// the idempotency keys of charges contain the id.
-async fn create_memory_copy(of: &Deployment) -> Result<Deployment, Failure> {
+async fn create_memory_copy(of: &Deployment, engine: &Engine) -> Result<Deployment, Failure> {
     let settings = of.table.init_settings(&of.config.table.initial_settings(of.clock.as_ref())).await?;
-    let past = of.over(Engine::memory().client());
+    let past = of.over(engine.client());
     past.table.create_if_absent().await?;
     past.table.init_settings(&Settings { charging: true, latest_run_at: None, ..settings }).await?;
     Ok(past)
@@ -148,7 +133,7 @@ async fn create_memory_copy(of: &Deployment) -> Result<Deployment, Failure> {
 /// Simulates the daily runs of the days from `from` to `to`; on the last day, only the runs up to `now`. Returns the
 /// counts of payments and reminders.
 async fn simulate_days(
-    past: Deployment,
+    (past, mut notices): (Deployment, PastNotices),
     clock: Arc<SimulatedClock>,
     (from, to): (NaiveDate, NaiveDate),
     now: DateTime<Utc>,
@@ -160,7 +145,12 @@ async fn simulate_days(
     for day in days {
         let times: Vec<DateTime<Utc>> = runs.run_times_on(day).into_iter().filter(|time| *time <= now).collect();
         for time in times {
+            let charged_before = runs.charged;
             runs.run_both_batches(day, time).await?;
+            // Only payments cause notices here, and reading the stream takes most of the time.
+            if runs.charged != charged_before {
+                notices.send().await?;
+            }
         }
         if runs.charged.in_doubt > 0 || runs.charged.failed > 0 {
             let reason = format!(

@@ -8,6 +8,7 @@ mod completions;
 mod confirm_clock;
 mod demo;
 mod demo_company;
+mod demo_mails;
 mod due;
 mod events;
 mod export;

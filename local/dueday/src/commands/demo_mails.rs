@@ -1,0 +1,96 @@
+//! The mails of the demo's simulation. They are written only after it, so that an interrupted demo leaves no mails, and the
+//! repeated demo writes none twice.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use billing::ReceivedEvent;
+use delivery::{Bus, BusEntry, FailedEntry, Notices, Publisher, StreamEvent};
+use emulator::{Deployment, Engine, Stream};
+use mail::{Mail, MailError, Mailer};
+
+use crate::Failure;
+
+/// The largest number of stream records that are read at once.
+const MAX_STREAM_RECORDS: usize = 500;
+
+/// The mails that were sent in the simulation.
+#[derive(Debug, Default)]
+pub struct UnsentMails(Mutex<Vec<Mail>>);
+
+impl UnsentMails {
+    /// Returns all mails, the earliest first, and removes them.
+    pub fn take(&self) -> Vec<Mail> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Mailer for UnsentMails {
+    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(mail.clone());
+        Ok(())
+    }
+}
+
+/// A bus that keeps the events until they are taken.
+#[derive(Clone, Debug, Default)]
+struct KeepingBus(Arc<Mutex<Vec<ReceivedEvent>>>);
+
+#[async_trait]
+impl Bus for KeepingBus {
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(entries.iter().filter_map(|entry| match &entry.event {
+            StreamEvent::Event(event) => Some(ReceivedEvent::from(event.clone())),
+            StreamEvent::Unreadable(_) => None,
+        }));
+        Vec::new()
+    }
+}
+
+/// Sends the notices about what happens in the simulation, as the notices function does.
+pub struct PastNotices {
+    stream: Stream,
+    /// The sequence number of the last stream record that was read.
+    position: Option<String>,
+    bus: KeepingBus,
+    publisher: Publisher<KeepingBus>,
+    notices: Notices,
+}
+
+impl PastNotices {
+    /// Creates the sender for the simulated deployment `past`, whose table is in `engine`.
+    ///
+    /// # Errors
+    /// If the table has no change stream.
+    pub fn new(past: &Deployment, engine: &Engine) -> Result<Self, Failure> {
+        let (merchant, zone) = (past.config.merchant.clone(), past.config.billing.zone);
+        let notices = Notices::new(past.table.clone(), past.mailer.clone(), merchant, zone, past.clock.clone());
+        let bus = KeepingBus::default();
+        let stream = engine.stream(past.table.name())?;
+        Ok(Self { stream, position: None, publisher: Publisher::new(bus.clone()), bus, notices })
+    }
+
+    /// Sends the notices about all changes since the last call.
+    ///
+    /// # Errors
+    /// If the stream or the table cannot be read.
+    pub async fn send(&mut self) -> Result<(), Failure> {
+        let failure =
+            |error: &dyn std::fmt::Display| Failure::Refused(format!("the demo's mails were not written: {error}"));
+        loop {
+            let batch = self.stream.after(self.position.as_deref(), MAX_STREAM_RECORDS)?;
+            let last = batch["Records"].as_array().and_then(|records| records.last());
+            let Some(last) = last.and_then(|record| record["dynamodb"]["SequenceNumber"].as_str()) else {
+                return Ok(());
+            };
+            self.position = Some(last.to_owned());
+            self.publisher.publish(&batch).await.map_err(|error| failure(&error))?;
+            let events = std::mem::take(&mut *self.bus.0.lock().unwrap_or_else(PoisonError::into_inner));
+            for event in events {
+                self.notices.notify(&event).await.map_err(|error| failure(&error))?;
+            }
+        }
+    }
+}
