@@ -99,6 +99,17 @@ async fn payment_without_an_earlier_reminder_is_counted_as_unreminded() {
     assert_eq!(world.run_payments("2026-04-10").await.unreminded, 0, "the reminder was sent in time");
 }
 
+#[tokio::test]
+async fn first_payment_of_a_subscription_that_began_too_late_for_a_reminder_is_not_unreminded() {
+    // The reminder of March 10 would have been sent on March 3.
+    for (created, unreminded) in [("2026-03-03", 1), ("2026-03-04", 0), ("2026-03-09", 0)] {
+        let world = World::new().await;
+        world.store(&new_subscription(10, created)).await;
+        let report = world.run_payments("2026-03-10").await;
+        assert_eq!((nonzero_counts(&report), report.unreminded), (vec![("paid", 1)], unreminded), "{created}");
+    }
+}
+
 /// Stores subscriptions in all states, with valid cards.
 async fn store_subscriptions_in_all_states(world: &World, today: NaiveDate) {
     let created = "2026-01-01";
