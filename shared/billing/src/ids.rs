@@ -125,13 +125,7 @@ crate::openapi_schema!(
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ExternalId(String);
-crate::openapi_schema!(
-    ExternalId,
-    "ExternalId",
-    crate::openapi::build_text_schema("The id of a subscription in the merchant's earlier system.")
-        .min_length(Some(1))
-        .max_length(Some(MAX_EXTERNAL_ID_CHARS))
-);
+crate::openapi_schema!(ExternalId, "ExternalId", crate::openapi::build_external_id_schema());
 
 impl ExternalId {
     /// Returns the identifier as text.

@@ -42,9 +42,19 @@ mod schemas {
         build_pattern_schema(description, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$").min_length(Some(1)).max_length(Some(64))
     }
 
+    /// Control characters, and characters that change the direction of the text, as in a character class.
+    const FORBIDDEN_CHARACTERS: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
+
+    /// Returns the schema of an [`ExternalId`](crate::ExternalId).
+    pub(crate) fn build_external_id_schema() -> ObjectBuilder {
+        let line = format!(r"^[^{FORBIDDEN_CHARACTERS}\s]([^{FORBIDDEN_CHARACTERS}]*[^{FORBIDDEN_CHARACTERS}\s])?$");
+        let description = "The id of a subscription in the merchant's earlier system. Not allowed: control characters, \
+            white space at the start or end, characters that change the direction of the text, and card numbers.";
+        build_pattern_schema(description, &line).min_length(Some(1)).max_length(Some(255))
+    }
+
     /// Returns the schema of a [`Label`](crate::Label).
     pub(crate) fn build_label_schema() -> ObjectBuilder {
-        const FORBIDDEN_CHARACTERS: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
         const INVISIBLE_CHARACTERS: &str = r"\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8";
         let visible = format!(
             r"^(?!.*=\?)(?=.*[^{INVISIBLE_CHARACTERS}])[^{FORBIDDEN_CHARACTERS}\s]([^{FORBIDDEN_CHARACTERS}]*[^{FORBIDDEN_CHARACTERS}\s])?$"

@@ -1,15 +1,19 @@
 //! `dueday accounts`: shows one account, or the first accounts of the table.
 
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
 use api::AccountView;
-use billing::{Account, AccountId, EmailAddress};
+use billing::{Account, AccountId, EmailAddress, ExternalId, Subscription};
 use clap::Args;
 use serde_json::Value;
+use store::{Table, TableError};
 
 use super::listed_items::{LimitArgs, ListedItems, account_not_found, start_search};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
-use crate::terminal::table::{Column, table};
+use crate::terminal::table::{self, Column};
 use crate::{Exit, Failure};
 
 const COLUMNS: [Column; 6] = [
@@ -27,6 +31,7 @@ const COLUMNS: [Column; 6] = [
 Examples:
   dueday accounts acme
   dueday accounts --email billing@acme.example.com
+  dueday accounts --external-id 4711
   dueday accounts --json --table dueday")]
 pub struct AccountsArgs {
     /// The account's id [default: all accounts]
@@ -34,6 +39,9 @@ pub struct AccountsArgs {
     /// Only accounts with this e-mail address; reads the whole table
     #[arg(long, value_name = "ADDRESS", conflicts_with = "account")]
     pub email: Option<EmailAddress>,
+    /// Only the account whose subscription was imported with this external_id; reads the whole table
+    #[arg(long, value_name = "ID", conflicts_with_all = ["account", "email"])]
+    pub external_id: Option<ExternalId>,
     #[command(flatten)]
     pub limit: LimitArgs,
 }
@@ -41,9 +49,14 @@ pub struct AccountsArgs {
 pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let mut list = ListedItems::new();
-    match &args.account {
-        Some(id) => list.items.push(table.get_account(id).await?.ok_or_else(|| account_not_found(id))?),
-        None => {
+    match (&args.account, &args.external_id) {
+        (None, Some(external_id)) => {
+            for id in owners_of(table, external_id).await? {
+                list.items.extend(table.get_account(&id).await?);
+            }
+        }
+        (Some(id), _) => list.items.push(table.get_account(id).await?.ok_or_else(|| account_not_found(id))?),
+        (None, None) => {
             let progress = start_search(args.email.is_some(), "accounts");
             let is_searched = |account: &Account| {
                 // Mail servers treat addresses that differ only in case as the same address.
@@ -59,9 +72,27 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     list.print::<AccountView>(context, "account", &COLUMNS, row)
 }
 
+/// Returns the accounts whose subscriptions were imported with `external_id`. Reads the whole table.
+async fn owners_of(table: &Table, external_id: &ExternalId) -> Result<BTreeSet<AccountId>, Failure> {
+    let (progress, mut owners) = (start_search(true, "subscriptions"), BTreeSet::new());
+    let each = |subscription: Result<Subscription, TableError>| {
+        progress.inc(1);
+        // The list of subscriptions reports the subscriptions that cannot be read.
+        owners.extend(
+            subscription
+                .ok()
+                .filter(|found| external_id.subscription_id(&found.account) == found.id)
+                .map(|found| found.account),
+        );
+        ControlFlow::Continue(())
+    };
+    table.scan_subscriptions(each).await?;
+    Ok(owners)
+}
+
 /// Returns the table with one row for `account`.
 pub fn account_table(account: &Account) -> String {
-    table(&COLUMNS, [row(account)])
+    table::table(&COLUMNS, [row(account)])
 }
 
 fn row(account: &Account) -> Vec<String> {

@@ -14,11 +14,16 @@ use terminal::{dueday, output};
 /// of the last command must contain the text.
 type Job = (&'static str, &'static [&'static str], &'static str);
 
-const JOBS: [Job; 21] = [
+const JOBS: [Job; 22] = [
     ("find a customer by e-mail address", &["accounts --email BELL@example.com"], "Bell GmbH"),
     ("find a payment by the number on the receipt", &["receipt show {number}"], "Account:      acme"),
     ("find a payment by the gateway's id", &["receipts --payment {payment}"], "Gold plan"),
     ("find a subscription by its id in the earlier system", &["subscriptions --external-id sub-2"], "bell"),
+    (
+        "find a customer by the id of a subscription in the earlier system",
+        &["accounts --external-id sub-2"],
+        "Bell GmbH",
+    ),
     ("say why a customer was charged", &["subscriptions acme", "why acme {acme}"], "charged on {today}: 12.99 EUR"),
     ("say why a customer was not charged", &["subscriptions bell", "why bell {bell}"], "declined"),
     ("refund a part of a payment", &["refund {number} --amount 5.00 --yes"], "5.00 EUR of {number} was refunded"),
@@ -104,12 +109,18 @@ impl Shop {
 
     /// Runs a command that must succeed. Returns its output.
     fn run(&self, command: &str) -> String {
+        let (code, output) = self.run_any(command);
+        assert!(code == 0, "{command}: exit code {code}\n{output}");
+        output
+    }
+
+    /// Runs a command. Returns its exit code and its output.
+    fn run_any(&self, command: &str) -> (i32, String) {
         let data: &Path = &self.folder.path().join("data");
         let arguments = self.fill(command);
-        let (code, stdout, stderr) =
-            output(dueday(data).args(arguments.split(' ')).args(["--gateway", &self.gateway.url]));
-        assert!(code == 0, "{arguments}: exit code {code}\n{stdout}{stderr}");
-        stdout + &stderr
+        let gateway = ["--gateway", &self.gateway.url];
+        let (code, stdout, stderr) = output(dueday(data).args(arguments.split(' ')).args(gateway));
+        (code, stdout + &stderr)
     }
 }
 
@@ -164,4 +175,48 @@ fn output_of_commands_that_look_at_the_system_matches_its_snapshot() {
     let transcript =
         LOOKS.map(|command| format!("$ dueday {command}\n{}\n", shop.without_changing_values(&shop.run(command))));
     insta::assert_snapshot!("looks", transcript.concat());
+}
+
+/// Commands of which the test keeps the exit code and the output: some of them are refused.
+const OTHERS: [&str; 10] = [
+    "resolve acme {acme} --not-charged",
+    "move-gateway",
+    "findings resolve acme {payment} --close --because closed",
+    "charging off",
+    "run payments",
+    "charging on",
+    "shards set 2",
+    "shards set 8",
+    "orders stock nothing",
+    "listen --forward-to nowhere",
+];
+
+#[test]
+fn output_of_other_commands_matches_its_snapshot() {
+    let shop = Shop::open();
+    let transcript = OTHERS.map(|command| {
+        let (code, output) = shop.run_any(command);
+        format!("$ dueday {command}\n{}exit code {code}\n\n", shop.without_changing_values(&output))
+    });
+    insta::assert_snapshot!("others", transcript.concat());
+}
+
+#[test]
+fn output_of_the_demo_and_of_a_simulation_matches_its_snapshot_except_for_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
+    let simulate = ["simulate", "--from", "2027-01-01", "--months", "2", "--file", demo];
+    let transcript = [&["demo"][..], &simulate].map(|arguments| {
+        let (code, stdout, _) = output(dueday(&data).args(arguments));
+        assert_eq!(code, 0, "{arguments:?}: {stdout}");
+        let text = stdout.replace(&folder.path().display().to_string(), "{folder}");
+        let text = match arguments {
+            ["simulate", ..] => text,
+            // The number of payments depends on the day.
+            _ => Regex::new(r"\d+").unwrap().replace_all(&text, "9").into_owned(),
+        };
+        format!("$ dueday {}\n{text}\n", arguments[0])
+    });
+    insta::assert_snapshot!("demo", transcript.concat());
 }
