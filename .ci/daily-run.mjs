@@ -275,6 +275,7 @@ async function test(name, secondsToWork, run, batch = 'payments') {
     DUEDAY_GATEWAY_RATE: '10000',
     DUEDAY_MAIL_URL: 'outbox:' + path.join(system.data, 'reminders'),
     DUEDAY_MAIL_FROM: 'billing@example.com',
+    DUEDAY_MERCHANT: 'Example Shop',
   };
   const lambda = new Lambda(batch, environment, secondsToWork);
   await run(system, lambda);
