@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
 
 use super::super::{
-    Account, AccountId, AttemptRecord, Dispute, DisputeStatus, GatewayToken, Label, Locale, MailStatus, Money,
-    PaymentDay, Period, Receipt, Refund, Sku, Status, Subscription, SubscriptionId, WaivedPeriod, WaivedReason,
+    Account, AccountId, AttemptRecord, Dispute, DisputeStatus, GatewayToken, Label, Locale, MailStatus, Money, Receipt,
+    Refund, Sku, SubscriptionId, WaivedPeriod, WaivedReason,
 };
+use super::SubscriptionData;
 
 /// The type and the data of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, EnumDiscriminants)]
@@ -132,83 +133,6 @@ impl AccountData {
         let Account { id, version, locale, mail_status, .. } = account.clone();
         Self { account: id, version, locale, mail_status }
     }
-}
-
-/// The data of the events of a subscription: its state after the change.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SubscriptionData {
-    pub account: AccountId,
-    pub subscription: SubscriptionId,
-    /// The version of the subscription after the change.
-    pub version: u64,
-    pub sku: Sku,
-    pub product_name: Label,
-    pub status: Status,
-    pub payment_day: PaymentDay,
-    #[serde(flatten)]
-    pub price: Money,
-    /// The earliest due date that is neither paid nor waived.
-    pub due_on: NaiveDate,
-    /// The date on which the payment batch will process the subscription next.
-    pub next_payment_on: Option<NaiveDate>,
-    /// The number of consecutive declines.
-    pub failed_attempts: u32,
-    /// The first month that will not be charged, because of a planned or completed cancellation.
-    pub cancel_from: Option<Period>,
-    /// The terms and facts that the change has changed; empty for a new subscription, and in events of earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<ChangedField>,
-    /// The price before the change, in minor units of the same currency; absent if the price has not changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub previous_amount: Option<i64>,
-}
-
-/// A part of a subscription that was changed. A change of price or payment day may take effect in a later month.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangedField {
-    Amount,
-    PaymentDay,
-    ProductName,
-    Email,
-    PaymentMethod,
-    FailedAttempts,
-}
-
-impl SubscriptionData {
-    /// Creates the data of the change from `old` to `s`. `old` is `None` for a new subscription.
-    pub(super) fn from_change(old: Option<&Subscription>, s: &Subscription) -> Self {
-        let has_new_price = |old: &&Subscription| old.latest_terms().price != s.latest_terms().price;
-        Self {
-            account: s.account.clone(),
-            subscription: s.id,
-            version: s.version,
-            sku: s.sku.clone(),
-            product_name: s.product_name.clone(),
-            status: s.status,
-            payment_day: s.payment_day,
-            price: s.price,
-            due_on: s.due_on,
-            next_payment_on: s.next_payment_on,
-            failed_attempts: s.failed_attempts,
-            cancel_from: s.cancel_from,
-            changes: old.map(|old| changed_fields(old, s)).unwrap_or_default(),
-            previous_amount: old.filter(has_new_price).map(|old| old.latest_terms().price.minor()),
-        }
-    }
-}
-
-fn changed_fields(old: &Subscription, new: &Subscription) -> Vec<ChangedField> {
-    let (terms_before, terms) = (old.latest_terms(), new.latest_terms());
-    let changes = [
-        (ChangedField::Amount, terms_before.price != terms.price),
-        (ChangedField::PaymentDay, terms_before.payment_day != terms.payment_day),
-        (ChangedField::ProductName, old.product_name != new.product_name),
-        (ChangedField::Email, old.email != new.email),
-        (ChangedField::PaymentMethod, old.payment_method != new.payment_method),
-        (ChangedField::FailedAttempts, old.failed_attempts != new.failed_attempts),
-    ];
-    changes.into_iter().filter_map(|(field, is_changed)| is_changed.then_some(field)).collect()
 }
 
 /// The data of the event of a successful payment.

@@ -17,10 +17,11 @@ use super::{
 };
 pub use cloud_event::CloudEvent;
 pub use data::{
-    AccountData, ChangedField, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData,
-    RefundData, ReversalData, SubscriptionData, WaivedPeriodData,
+    AccountData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData, RefundData,
+    ReversalData, WaivedPeriodData,
 };
 pub use received::{ReceivedEvent, UnreadableEvent};
+pub use subscription::{ChangedField, SubscriptionData};
 
 /// The image of an item in the DynamoDB stream, before or after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
