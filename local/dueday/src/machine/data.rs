@@ -9,13 +9,10 @@ use std::sync::Arc;
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use clock::Clock;
-use config::Env;
 use delivery::Notices;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, Sender};
 use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
 use gateways::{FullGateway, PaymentGateway};
-use mail::{MAIL_URL, MERCHANT};
-use mail::{Mailer, Outbox};
 use orders::ORDERS_TABLE;
 use orders::{Buckets, OrderDesk, OrdersTable};
 use serde::{Deserialize, Serialize};
@@ -27,6 +24,7 @@ use super::follower::Follower;
 use super::gateway::Gateway;
 use super::journal::Journal;
 use super::local_bus::LocalBus;
+use super::mailer::mailer;
 use super::notice_sender::NoticeSender;
 use crate::Failure;
 use crate::context::Context;
@@ -211,25 +209,6 @@ impl LockedFolder {
         let text = serde_json::to_string(running).expect("the addresses can be written as JSON");
         self.lock_file.write_all(text.as_bytes()).and_then(|()| self.lock_file.flush()).map_err(io)
     }
-}
-
-/// Returns the mail service at the URL in DUEDAY_MAIL_URL. If the variable is not set, returns the outbox of the data
-/// folder for a local table, and an error for a table on AWS.
-pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
-    let from = context.options.mail_from();
-    Ok(match Env::process().get(&MAIL_URL) {
-        Some(_) if context.options.mails_reach_customers() && context.options.setting(&MERCHANT).is_none() => {
-            let reason =
-                "DUEDAY_MAIL_URL is set, so mails reach customers: also give --merchant with the merchant's name";
-            return Err(Failure::Refused(reason.to_owned()));
-        }
-        Some(url) => mail::mailer(&url, from)?,
-        None if context.options.table().is_some() => {
-            let reason = "with --table, set DUEDAY_MAIL_URL to the URL of the service that sends mails";
-            return Err(Failure::Refused(reason.to_owned()));
-        }
-        None => Arc::new(Outbox::new(context.options.data.join("outbox"), from)?),
-    })
 }
 
 /// Returns the path of the folder of the stored events.

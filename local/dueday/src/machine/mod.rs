@@ -10,5 +10,6 @@ pub mod journal;
 pub mod kept_lines;
 pub mod listen;
 mod local_bus;
+pub mod mailer;
 pub mod notice_sender;
 pub mod open_table;

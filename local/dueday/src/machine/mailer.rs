@@ -1,0 +1,28 @@
+//! The mail service of one machine.
+
+use std::sync::Arc;
+
+use config::Env;
+use mail::{MAIL_URL, MERCHANT, Mailer, Outbox};
+
+use crate::Failure;
+use crate::context::Context;
+
+/// Returns the mail service at the URL in DUEDAY_MAIL_URL. If the variable is not set, returns the outbox of the data
+/// folder for a local table, and an error for a table on AWS.
+pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
+    let from = context.options.mail_from();
+    Ok(match Env::process().get(&MAIL_URL) {
+        Some(_) if context.options.mails_reach_customers() && context.options.setting(&MERCHANT).is_none() => {
+            let reason =
+                "DUEDAY_MAIL_URL is set, so mails reach customers: also give --merchant with the merchant's name";
+            return Err(Failure::Refused(reason.to_owned()));
+        }
+        Some(url) => mail::mailer(&url, from)?,
+        None if context.options.table().is_some() => {
+            let reason = "with --table, set DUEDAY_MAIL_URL to the URL of the service that sends mails";
+            return Err(Failure::Refused(reason.to_owned()));
+        }
+        None => Arc::new(Outbox::new(context.options.data.join("outbox"), from)?),
+    })
+}
