@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use api::AccountView;
 use billing::{Account, AccountId, EmailAddress, ExternalId, Subscription};
 use clap::Args;
+use futures::{StreamExt as _, future, stream};
 use serde_json::Value;
 use store::{Table, TableError};
 
@@ -51,8 +52,13 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     let mut list = ListedItems::new();
     match (&args.account, &args.external_id) {
         (None, Some(external_id)) => {
-            for id in owners_of(table, external_id).await? {
-                list.items.extend(table.get_account(&id).await?);
+            let (owners, unreadable) = owners_of(table, external_id).await?;
+            let errors = unreadable.into_iter().map(Err);
+            let accounts = stream::iter(owners).then(async |id| table.get_account(&id).await.transpose());
+            for account in errors.chain(accounts.filter_map(future::ready).collect::<Vec<_>>().await) {
+                if list.push(account, args.limit).is_break() {
+                    break;
+                }
             }
         }
         (Some(id), _) => list.items.push(table.get_account(id).await?.ok_or_else(|| account_not_found(id))?),
@@ -72,22 +78,22 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     list.print::<AccountView>(context, "account", &COLUMNS, row)
 }
 
-/// Returns the accounts whose subscriptions were imported with `external_id`. Reads the whole table.
-async fn owners_of(table: &Table, external_id: &ExternalId) -> Result<BTreeSet<AccountId>, Failure> {
-    let (progress, mut owners) = (start_search(true, "subscriptions"), BTreeSet::new());
+/// Returns the accounts whose subscriptions were imported with `external_id`, and one error for each subscription that
+/// cannot be read. Reads the whole table.
+async fn owners_of(table: &Table, external_id: &ExternalId) -> Result<(BTreeSet<AccountId>, Vec<TableError>), Failure> {
+    let progress = start_search(true, "subscriptions");
+    let (mut owners, mut unreadable) = (BTreeSet::new(), Vec::new());
     let each = |subscription: Result<Subscription, TableError>| {
         progress.inc(1);
-        // The list of subscriptions reports the subscriptions that cannot be read.
-        owners.extend(
-            subscription
-                .ok()
-                .filter(|found| external_id.subscription_id(&found.account) == found.id)
-                .map(|found| found.account),
-        );
+        match subscription {
+            Ok(found) if external_id.subscription_id(&found.account) == found.id => drop(owners.insert(found.account)),
+            Ok(_) => {}
+            Err(error) => unreadable.push(error),
+        }
         ControlFlow::Continue(())
     };
     table.scan_subscriptions(each).await?;
-    Ok(owners)
+    Ok((owners, unreadable))
 }
 
 /// Returns the table with one row for `account`.
