@@ -162,6 +162,10 @@ impl Notices {
         Notice { account, mut facts, owed }: Notice,
         leased_until: DateTime<Utc>,
     ) -> Result<NoticeOutcome, NoticeError> {
+        if account.refuses_mail_to(facts.email.as_ref().unwrap_or(&account.email)) {
+            tracing::warn!(event, account = %account.id, "a notice is not sent: the address does not accept mail");
+            return Ok(NoticeOutcome::Undeliverable);
+        }
         facts.card_url = self.create_card_link(owed).await?;
         let now = self.clock.now();
         // If this process was suspended after the claim, another worker may have sent the notice.
@@ -169,10 +173,6 @@ impl Notices {
             return Err(NoticeError::ClaimExpired);
         }
         let mail = self.compose(&account, &facts, now);
-        if account.refuses_mail_to(&mail.to) {
-            tracing::warn!(event, account = %account.id, "a notice is not sent: the address does not accept mail");
-            return Ok(NoticeOutcome::Undeliverable);
-        }
         match self.mailer.send(&mail).await {
             Ok(()) => Ok(NoticeOutcome::Sent),
             Err(error) if error.is_transient => Err(error.into()),
