@@ -178,11 +178,6 @@ impl RunCounts {
         }
     }
 
-    /// Returns the number of rows whose processing has ended.
-    pub fn processed(&self) -> u64 {
-        self.counts_by_name().iter().map(|(_, count)| count).sum()
-    }
-
     /// Returns the number of rows that were due.
     pub fn due(&self) -> u64 {
         match self {
