@@ -42,7 +42,7 @@ const JOBS: [Job; 22] = [
         &["account card-link acme --api https://shop.example.com/api"],
         "The page closes on ",
     ),
-    ("tell the net revenue of a month", &["report --from {month} --to {today}"], "net: 0.00 EUR"),
+    ("state the net revenue of a month", &["report --from {month} --to {today}"], "net: 0.00 EUR"),
     ("give the bookkeeper a month", &["export receipts --from {month} --to {today}"], "{number},Acme Ltd,"),
     ("cancel now", &["subscription cancel acme {acme} --yes"], "cancelled"),
 ];
