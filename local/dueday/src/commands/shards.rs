@@ -131,8 +131,8 @@ fn print_estimate(context: &Context, args: &ShardsArgs, subscriptions: u64, rate
             ["import".to_owned(), format!("1.5 x {}/s / 1,000", args.imports), imports.to_string()],
         ];
         format!(
-            "{}\n{} of {} subscriptions are due on the busiest day: {} at {rate} payments per second.\nChoose at least \
-             {shards} shards; twice as many leave room to grow.\n",
+            "{}\n{} of {} subscriptions are due on the busiest day: {} at {rate} payments per second.\nUse {shards} or more \
+             shards; twice as many leave room to grow.\n",
             table(&COLUMNS, rows.map(Vec::from)),
             HumanCount(due),
             HumanCount(subscriptions),

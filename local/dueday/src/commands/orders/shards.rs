@@ -79,7 +79,7 @@ pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exi
             "orders per read unit               4,096 / {} = {items_per_read_unit}\n\
              orders per partition and second    {items_per_read_unit} x 3,000 = {}\n\
              buckets                            {}% of {} / {} = {buckets}\n\
-             Choose at least {buckets} buckets: the number of orders grows for years.\n",
+             Use {buckets} or more buckets: the number of orders grows for years.\n",
             estimate.item_bytes,
             HumanCount(*items_per_partition_and_second),
             estimate.percent,

@@ -1,0 +1,164 @@
+//! Snapshots of what commands print.
+
+use crate::shop::Shop;
+use crate::terminal::{dueday, output};
+
+use chrono::{Datelike, Utc};
+use regex::Regex;
+use serde_json::Value;
+
+/// The commands that an operator runs to look at the system.
+const LOOKS: [&str; 23] = [
+    "accounts",
+    "subscriptions",
+    "receipts acme",
+    "run reminders",
+    "run payments",
+    "reshard",
+    "confirm-clock",
+    "due",
+    "due --json",
+    "runs",
+    "runs payments --json",
+    "report",
+    "audit",
+    "audit --gateway-list",
+    "findings",
+    "events --account acme",
+    "events --type payment.succeeded --json",
+    "shards",
+    "charging",
+    "export accounts",
+    "export subscriptions",
+    "export receipts",
+    "orders list",
+];
+
+#[test]
+fn output_of_commands_that_look_at_the_system_matches_its_snapshot() {
+    let shop = Shop::open();
+    shop.run("run reminders");
+    let transcript =
+        LOOKS.map(|command| format!("$ dueday {command}\n{}\n", shop.without_changing_values(&shop.run(command))));
+    insta::assert_snapshot!("looks", transcript.concat());
+}
+
+/// Commands of which the test keeps the exit code and the output: some of them are refused.
+const OTHERS: [&str; 10] = [
+    "resolve acme {acme} --not-charged",
+    "move-gateway",
+    "findings resolve acme {payment} --close --because closed",
+    "charging off",
+    "run payments",
+    "charging on",
+    "shards set 2",
+    "shards set 8",
+    "orders stock nothing",
+    "listen --forward-to nowhere",
+];
+
+#[test]
+fn output_of_other_commands_matches_its_snapshot() {
+    let shop = Shop::open();
+    let transcript = OTHERS.map(|command| {
+        let (code, output) = shop.run_any(command);
+        format!("$ dueday {command}\n{}exit code {code}\n\n", shop.without_changing_values(&output))
+    });
+    insta::assert_snapshot!("others", transcript.concat());
+}
+
+/// The files that the commands of the order desk import: a name and its contents.
+const ORDER_FILES: [(&str, &str); 3] = [
+    ("goods.csv", "product,name,sku,quantity,warehouse,region,stock\nbeans,House Blend 1 kg,gold,2,ams,eu,5\n"),
+    (
+        "people.csv",
+        "employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on\n\
+         ada,Ada Fields,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,\n\
+         jun,Jun Potter,pk,Picker,false,logistics,ams,2026-02-01,31000.00,EUR,\n",
+    ),
+    ("places.csv", "kind,id,name,in,represents_customers\nregion,eu,Europe,,\ncountry,gb,United Kingdom,eu,\n"),
+];
+
+/// Every command of the order desk, in the order of a day.
+const ORDERS: [&str; 25] = [
+    "orders import {folder}/goods.csv",
+    "orders import {folder}/goods.csv",
+    "orders people {folder}/people.csv",
+    "orders places {folder}/places.csv",
+    "orders list",
+    "orders address acme --name Acme --street High-Street-1 --city Leeds --postal-code LS1 --country gb --region eu",
+    "orders list --status open",
+    "orders show {order}",
+    "orders stock beans",
+    "orders receive beans ams 500",
+    "orders hand-over acme ada",
+    "orders pick {order}",
+    "orders ship {order}",
+    "orders deliver {order}",
+    "orders cancel {order}",
+    "orders return {order}",
+    "orders stock beans",
+    "orders show {order}",
+    "orders show unknown",
+    "orders employees --warehouse ams",
+    "orders employees ada --json",
+    "orders region eu",
+    "orders ranking {quarter}",
+    "orders shards --orders 100000",
+    "orders shards set 8",
+];
+
+#[test]
+fn output_of_the_order_desk_matches_its_snapshot() {
+    let mut shop = Shop::open();
+    let folder = shop.folder.path().to_owned();
+    for (name, contents) in ORDER_FILES {
+        std::fs::write(folder.join(name), contents).unwrap();
+    }
+    let today = Utc::now().date_naive();
+    let quarter = format!("{}-Q{}", today.year(), today.month0() / 3 + 1);
+    shop.words.extend([("{folder}", folder.display().to_string()), ("{quarter}", quarter)]);
+    let transcript = ORDERS.map(|command| {
+        if command.contains("{order}") && !shop.words.iter().any(|(word, _)| *word == "{order}") {
+            let orders: Value = serde_json::from_str(&shop.run("orders list --json")).unwrap();
+            shop.words.push(("{order}", orders[0]["order"].as_str().unwrap().to_owned()));
+        }
+        let (code, output) = shop.run_any(command);
+        format!("$ dueday {command}\n{}exit code {code}\n\n", shop.without_changing_values(&output))
+    });
+    insta::assert_snapshot!("orders", transcript.concat());
+}
+
+#[test]
+fn output_of_a_forecast_and_of_the_check_of_a_gateway_matches_its_snapshot_except_for_numbers() {
+    let shop = Shop::open();
+    let commands = ["forecast", "forecast --months 1 --json", "gateway check {gateway} --wait 0s", "gateway check notaurl"];
+    let transcript = commands.map(|command| {
+        let command = command.replace("{gateway}", &shop.gateway.url);
+        let (code, output) = shop.run_any(&command);
+        let output = Regex::new(r"\d+").unwrap().replace_all(&shop.without_changing_values(&output), "9").into_owned();
+        let command = command.replace(&shop.gateway.url, "{gateway}");
+        format!("$ dueday {command}\n{output}exit code {code}\n\n")
+    });
+    insta::assert_snapshot!("numbers", transcript.concat());
+}
+
+#[test]
+fn output_of_the_demo_and_of_a_simulation_matches_its_snapshot_except_for_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
+    let simulate = ["simulate", "--from", "2027-01-01", "--months", "2", "--file", demo];
+    let transcript = [&["demo"][..], &simulate].map(|arguments| {
+        let (code, stdout, _) = output(dueday(&data).args(arguments));
+        assert_eq!(code, 0, "{arguments:?}: {stdout}");
+        let text = stdout.replace(&folder.path().display().to_string(), "{folder}");
+        let text = match arguments {
+            ["simulate", ..] => text,
+            // The number of payments depends on the day.
+            _ => Regex::new(r"\d+").unwrap().replace_all(&text, "9").into_owned(),
+        };
+        format!("$ dueday {}\n{text}\n", arguments[0])
+    });
+    insta::assert_snapshot!("demo", transcript.concat());
+}
