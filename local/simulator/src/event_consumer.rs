@@ -1,54 +1,131 @@
-//! An event consumer, as a merchant would write it: it knows subscriptions and receipts only from events. The events
-//! are derived from each change of the table, as in production.
+//! An event consumer, as a merchant would write it: it knows subscriptions and receipts only from events. The publisher
+//! creates the events from stream records of each change of the table, as in production.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::mem::take;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use billing::{Event, EventData, ItemImage, Status, SubscriptionData, SubscriptionId, events_between_images};
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use serde_json::Value;
-use store::read_stream_image;
+use delivery::{Bus, BusEntry, FailedEntry, Publisher};
+use futures::FutureExt as _;
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Map, Value, json};
 
 use crate::change::Change;
 
+/// The ARN of the stream of the simulated table.
+const STREAM: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/simulated/stream/2027-01-01T00:00:00.000";
+
+/// The public fields of a subscription in an event, each with the attribute of the item that it must equal. This list is
+/// independent of the code that creates events.
+const PUBLIC_FIELDS: [(&str, &str); 18] = [
+    ("external_id", "ExternalId"),
+    ("sku", "SKU"),
+    ("product_name", "ProductName"),
+    ("status", "Status"),
+    ("payment_day", "PaymentDay"),
+    ("amount", "PaymentAmount"),
+    ("currency", "Currency"),
+    ("waiting_terms", "WaitingTerms"),
+    ("due_on", "DueDate"),
+    ("next_payment_on", "NextPaymentDate"),
+    ("next_reminder_on", "NextReminderDate"),
+    ("failed_attempts", "FailedAttempts"),
+    ("cancel_from", "CancelPeriod"),
+    ("disputed_at", "DisputedDate"),
+    ("last_payment_at", "LastPaymentDate"),
+    ("last_reminder_at", "LastReminderDate"),
+    ("created_at", "CreatedDate"),
+    ("version", "Version"),
+];
+
 /// A consumer that records all events, in the order of the changes that caused them.
-#[derive(Default)]
 pub struct EventConsumer {
-    events: Vec<Event>,
-    /// The status of each subscription in the subscription's last event.
-    statuses: HashMap<SubscriptionId, Status>,
-    /// Changes that could not be converted to events, and status changes without an event.
+    publisher: Publisher<Received>,
+    received: Received,
+    /// The number of published stream records.
+    records: u64,
+    events: Vec<Value>,
+    /// The state that follows from the events so far.
+    state: PublishedState,
+    /// Changes that could not be published, and states that differ from the stored items.
     errors: Vec<String>,
 }
 
-/// The state that events can publish: the status of each subscription, and the amount of each receipt in minor units
-/// with its currency.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PublishedState {
-    subscriptions: BTreeMap<String, Status>,
-    receipts: BTreeMap<String, (i64, String)>,
+/// A bus that keeps the published events until the consumer takes them.
+#[derive(Clone, Default)]
+struct Received(Arc<Mutex<Vec<Value>>>);
+
+#[async_trait]
+impl Bus for Received {
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let events = entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap_or_default());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
+        Vec::new()
+    }
+}
+
+/// The state that a consumer computes from events: the public fields of each subscription, and the amount of each receipt
+/// in minor units with its currency.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct PublishedState {
+    /// The ids of the processed events.
+    seen: HashSet<String>,
+    subscriptions: BTreeMap<String, Map<String, Value>>,
+    receipts: BTreeMap<String, Value>,
+    /// Receipts that expired. An event of the payment that arrives later does not create them again.
+    expired: HashSet<String>,
+}
+
+impl Default for EventConsumer {
+    fn default() -> Self {
+        let received = Received::default();
+        let publisher = Publisher::new(received.clone());
+        Self {
+            publisher,
+            received,
+            records: 0,
+            events: Vec::new(),
+            state: PublishedState::default(),
+            errors: Vec::new(),
+        }
+    }
 }
 
 impl EventConsumer {
-    /// Records the events of one changed item; the write took effect at `now`.
+    /// Publishes and records the events of one changed item; the write took effect at `now`. Compares the state after
+    /// these events with the item.
     pub fn record_change(&mut self, now: DateTime<Utc>, change: &Change) {
-        match (read_if_exists(change.before.as_ref()), read_if_exists(change.after.as_ref())) {
-            (Ok(old), Ok(new)) => {
-                self.record_events(events_between_images(old.as_ref(), new.as_ref(), now), new.as_ref())
-            }
-            (Err(error), _) | (_, Err(error)) => self.errors.push(error),
+        self.records += 1;
+        let record = json!({
+            "awsRegion": "eu-west-1",
+            "eventID": self.records.to_string(),
+            "eventName": event_name(change),
+            "eventSourceARN": STREAM,
+            "dynamodb": {
+                "SequenceNumber": self.records.to_string(),
+                "SizeBytes": 0,
+                "ApproximateCreationDateTime": now.timestamp_millis() as f64 / 1_000.0,
+                "OldImage": change.before,
+                "NewImage": change.after,
+            },
+        });
+        // The bus is in memory, so the publisher never waits.
+        match self.publisher.publish(&json!({"Records": [record]})).now_or_never() {
+            Some(Ok(published)) if published.unreadable == 0 && published.first_unpublished.is_none() => {}
+            other => self.errors.push(format!("the change of {:?} was not published: {other:?}", change.key)),
         }
-    }
-
-    fn record_events(&mut self, events: Vec<Event>, new: Option<&ItemImage>) {
-        let changed = events.iter().filter_map(|event| subscription_data(&event.data));
-        self.statuses.extend(changed.map(|data| (data.subscription, data.status)));
-        if let Some(ItemImage::Subscription(new)) = new
-            && self.statuses.get(&new.id) != Some(&new.status)
-        {
-            self.errors.push(format!("the subscription {} got the status {} without an event", new.id, new.status));
-        }
+        let events = take(&mut *self.received.0.lock().unwrap_or_else(PoisonError::into_inner));
+        events.iter().for_each(|event| self.state.apply(event));
         self.events.extend(events);
+        if let Some((name, item)) = change.after.as_ref().and_then(subscription_of_item)
+            && let Some(difference) = self.state.difference(&name, &item)
+        {
+            self.errors.push(difference);
+        }
     }
 
     /// Returns the number of recorded events.
@@ -56,107 +133,138 @@ impl EventConsumer {
         self.events.len()
     }
 
+    /// Returns all recorded events.
+    pub fn events(&self) -> &[Value] {
+        &self.events
+    }
+
     /// Returns the differences between the state that follows from all events and the stored `items`, and the
     /// contradictions between events.
     pub fn find_contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
         let mut errors = self.errors.clone();
         let mut ids = HashSet::new();
-        let twice = self.events.iter().filter(|event| !ids.insert(&event.id));
-        errors.extend(twice.map(|event| format!("two events have the id {}", event.id)));
-        errors.extend(self.first_version_decrease());
-        let (published, stored) = (state_from_events(&self.events), state_from_items(items));
-        if published != stored {
-            errors.push(format!("the state after all events is {published:?}, and the stored state is {stored:?}"));
+        let twice = self.events.iter().filter(|event| !ids.insert(text(&event["id"])));
+        errors.extend(twice.map(|event| format!("two events have the id {}", event["id"])));
+        let stored = items.collect::<Vec<_>>();
+        let subscriptions: Vec<_> = stored.iter().filter_map(|item| subscription_of_item(item)).collect();
+        errors.extend(subscriptions.iter().filter_map(|(name, item)| self.state.difference(name, item)));
+        let receipts: BTreeMap<_, _> = stored.iter().filter_map(|item| receipt_of_item(item)).collect();
+        if self.state.subscriptions.len() != subscriptions.len() || self.state.receipts != receipts {
+            errors.push("the subscriptions or receipts that follow from all events are not the stored ones".to_owned());
         }
-        // Events delivered late and repeatedly must give the same state: the second half first, then the first half,
-        // then all events again.
-        let (first, second) = self.events.split_at(self.events.len() / 2);
-        let late = [second, first, &self.events].concat();
-        if state_from_events(&late) != published {
-            errors.push("late and repeated events give a different state".to_owned());
+        if self.late_state() != self.state {
+            errors.push("late, repeated and re-ordered events give a different state".to_owned());
         }
         errors
     }
 
-    /// Describes the first event that has a lower version than an earlier event of the same subscription.
-    fn first_version_decrease(&self) -> Option<String> {
-        let mut versions = HashMap::new();
-        let all = self.events.iter().filter_map(|event| subscription_data(&event.data));
-        let mut decreases = all.filter(|data| {
-            let before = versions.insert(data.subscription, data.version);
-            before.is_some_and(|before| before > data.version)
-        });
-        decreases.next().map(|data| {
-            format!(
-                "the subscription {} has an event with version {} after a higher version",
-                data.subscription, data.version
-            )
+    /// Returns the state after all events were delivered in a random order, and every third event twice.
+    fn late_state(&self) -> PublishedState {
+        let mut random = ChaCha8Rng::seed_from_u64(self.records);
+        let mut late: Vec<&Value> = self.events.iter().collect();
+        let repeated: Vec<&Value> = late.iter().copied().filter(|_| random.random_ratio(1, 3)).collect();
+        late.extend(repeated);
+        late.shuffle(&mut random);
+        let mut state = PublishedState::default();
+        late.into_iter().for_each(|event| state.apply(event));
+        state
+    }
+}
+
+impl PublishedState {
+    /// Processes `event` as docs/events.md tells consumers to do: ignores repeated ids and lower versions.
+    fn apply(&mut self, event: &Value) {
+        if !self.seen.insert(text(&event["id"])) {
+            return;
+        }
+        let (event_type, data) = (text(&event["type"]), &event["data"]);
+        let receipt = || format!("{} {}", text(&event["subject"]), text(&data["receipt"]));
+        match event_type.as_str() {
+            "payment.succeeded" if !self.expired.contains(&receipt()) => {
+                self.receipts.insert(receipt(), json!([data["amount"], data["currency"]]));
+            }
+            "receipt.expired" => {
+                self.receipts.remove(&receipt());
+                self.expired.insert(receipt());
+            }
+            other if other.starts_with("subscription.") => {
+                let Some(data) = data.as_object() else { return };
+                let name = format!("{} {}", text(&event["subject"]), text(&data["subscription"]));
+                let known = self.subscriptions.entry(name).or_default();
+                if known.get("version").and_then(Value::as_u64) < data.get("version").and_then(Value::as_u64) {
+                    known.clone_from(data);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Describes the first public field of the subscription `name` that differs from the stored `item`; `None` if all
+    /// are equal. The version in the item may be higher, because not every write changes public state.
+    fn difference(&self, name: &str, item: &Value) -> Option<String> {
+        let Some(known) = self.subscriptions.get(name) else { return Some(format!("no event created {name}")) };
+        PUBLIC_FIELDS.iter().find_map(|(field, attribute)| {
+            let (published, stored) = (&known[*field], plain_value(&item[*attribute]));
+            let is_equal = match *field {
+                "version" => published.as_i64() <= stored.as_i64(),
+                "waiting_terms" => *published == waiting_terms(&stored),
+                _ if field.ends_with("_at") => time(published) == time(&stored),
+                _ => *published == stored,
+            };
+            (!is_equal).then(|| format!("{name}: {field} is {published} in events, and {stored} in the table"))
         })
     }
 }
 
-/// Returns the state of a consumer that ignores repeated event ids and applies the newest version of each item.
-fn state_from_events(events: &[Event]) -> PublishedState {
-    let (mut seen, mut expired) = (HashSet::new(), Vec::new());
-    let (mut newest, mut receipts) = (BTreeMap::new(), BTreeMap::new());
-    for event in events.iter().filter(|event| seen.insert(&event.id)) {
-        if let Some(data) = subscription_data(&event.data) {
-            let received = (data.version, data.status);
-            let name = format!("{} {}", event.account, data.subscription);
-            let known = newest.entry(name).or_insert(received);
-            *known = if received.0 > known.0 { received } else { *known };
-        }
-        match &event.data {
-            EventData::PaymentSucceeded(paid) => {
-                let amount = (paid.amount.minor(), paid.amount.currency().to_string());
-                receipts.insert(format!("{} {}", event.account, paid.receipt), amount);
-            }
-            EventData::ReceiptExpired(gone) => expired.push(format!("{} {}", event.account, gone.receipt)),
-            _ => {}
-        }
-    }
-    expired.iter().for_each(|receipt| drop(receipts.remove(receipt)));
-    PublishedState { subscriptions: newest.into_iter().map(|(name, (_, status))| (name, status)).collect(), receipts }
-}
-
-fn subscription_data(data: &EventData) -> Option<&SubscriptionData> {
-    match data {
-        EventData::SubscriptionCreated(data)
-        | EventData::SubscriptionChanged(data)
-        | EventData::SubscriptionPaused(data)
-        | EventData::SubscriptionResumed(data)
-        | EventData::SubscriptionEnding(data)
-        | EventData::SubscriptionPastDue(data)
-        | EventData::SubscriptionUnpaid(data)
-        | EventData::SubscriptionRevived(data)
-        | EventData::SubscriptionCancelled(data)
-        | EventData::SubscriptionReminded(data) => Some(data),
-        _ => None,
+/// Returns the name of the kind of `change` in a stream record.
+fn event_name(change: &Change) -> &'static str {
+    match (&change.before, &change.after) {
+        (None, _) => "INSERT",
+        (Some(_), Some(_)) => "MODIFY",
+        (Some(_), None) => "REMOVE",
     }
 }
 
-/// Returns the state that follows from the items of the table.
-fn state_from_items<'a>(items: impl Iterator<Item = &'a Value>) -> PublishedState {
-    let mut known = PublishedState::default();
-    for item in items {
-        match read_if_exists(Some(item)) {
-            Ok(Some(ItemImage::Subscription(s))) => {
-                known.subscriptions.insert(format!("{} {}", s.account, s.id), s.status);
-            }
-            Ok(Some(ItemImage::Receipt(receipt))) => {
-                let amount = (receipt.amount.minor(), receipt.amount.currency().to_string());
-                known.receipts.insert(format!("{} {}", receipt.account, receipt.id()), amount);
-            }
-            _ => {}
-        }
-    }
-    known
+/// Returns the name and the item of a subscription; `None` for other items.
+fn subscription_of_item(item: &Value) -> Option<(String, Value)> {
+    let account = item["PK"]["S"].as_str()?.strip_prefix("ACC#")?;
+    let (id, _) = item["SK"]["S"].as_str()?.strip_prefix("SUB#")?.split_once("#SKU#")?;
+    Some((format!("{account} {id}"), item.clone()))
 }
 
-/// Reads the subscription or receipt that `item` contains; `None` if there is no item, or the item is of another kind.
-fn read_if_exists(item: Option<&Value>) -> Result<Option<ItemImage>, String> {
-    let Some(item) = item else { return Ok(None) };
-    let item: serde_dynamo::Item = serde_json::from_value(item.clone()).map_err(|error| error.to_string())?;
-    let item: HashMap<String, AttributeValue> = item.into();
-    read_stream_image(&item).map_err(|error| error.to_string())
+/// Returns the name and the amount of a receipt; `None` for other items.
+fn receipt_of_item(item: &Value) -> Option<(String, Value)> {
+    let account = item["PK"]["S"].as_str()?.strip_prefix("ACC#")?;
+    let (due_on, rest) = item["SK"]["S"].as_str()?.strip_prefix("REC#")?.split_once("#SKU#")?;
+    let (sku, subscription) = rest.split_once("#SUB#")?;
+    let amount = json!([plain_value(&item["ProcessedAmount"]), plain_value(&item["Currency"])]);
+    Some((format!("{account} {due_on}.{subscription}.{sku}"), amount))
+}
+
+/// Returns the waiting terms of an event that follow from the attribute with this value.
+fn waiting_terms(stored: &Value) -> Value {
+    let terms = stored.as_array().into_iter().flatten();
+    let public = |terms: &Value| json!({"from": terms["From"], "payment_day": terms["PaymentDay"], "amount": terms["PaymentAmount"]});
+    terms.map(public).collect()
+}
+
+/// Returns the value of an attribute, without DynamoDB's type descriptors; null if the item has no such attribute.
+fn plain_value(attribute: &Value) -> Value {
+    let Some((kind, value)) = attribute.as_object().and_then(|object| object.iter().next()) else { return Value::Null };
+    match (kind.as_str(), value) {
+        ("N", Value::String(number)) => serde_json::from_str(number).unwrap_or_default(),
+        ("L", Value::Array(list)) => list.iter().map(plain_value).collect(),
+        ("M", Value::Object(map)) => map.iter().map(|(name, value)| (name.clone(), plain_value(value))).collect(),
+        ("NULL", _) => Value::Null,
+        (_, value) => value.clone(),
+    }
+}
+
+/// Returns the instant in a field or an attribute; `None` for null.
+fn time(value: &Value) -> Option<DateTime<Utc>> {
+    value.as_str().and_then(|text| text.parse().ok())
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }

@@ -15,6 +15,15 @@ use crate::lagging_index::LaggingIndex;
 use crate::oracle::Oracle;
 use crate::schedule::{ProcessSchedule, Schedule};
 
+/// The published events of a simulation, and the items of its table at the end.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SimulatedRecords {
+    /// The events as JSON, in the order of their publication.
+    pub events: Vec<Value>,
+    /// The items, in the JSON format of DynamoDB's API.
+    pub items: Vec<Value>,
+}
+
 /// The history of the writes to one table, and the oracle, the indexes and the event consumer that follow it.
 pub struct History {
     engine: Engine,
@@ -53,6 +62,12 @@ impl History {
     pub fn find_contradictions(&self) -> Vec<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         self.event_consumer().find_contradictions(items.values())
+    }
+
+    /// Returns all events, and the items that the table contains now.
+    pub fn records(&self) -> SimulatedRecords {
+        let items = self.items.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        SimulatedRecords { events: self.event_consumer().events().to_vec(), items }
     }
 
     /// Returns the number of events that followed from all recorded changes.

@@ -35,6 +35,7 @@ pub use company::{Company, CompanySize, euro};
 pub use daily_runs::DailyRuns;
 pub use error::SimulationError;
 pub use fault_simulation::{FaultSimulationResult, FaultSimulationSettings, simulate_seeds, simulate_with_faults};
+pub use history::SimulatedRecords;
 pub use invariant::{Invariant, InvariantResult};
 pub use oracle::OracleCounts;
 pub use orders_table_contents::{OrdersTableContents, StoredItem, StoredOrder};

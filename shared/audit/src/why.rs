@@ -161,7 +161,7 @@ impl SubscriptionOnDay<'_> {
         let is_due_later = matches!(next, Some(LaterOutcome::Due { on: next_on }) if next_on > on);
         match last {
             // After a rejection, the payment is due again on the next day, so an attempt was due on the explained day.
-            Some(last) if last.outcome != AttemptEnd::Rejected && (continued || is_due_later) => {
+            Some(last) if (last.outcome != AttemptEnd::Rejected || last.is_decline) && (continued || is_due_later) => {
                 Some(ChargeReason::BetweenTries { last: last.clone(), next })
             }
             _ if self.day.may_have_expired() && !continued => Some(ChargeReason::Expired),

@@ -44,5 +44,8 @@ pub struct AttemptRecord {
     pub code: String,
     /// Whether another try with the same payment method is useless.
     pub hard: bool,
+    /// Whether the failure counted as a decline, so that the next try follows the retry schedule: always for a declined
+    /// attempt, and for a rejected attempt if several attempts were rejected in a row.
+    pub is_decline: bool,
     pub processed_at: DateTime<Utc>,
 }

@@ -142,7 +142,7 @@ pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
     AccountData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType, ExpiredReceiptData,
-    ItemImage, PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent,
+    ItemImage, PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaitingTerms,
     WaivedPeriodData, events_between_images,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};

@@ -98,11 +98,11 @@ pub fn settle(
             let refused = Decline { code: code.clone(), hard: false };
             next.rejections = next.rejections.saturating_add(1);
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
-            if next.is_rejected_for_good() {
-                let record = recorded(AttemptEnd::Declined, &refused);
+            let is_decline = next.is_rejected_for_good();
+            let record = recorded(AttemptEnd::Rejected, &refused).map(|record| AttemptRecord { is_decline, ..record });
+            if is_decline {
                 Settlement { record, ..settle_decline(next, attempt, &refused, policy, sweep_on, now) }
             } else {
-                let record = recorded(AttemptEnd::Rejected, &refused);
                 Settlement { record, ..retry_on(next, days_after(sweep_on, 1), now) }
             }
         }
@@ -285,6 +285,7 @@ fn new_attempt_record(
         outcome,
         code: decline.code.clone(),
         hard: decline.hard,
+        is_decline: outcome == AttemptEnd::Declined,
         processed_at: now,
     }
 }

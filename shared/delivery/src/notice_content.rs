@@ -37,14 +37,17 @@ fn facts_of(kind: MailKind, stored: &Subscription) -> MailFacts {
 pub(super) fn is_type_with_notice(data: &EventData) -> bool {
     match data {
         // The other changes are not worth a mail.
-        EventData::SubscriptionChanged(data) => data.changes.iter().any(|field| {
-            matches!(field, ChangedField::Amount | ChangedField::PaymentDay | ChangedField::PaymentMethod)
-        }),
+        EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) => {
+            data.changes.iter().any(|field| {
+                matches!(field, ChangedField::Amount | ChangedField::PaymentDay | ChangedField::PaymentMethod)
+            })
+        }
         data => matches!(
             data,
             EventData::PaymentSucceeded(_)
                 | EventData::PaymentRefunded(_)
                 | EventData::PaymentDeclined(_)
+                | EventData::PaymentRejected(_)
                 | EventData::SubscriptionCreated(_)
                 | EventData::SubscriptionPaused(_)
                 | EventData::SubscriptionResumed(_)
@@ -72,8 +75,8 @@ pub(super) fn subscription_notice(
         EventType::SubscriptionCreated if stored.external_id.is_none() && !is_cancelled => {
             MailFacts { amount, charge_on: Some(stored.first_due_on), ..facts_of(MailKind::SignedUp, stored) }
         }
-        EventType::SubscriptionChanged if is_cancelled => return None,
-        EventType::SubscriptionChanged
+        EventType::SubscriptionChanged | EventType::SubscriptionRevived if is_cancelled => return None,
+        EventType::SubscriptionChanged | EventType::SubscriptionRevived
             if data.changes.iter().any(|field| matches!(field, ChangedField::Amount | ChangedField::PaymentDay)) =>
         {
             let terms = stored.latest_terms();
@@ -85,7 +88,9 @@ pub(super) fn subscription_notice(
                 ..facts_of(MailKind::TermsChanged, stored)
             }
         }
-        EventType::SubscriptionChanged => MailFacts { amount, ..facts_of(MailKind::CardSaved, stored) },
+        EventType::SubscriptionChanged | EventType::SubscriptionRevived => {
+            MailFacts { amount, ..facts_of(MailKind::CardSaved, stored) }
+        }
         EventType::SubscriptionPaused if stored.status == Status::Paused => {
             MailFacts { amount, ..facts_of(MailKind::Paused, stored) }
         }

@@ -13,8 +13,8 @@ use chrono_tz::Tz;
 
 use crate::notice_content::{Notice, is_type_with_notice, subscription_notice};
 use billing::{
-    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, Refund,
-    RefundData, RefundStatus, Status, Subscription, SubscriptionId, UnreadableEvent,
+    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, PaymentData, Receipt,
+    ReceivedEvent, Refund, RefundData, RefundStatus, Status, Subscription, SubscriptionId, UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
@@ -232,7 +232,7 @@ impl Notices {
     /// Returns the id under which the notice about the event `event` is claimed. A customer who gives a new card for
     /// several subscriptions gets one notice.
     async fn notice_id(&self, event: &str, data: &EventData) -> Result<String, TableError> {
-        if let EventData::SubscriptionChanged(data) = data
+        if let EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) = data
             && data.changes.contains(&ChangedField::PaymentMethod)
             && let Some((_, stored)) = self.get_stored(&data.account, data.subscription).await?
             && let Some(at) = stored.payment_method_at
@@ -248,13 +248,16 @@ impl Notices {
         match event {
             EventData::PaymentSucceeded(payment) => self.paid_notice(payment).await,
             EventData::PaymentRefunded(refund) => self.refunded_notice(refund).await,
-            EventData::PaymentDeclined(decline) => self.declined_notice(decline).await,
+            EventData::PaymentDeclined(decline) | EventData::PaymentRejected(decline) => {
+                self.failed_notice(event.event_type(), decline).await
+            }
             EventData::SubscriptionCreated(data)
             | EventData::SubscriptionChanged(data)
             | EventData::SubscriptionPaused(data)
             | EventData::SubscriptionResumed(data)
             | EventData::SubscriptionEnding(data)
             | EventData::SubscriptionUnpaid(data)
+            | EventData::SubscriptionRevived(data)
             | EventData::SubscriptionCancelled(data) => {
                 let Some((account, stored)) = self.get_stored(&data.account, data.subscription).await? else {
                     return Ok(None);
@@ -307,7 +310,7 @@ impl Notices {
         self.table.get_receipt(account, &id, self.clock.now()).await
     }
 
-    async fn declined_notice(&self, decline: &DeclineData) -> Result<Option<Notice>, TableError> {
+    async fn failed_notice(&self, event: EventType, decline: &DeclineData) -> Result<Option<Notice>, TableError> {
         let Some((account, stored)) = self.get_stored(&decline.account, decline.subscription).await? else {
             return Ok(None);
         };
@@ -316,8 +319,10 @@ impl Notices {
         let is_latest_attempt =
             stored.attempt_seq == decline.attempt_no && stored.attempt.is_none() && stored.failed_attempts > 0;
         let will_be_retried = is_latest_attempt && stored.status == Status::PastDue && stored.due_on == decline.due_on;
+        // The gateway may accept a rejected request on the next day. After several rejections, the customer must act.
+        let is_counted = event == EventType::PaymentDeclined || stored.is_rejected_for_good();
         let kind = if decline.code == AUTHENTICATION_REQUIRED { MailKind::CardNeeded } else { MailKind::Failed };
-        Ok(will_be_retried.then(|| {
+        Ok((will_be_retried && is_counted).then(|| {
             let mut notice = Notice::of_owed_payment(kind, account, &stored);
             (notice.facts.amount, notice.facts.next_on) = (Some(decline.amount), stored.next_payment_on);
             notice

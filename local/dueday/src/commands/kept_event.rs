@@ -104,6 +104,7 @@ fn event_details(data: &EventData) -> String {
         | EventData::SubscriptionChanged(s)
         | EventData::SubscriptionPaused(s)
         | EventData::SubscriptionResumed(s)
+        | EventData::SubscriptionRenewed(s)
         | EventData::SubscriptionUnpaid(s)
         | EventData::SubscriptionRevived(s)
         | EventData::SubscriptionCancelled(s)

@@ -132,7 +132,8 @@ fn output_of_the_order_desk_matches_its_snapshot() {
 #[test]
 fn output_of_a_forecast_and_of_the_check_of_a_gateway_matches_its_snapshot_except_for_numbers() {
     let shop = Shop::open();
-    let commands = ["forecast", "forecast --months 1 --json", "gateway check {gateway} --wait 0s", "gateway check notaurl"];
+    let commands =
+        ["forecast", "forecast --months 1 --json", "gateway check {gateway} --wait 0s", "gateway check notaurl"];
     let transcript = commands.map(|command| {
         let command = command.replace("{gateway}", &shop.gateway.url);
         let (code, output) = shop.run_any(&command);

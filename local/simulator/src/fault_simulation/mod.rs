@@ -21,6 +21,7 @@ use emulator::Config;
 use serde_json::json;
 
 use crate::SimulationError;
+use crate::history::SimulatedRecords;
 use crate::oracle::{OracleCounts, Role};
 use crate::population::Enrolment;
 use crate::random_faults::FaultConfig;
@@ -60,6 +61,8 @@ pub struct FaultSimulationResult {
     pub outage_days: u32,
     /// A digest of every external call, every response and every instant, in their order.
     pub digest: u64,
+    /// The events and the items of the simulation.
+    pub records: SimulatedRecords,
     /// The violations that the oracle found. The simulation ends on the day of the first violation.
     pub violations: Vec<String>,
 }
@@ -140,6 +143,7 @@ pub fn simulate_with_faults(
         faults: world.faults.fault_count(),
         outage_days: simulation.planner.outage_days,
         digest: world.schedule.trace_digest(),
+        records: world.history.records(),
         violations: oracle.violations.clone(),
     })
 }

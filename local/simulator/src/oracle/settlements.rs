@@ -42,16 +42,16 @@ impl Oracle {
                 self.check_failed_attempt(id, actor, now, &open, next, failed_attempt)?;
                 match failed_attempt.outcome.as_str() {
                     "declined" => {
-                        if self.has_declined_payment(next, &open) {
-                            next.rejections = 0;
-                        } else {
-                            next.rejections += 1;
-                        }
+                        next.rejections = 0;
                         next.mark_declined(&open, failed_attempt.is_hard, today, &self.rules);
                     }
                     "rejected" => {
                         next.rejections += 1;
-                        next.schedule_retry(today + Days::new(1));
+                        if next.rejections >= MAX_REJECTIONS {
+                            next.mark_declined(&open, false, today, &self.rules);
+                        } else {
+                            next.schedule_retry(today + Days::new(1));
+                        }
                     }
                     _ => next.schedule_retry(today),
                 }
@@ -59,13 +59,6 @@ impl Oracle {
             _ => return Err(format!("an attempt was settled with unexpected records: {records:?}")),
         }
         Ok(())
-    }
-
-    /// Returns whether the gateway has a declined payment of the attempt.
-    fn has_declined_payment(&self, next: &ExpectedSubscription, open: &OpenAttempt) -> bool {
-        self.ledger
-            .payments_of_attempt(&next.name, open.no)
-            .any(|ledger_payment| matches!(ledger_payment.status, PaymentStatus::Declined(_)))
     }
 
     /// Checks that a receipt states a successful payment at the gateway, with the due date and the amount of the
@@ -144,11 +137,8 @@ impl Oracle {
             })
         };
         let is_correct = match failed_attempt.outcome.as_str() {
-            "declined" if self.has_declined_payment(next, open) => {
-                declines().any(|is_hard| is_hard == failed_attempt.is_hard)
-            }
-            "declined" => has_no_payment && next.rejections + 1 >= MAX_REJECTIONS && !failed_attempt.is_hard,
-            "rejected" => has_no_payment && next.rejections + 1 < MAX_REJECTIONS && declines().next().is_none(),
+            "declined" => declines().any(|is_hard| is_hard == failed_attempt.is_hard),
+            "rejected" => has_no_payment && !failed_attempt.is_hard && declines().next().is_none(),
             "dropped" => !next.is_chargeable() && declines().next().is_none(),
             _ => false,
         };

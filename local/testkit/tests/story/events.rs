@@ -132,6 +132,7 @@ fn attempt_record(outcome: AttemptEnd) -> AttemptRecord {
         outcome,
         code,
         hard: false,
+        is_decline: outcome == AttemptEnd::Declined,
         processed_at: event_time(),
     }
 }
@@ -299,7 +300,37 @@ fn changes_with_events() -> Vec<Change> {
                 s.status = Status::PastDue;
                 s.payment_method.payment_method = "pm_2".parse().unwrap();
             },
-            &["subscription.changed", "subscription.revived"],
+            &["subscription.revived"],
+        ),
+        changed_from(
+            "paid, and the pending terms take effect",
+            set_pending_terms,
+            |s| {
+                (s.due_on, s.next_payment_on) = (date("2028-02-29"), Some(date("2028-02-29")));
+                (s.price, s.last_payment_at) = (s.price.currency().price(1_599).unwrap(), Some(event_time()));
+            },
+            &["subscription.renewed"],
+        ),
+        changed(
+            "rejected by the gateway",
+            |s| (s.rejections, s.next_payment_on) = (1, Some(date("2028-02-01"))),
+            &["subscription.changed"],
+        ),
+        changed("disputed", |s| s.disputed_at = Some(event_time()), &["subscription.changed"]),
+        changed(
+            "another date of the reminder",
+            |s| s.next_reminder_on = Some(date("2028-01-30")),
+            &["subscription.changed"],
+        ),
+        changed_from(
+            "a declined payment is retried at once",
+            |s| {
+                (s.status, s.failed_attempts) = (Status::PastDue, 2);
+            },
+            |s| {
+                (s.status, s.failed_attempts, s.next_payment_on) = (Status::PastDue, 0, Some(date("2028-02-01")));
+            },
+            &["subscription.changed"],
         ),
         changed_from("paid after a decline", |s| s.status = Status::PastDue, |_| {}, &["subscription.revived"]),
         changed(
@@ -335,17 +366,6 @@ fn changes_without_events() -> Vec<Change> {
             |s| {
                 s.reminder_claim =
                     Some(ReminderClaim { claim_token: ClaimToken(Ulid::from_parts(2, 2)), leased_until: event_time() })
-            },
-        ),
-        change_without_event(
-            "the next due date, with the terms that were pending for it",
-            |s| {
-                let price = s.price.currency().price(1_599).unwrap();
-                s.waiting_terms = vec![Terms { from: period("2028-02"), payment_day: s.payment_day, price }];
-            },
-            |s| {
-                (s.due_on, s.next_payment_on) = (date("2028-02-29"), Some(date("2028-02-29")));
-                (s.price, s.last_payment_at) = (s.price.currency().price(1_599).unwrap(), Some(event_time()));
             },
         ),
         change_without_event("another shard", |_| {}, |s| s.shard = 7),

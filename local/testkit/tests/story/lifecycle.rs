@@ -318,7 +318,7 @@ fn subscription_is_unpaid_28_days_after_the_first_decline_even_with_new_cards() 
 }
 
 #[test]
-fn third_consecutive_rejection_counts_as_a_soft_decline() {
+fn third_consecutive_rejection_is_recorded_as_a_rejection_and_counts_as_a_soft_decline() {
     let mut subscription = new_subscription(10, "2026-03-01");
     let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
     let mut attempts = Vec::new();
@@ -328,22 +328,22 @@ fn third_consecutive_rejection_counts_as_a_soft_decline() {
         }
         let settlement =
             settle_attempt(&with_open_attempt(&subscription), &rejected, &Policy::default(), &day.to_string());
-        let outcome = settlement.record.unwrap().outcome;
+        let record = settlement.record.unwrap();
+        assert_eq!(record.outcome, AttemptEnd::Rejected);
         subscription = settlement.subscription;
-        attempts.push((day.to_string(), outcome, subscription.status));
+        attempts.push((day.to_string(), record.is_decline, subscription.status));
     }
-    use AttemptEnd::{Declined, Rejected};
     use Status::{Active, PastDue, Unpaid};
     let expected = [
-        ("2026-03-10", Rejected, Active),
-        ("2026-03-11", Rejected, Active),
-        ("2026-03-12", Declined, PastDue),
-        ("2026-03-13", Declined, PastDue),
-        ("2026-03-15", Declined, PastDue),
-        ("2026-03-17", Declined, PastDue),
-        ("2026-03-19", Declined, Unpaid),
+        ("2026-03-10", false, Active),
+        ("2026-03-11", false, Active),
+        ("2026-03-12", true, PastDue),
+        ("2026-03-13", true, PastDue),
+        ("2026-03-15", true, PastDue),
+        ("2026-03-17", true, PastDue),
+        ("2026-03-19", true, Unpaid),
     ];
-    assert_eq!(attempts, expected.map(|(day, outcome, status)| (day.to_owned(), outcome, status)));
+    assert_eq!(attempts, expected.map(|(day, is_decline, status)| (day.to_owned(), is_decline, status)));
     let other = billing::Changes { payment_method: Some(card("pm_card_mastercard")), ..Default::default() };
     let revived = subscription.change(&other, LEAD(), date("2026-03-21")).unwrap();
     assert_eq!(revived.rejections, 0, "a new card resets the number of consecutive rejections");

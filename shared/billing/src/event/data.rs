@@ -31,8 +31,8 @@ pub enum EventData {
     #[serde(rename = "subscription.created")]
     #[strum_discriminants(strum(serialize = "subscription.created"))]
     SubscriptionCreated(SubscriptionData),
-    /// The agreement changed: the price, the payment day, the product name, the address for mails, or the payment
-    /// method.
+    /// The subscription changed in a way that has no event type of its own: for example, its price, its payment day, its
+    /// payment method, or the date of its next payment.
     #[serde(rename = "subscription.changed")]
     #[strum_discriminants(strum(serialize = "subscription.changed"))]
     SubscriptionChanged(SubscriptionData),
@@ -46,6 +46,10 @@ pub enum EventData {
     #[serde(rename = "subscription.ending")]
     #[strum_discriminants(strum(serialize = "subscription.ending"))]
     SubscriptionEnding(SubscriptionData),
+    /// A month was paid or waived, and the next month is due.
+    #[serde(rename = "subscription.renewed")]
+    #[strum_discriminants(strum(serialize = "subscription.renewed"))]
+    SubscriptionRenewed(SubscriptionData),
     /// A payment failed, for the first time or again; `next_payment_on` is the date of the next try.
     #[serde(rename = "subscription.past_due")]
     #[strum_discriminants(strum(serialize = "subscription.past_due"))]
@@ -115,6 +119,24 @@ impl EventData {
     /// Returns the type of the event.
     pub fn event_type(&self) -> EventType {
         self.into()
+    }
+
+    /// Returns the data of the event of a subscription; `None` for other events.
+    pub fn subscription_data(&self) -> Option<&SubscriptionData> {
+        match self {
+            Self::SubscriptionCreated(data)
+            | Self::SubscriptionChanged(data)
+            | Self::SubscriptionPaused(data)
+            | Self::SubscriptionResumed(data)
+            | Self::SubscriptionEnding(data)
+            | Self::SubscriptionRenewed(data)
+            | Self::SubscriptionPastDue(data)
+            | Self::SubscriptionUnpaid(data)
+            | Self::SubscriptionRevived(data)
+            | Self::SubscriptionCancelled(data)
+            | Self::SubscriptionReminded(data) => Some(data),
+            _ => None,
+        }
     }
 }
 

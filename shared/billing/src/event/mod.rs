@@ -21,7 +21,7 @@ pub use data::{
     ReversalData, WaivedPeriodData,
 };
 pub use received::{ReceivedEvent, UnreadableEvent};
-pub use subscription::{ChangedField, SubscriptionData};
+pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
 
 /// The image of an item in the DynamoDB stream, before or after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,8 +46,8 @@ pub struct Event {
     pub data: EventData,
 }
 
-/// Returns the events of the change of an item from `old` to `new` at the time `at`. If only a claim, a lease or the
-/// version changed, there is no event.
+/// Returns the events of the change of an item from `old` to `new` at the time `at`. If no public state changed (only a
+/// claim, a lease, a shard or the version), there is no event.
 pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, at: DateTime<Utc>) -> Vec<Event> {
     match (old, new) {
         (old, Some(ItemImage::Account(new))) => {
@@ -65,10 +65,8 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
                 Some(ItemImage::Subscription(old)) => Some(old.as_ref()),
                 _ => None,
             };
-            let events = subscription::subscription_events(old, new).into_iter();
-            events
-                .map(|event| new_subscription_event(new, event(SubscriptionData::from_change(old, new)), at))
-                .collect()
+            let data = subscription::subscription_event(old, new);
+            data.map(|data| new_subscription_event(new, data, at)).into_iter().collect()
         }
         (None, Some(ItemImage::Receipt(receipt))) => {
             vec![new_receipt_event(
@@ -124,8 +122,11 @@ fn new_subscription_event(subscription: &Subscription, data: EventData, at: Date
     Event { id, account: subscription.account.clone(), at, data }
 }
 
+/// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that two payments never
+/// share an event id, whatever happens to their receipts.
 fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> Event {
-    let id = format!("{}.{}.{}", receipt.subscription, receipt.due_on, data.event_type());
+    let Receipt { subscription, due_on, payment, .. } = receipt;
+    let id = format!("{subscription}.{due_on}.{}.{}", payment.as_str(), data.event_type());
     Event { id, account: receipt.account.clone(), at, data }
 }
 

@@ -1,33 +1,61 @@
-//! The events of a changed subscription, and their data.
+//! The event of a changed subscription, and its data.
+//!
+//! Every write that changes public state publishes exactly one event of the subscription. The event contains the complete
+//! public state after the write, so a consumer needs only the event with the highest version.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::super::{AccountId, Label, Money, PaymentDay, Period, Sku, Status, Subscription, SubscriptionId};
+use super::super::{
+    AccountId, ExternalId, Label, Money, PaymentDay, Period, Sku, Status, Subscription, SubscriptionId, Terms,
+};
 use super::EventData;
 
-/// The data of the events of a subscription: its state after the change.
+/// The data of the events of a subscription: its complete public state after the change. The e-mail address, the payment
+/// method and open attempts are not public.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SubscriptionData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
-    /// The version of the subscription after the change.
+    /// The version of the subscription after the change. Of two events of a subscription, the event with the higher
+    /// version is the later one. Writes that change no public state publish no event, so versions have gaps.
     pub version: u64,
+    #[serde(default)]
+    pub external_id: Option<ExternalId>,
     pub sku: Sku,
     pub product_name: Label,
     pub status: Status,
+    /// The payment day in the month of `due_on`.
     pub payment_day: PaymentDay,
+    /// The price of the month of `due_on`.
     #[serde(flatten)]
     pub price: Money,
+    /// Changed terms that apply from later months on, the earliest first.
+    #[serde(default)]
+    pub waiting_terms: Vec<WaitingTerms>,
     /// The earliest due date that is neither paid nor waived.
     pub due_on: NaiveDate,
     /// The date on which the payment batch will process the subscription next.
     pub next_payment_on: Option<NaiveDate>,
+    /// The date on which the reminder batch will process the subscription next.
+    #[serde(default)]
+    pub next_reminder_on: Option<NaiveDate>,
     /// The number of consecutive declines.
     pub failed_attempts: u32,
     /// The first month that will not be charged, because of a planned or completed cancellation.
     pub cancel_from: Option<Period>,
-    /// The terms and facts that the change has changed; empty for a new subscription, and in events of earlier versions.
+    /// The time since which the payment method is disputed and therefore not charged.
+    #[serde(default)]
+    pub disputed_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub last_payment_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub last_reminder_at: Option<DateTime<Utc>>,
+    /// When the subscription was created; `None` in events of earlier versions.
+    #[serde(default)]
+    pub created_at: Option<DateTime<Utc>>,
+    /// The parts of the subscription that the change has changed; empty for a new subscription, and in events of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangedField>,
     /// The price before the change, in minor units of the same currency; absent if the price has not changed.
@@ -35,16 +63,45 @@ pub struct SubscriptionData {
     pub previous_amount: Option<i64>,
 }
 
-/// A part of a subscription that was changed. A change of price or payment day may take effect in a later month.
+/// A payment day and a price that apply from a later month on. The price is in the currency of the subscription.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WaitingTerms {
+    /// The first month to which these terms apply.
+    pub from: Period,
+    pub payment_day: PaymentDay,
+    /// The price in minor units.
+    pub amount: i64,
+}
+
+impl From<&Terms> for WaitingTerms {
+    fn from(terms: &Terms) -> Self {
+        let Terms { from, payment_day, price } = *terms;
+        Self { from, payment_day, amount: price.minor() }
+    }
+}
+
+/// A part of a subscription that was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedField {
+    /// The agreed price; it may take effect in a later month.
     Amount,
+    /// The agreed payment day; it may take effect in a later month.
     PaymentDay,
+    /// The terms of later months: terms were agreed, or took effect.
+    WaitingTerms,
     ProductName,
     Email,
     PaymentMethod,
+    Status,
+    DueOn,
+    NextPaymentOn,
+    NextReminderOn,
     FailedAttempts,
+    CancelFrom,
+    DisputedAt,
+    LastPaymentAt,
+    LastReminderAt,
 }
 
 impl SubscriptionData {
@@ -52,20 +109,36 @@ impl SubscriptionData {
     pub(super) fn from_change(old: Option<&Subscription>, s: &Subscription) -> Self {
         let has_new_price = |old: &&Subscription| old.latest_terms().price != s.latest_terms().price;
         Self {
+            changes: old.map(|old| changed_fields(old, s)).unwrap_or_default(),
+            previous_amount: old.filter(has_new_price).map(|old| old.latest_terms().price.minor()),
+            ..Self::from_state(s)
+        }
+    }
+
+    /// Creates the data with the public state of `s`, without changes.
+    fn from_state(s: &Subscription) -> Self {
+        Self {
             account: s.account.clone(),
             subscription: s.id,
             version: s.version,
+            external_id: s.external_id.clone(),
             sku: s.sku.clone(),
             product_name: s.product_name.clone(),
             status: s.status,
             payment_day: s.payment_day,
             price: s.price,
+            waiting_terms: s.waiting_terms.iter().map(WaitingTerms::from).collect(),
             due_on: s.due_on,
             next_payment_on: s.next_payment_on,
+            next_reminder_on: s.next_reminder_on,
             failed_attempts: s.failed_attempts,
             cancel_from: s.cancel_from,
-            changes: old.map(|old| changed_fields(old, s)).unwrap_or_default(),
-            previous_amount: old.filter(has_new_price).map(|old| old.latest_terms().price.minor()),
+            disputed_at: s.disputed_at,
+            last_payment_at: s.last_payment_at,
+            last_reminder_at: s.last_reminder_at,
+            created_at: Some(s.created_at),
+            changes: Vec::new(),
+            previous_amount: None,
         }
     }
 }
@@ -75,10 +148,19 @@ fn changed_fields(old: &Subscription, new: &Subscription) -> Vec<ChangedField> {
     let changes = [
         (ChangedField::Amount, terms_before.price != terms.price),
         (ChangedField::PaymentDay, terms_before.payment_day != terms.payment_day),
+        (ChangedField::WaitingTerms, old.waiting_terms != new.waiting_terms),
         (ChangedField::ProductName, old.product_name != new.product_name),
         (ChangedField::Email, old.email != new.email),
         (ChangedField::PaymentMethod, old.payment_method != new.payment_method),
+        (ChangedField::Status, old.status != new.status),
+        (ChangedField::DueOn, old.due_on != new.due_on),
+        (ChangedField::NextPaymentOn, old.next_payment_on != new.next_payment_on),
+        (ChangedField::NextReminderOn, old.next_reminder_on != new.next_reminder_on),
         (ChangedField::FailedAttempts, old.failed_attempts != new.failed_attempts),
+        (ChangedField::CancelFrom, old.cancel_from != new.cancel_from),
+        (ChangedField::DisputedAt, old.disputed_at != new.disputed_at),
+        (ChangedField::LastPaymentAt, old.last_payment_at != new.last_payment_at),
+        (ChangedField::LastReminderAt, old.last_reminder_at != new.last_reminder_at),
     ];
     changes.into_iter().filter_map(|(field, is_changed)| is_changed.then_some(field)).collect()
 }
@@ -87,23 +169,43 @@ fn changed_fields(old: &Subscription, new: &Subscription) -> Vec<ChangedField> {
 /// [`EventData::SubscriptionPaused`].
 type EventConstructor = fn(SubscriptionData) -> EventData;
 
-/// Returns the events of the change of a subscription from `old` to `new`, in the order of their publication. `old` is
+/// Returns the event of the change of a subscription from `old` to `new`; `None` if no public state has changed. `old` is
 /// `None` for a new subscription.
-pub fn subscription_events(old: Option<&Subscription>, new: &Subscription) -> Vec<EventConstructor> {
-    let Some(old) = old else { return vec![EventData::SubscriptionCreated] };
-    let mut events: Vec<EventConstructor> = Vec::new();
-    if has_new_agreement(old, new) {
-        events.push(EventData::SubscriptionChanged);
+pub fn subscription_event(old: Option<&Subscription>, new: &Subscription) -> Option<EventData> {
+    let constructor = match old {
+        None => EventData::SubscriptionCreated,
+        Some(old) => change_constructor(old, new).or_else(|| {
+            let is_changed = has_new_public_state(old, new) || has_new_contact_or_payment_method(old, new);
+            is_changed.then_some(EventData::SubscriptionChanged as EventConstructor)
+        })?,
+    };
+    Some(constructor(SubscriptionData::from_change(old, new)))
+}
+
+/// Returns the constructor of the event that names the most important part of the change, in this order: the status, a
+/// planned cancellation, a reminder, a month that was paid or waived. `None` if nothing of this has changed.
+fn change_constructor(old: &Subscription, new: &Subscription) -> Option<EventConstructor> {
+    if let Some(event) = status_event(old, new) {
+        return Some(event);
+    }
+    if old.cancel_from != new.cancel_from && new.status != Status::Cancelled {
+        return Some(EventData::SubscriptionEnding);
     }
     if old.reminded_for != new.reminded_for && new.reminded_for.is_some() {
-        events.push(EventData::SubscriptionReminded);
+        return Some(EventData::SubscriptionReminded);
     }
-    events.extend(status_event(old, new));
-    // For a cancelled subscription, `subscription.cancelled` already contains the new `cancel_from`.
-    if old.cancel_from != new.cancel_from && new.status != Status::Cancelled {
-        events.push(EventData::SubscriptionEnding);
-    }
-    events
+    let is_next_month = Period::from_day(new.due_on) > Period::from_day(old.due_on);
+    is_next_month.then_some(EventData::SubscriptionRenewed)
+}
+
+fn has_new_public_state(old: &Subscription, new: &Subscription) -> bool {
+    let state_before = SubscriptionData { version: new.version, ..SubscriptionData::from_state(old) };
+    state_before != SubscriptionData::from_state(new)
+}
+
+/// Returns whether a part changed whose content is not public, but whose change is published.
+fn has_new_contact_or_payment_method(old: &Subscription, new: &Subscription) -> bool {
+    (&old.email, &old.payment_method) != (&new.email, &new.payment_method)
 }
 
 fn status_event(old: &Subscription, new: &Subscription) -> Option<EventConstructor> {
@@ -119,18 +221,4 @@ fn status_event(old: &Subscription, new: &Subscription) -> Option<EventConstruct
         (_, Paused) => Some(EventData::SubscriptionPaused),
         (_, Cancelled) => Some(EventData::SubscriptionCancelled),
     }
-}
-
-/// Returns whether the customer's agreement changed. The agreement does not change if a payment moves the due date to a
-/// month from which waiting terms apply: the customer agreed to these terms earlier, and their event was published at
-/// that time.
-fn has_new_agreement(old: &Subscription, new: &Subscription) -> bool {
-    if (&old.product_name, &old.email, &old.payment_method) != (&new.product_name, &new.email, &new.payment_method) {
-        return true;
-    }
-    let due_next = Period::from_day(new.due_on);
-    let waiting = old.waiting_terms.iter().chain(&new.waiting_terms).map(|terms| terms.from);
-    let mut months = waiting.filter(|from| *from > due_next).chain([due_next]);
-    let is_moved = old.due_on != new.due_on && Period::from_day(old.due_on) == due_next;
-    is_moved || months.any(|month| old.terms_in(month) != new.terms_in(month))
 }

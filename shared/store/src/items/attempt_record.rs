@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{Key, Payments, TableError, keys};
-use super::subscription_of_record;
+use super::{GatewayText, subscription_of_record};
 use billing::{AttemptEnd, AttemptRecord, Currency, GatewayToken, Money};
 use dynamo::{Entity, Instant};
 
@@ -17,8 +17,10 @@ pub struct AttemptRecordItem {
     currency: Currency,
     gateway_customer_id: Option<GatewayToken>,
     outcome: AttemptEnd,
-    code: String,
+    code: GatewayText,
     hard: bool,
+    /// Present only if a rejected attempt counted as a decline.
+    counted: Option<bool>,
     processed_date: Instant,
     /// The time at which the record expires. Not serialized here: `Table::record_item` sets it when the record is
     /// written.
@@ -42,8 +44,9 @@ impl Entity<Payments> for AttemptRecord {
             currency: self.amount.currency(),
             gateway_customer_id: self.customer.clone(),
             outcome: self.outcome,
-            code: self.code.clone(),
+            code: self.code.as_str().into(),
             hard: self.hard,
+            counted: (self.is_decline && self.outcome != AttemptEnd::Declined).then_some(true),
             processed_date: Instant(self.processed_at),
             ttl: 0,
         }
@@ -59,8 +62,9 @@ impl Entity<Payments> for AttemptRecord {
             amount: Money::new(item.payment_amount, item.currency),
             customer: item.gateway_customer_id,
             outcome: item.outcome,
-            code: item.code,
+            code: item.code.into(),
             hard: item.hard,
+            is_decline: item.outcome == AttemptEnd::Declined || item.counted == Some(true),
             processed_at: item.processed_date.0,
         })
     }

@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{Key, Payments, TableError, keys};
+use super::GatewayText;
 use super::subscription_of_record;
 use billing::{Currency, Dispute, DisputeStatus, GatewayToken, Money, ReceiptId, Sku};
 use dynamo::{Entity, Instant};
@@ -18,7 +19,7 @@ pub struct DisputeItem {
     payment_method: GatewayToken,
     amount: i64,
     currency: Currency,
-    reason: String,
+    reason: GatewayText,
     status: DisputeStatus,
     created_date: Instant,
     processed_date: Option<Instant>,
@@ -41,7 +42,7 @@ impl Entity<Payments> for Dispute {
             payment_method: self.payment_method.clone(),
             amount: self.amount.minor(),
             currency: self.amount.currency(),
-            reason: self.reason.clone(),
+            reason: self.reason.as_str().into(),
             status: self.status,
             created_date: Instant(self.opened_at),
             processed_date: self.closed_at.map(Instant),
@@ -58,7 +59,7 @@ impl Entity<Payments> for Dispute {
             payment: item.gateway_payment_id,
             payment_method: item.payment_method,
             amount: Money::new(item.amount, item.currency),
-            reason: item.reason,
+            reason: item.reason.into(),
             status: item.status,
             opened_at: item.created_date.0,
             closed_at: item.processed_date.map(|at| at.0),

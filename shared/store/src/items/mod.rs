@@ -6,6 +6,7 @@ mod attempt_record;
 mod dispute;
 mod due_item;
 mod finding;
+mod gateway_text;
 mod payment_method_setup;
 mod receipt;
 mod refund;
@@ -16,6 +17,7 @@ mod webhook;
 pub(super) use due_item::DueItem;
 pub use due_item::{Due, Lane, Position};
 pub(super) use finding::open_finding_item;
+use gateway_text::GatewayText;
 
 use super::{Key, Payments, TableError, keys};
 use billing::{

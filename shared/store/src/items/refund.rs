@@ -3,7 +3,7 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use super::super::{Key, Payments, TableError, keys};
-use super::subscription_of_record;
+use super::{GatewayText, subscription_of_record};
 use billing::{Currency, GatewayToken, Money, ReceiptId, Refund, RefundStatus, RequestedAmount, Sku};
 use dynamo::{Entity, Instant};
 
@@ -21,7 +21,7 @@ pub struct RefundItem {
     requested_amount: Option<RequestedAmount>,
     status: RefundStatus,
     gateway_refund_id: Option<GatewayToken>,
-    code: Option<String>,
+    code: Option<GatewayText>,
     created_date: Instant,
     lease: Instant,
     processed_date: Option<Instant>,
@@ -48,7 +48,7 @@ impl Entity<Payments> for Refund {
             requested_amount: self.requested,
             status: self.status,
             gateway_refund_id: self.gateway_refund.clone(),
-            code: self.code.clone(),
+            code: self.code.as_deref().map(GatewayText::from),
             created_date: Instant(self.created_at),
             lease: Instant(self.leased_until),
             processed_date: self.settled_at.map(Instant),
@@ -68,7 +68,7 @@ impl Entity<Payments> for Refund {
             requested: item.requested_amount,
             status: item.status,
             gateway_refund: item.gateway_refund_id,
-            code: item.code,
+            code: item.code.map(String::from),
             created_at: item.created_date.0,
             leased_until: item.lease.0,
             settled_at: item.processed_date.map(|at| at.0),

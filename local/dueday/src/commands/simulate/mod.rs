@@ -1,5 +1,6 @@
 //! `dueday simulate`: simulates months in a table in memory, with or without faults, and checks every invariant.
 
+mod kept_records;
 mod with_faults;
 mod without_faults;
 
@@ -28,6 +29,10 @@ With --stripe, the gateway is a stand-in for Stripe, used through the Stripe ada
 payment is made, after a payment was made, or hours before a payment is made. The checker reads the stand-in's records \
 of payments, not its responses.
 
+With --keep, the folder gets the events of the simulation as the archive has them: a file for each day, with late and \
+repeated events. Try a program that consumes events with them. The file items.jsonl contains the items of the table at \
+the end.
+
 Examples:
   dueday simulate --from 2026-02-01 --months 25
   dueday simulate --subscriptions 30 --from 2027-12-01 \\
@@ -35,7 +40,9 @@ Examples:
   dueday simulate --subscriptions 60 --from 2027-12-01 \\
       --months 12 --faults 0.02 --for 2h
   dueday simulate --subscriptions 60 --from 2027-12-01 \\
-      --months 12 --faults 0.02 --stripe")]
+      --months 12 --faults 0.02 --stripe
+  dueday simulate --subscriptions 60 --from 2027-12-01 \\
+      --months 12 --faults 0.02 --keep year")]
 pub struct SimulateArgs {
     /// The number of subscriptions, spread over all payment days
     #[arg(
@@ -76,6 +83,9 @@ pub struct SimulateArgs {
     /// Simulate further seeds for this time, such as 90s, 20m or 2h
     #[arg(long = "for", value_name = "TIME", requires = "faults", value_parser = values::parse_duration)]
     pub time: Option<Duration>,
+    /// Write the events of the simulation, and the items of its table, to this new folder
+    #[arg(long, value_name = "FOLDER", requires = "faults", conflicts_with_all = ["seeds", "time"])]
+    pub keep: Option<PathBuf>,
 }
 
 pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Failure> {

@@ -1,12 +1,13 @@
 //! The simulation with faults: simulates many seeds, and reports the problems of each seed.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
 use simulator::{Enrolment, FaultSimulationResult, FaultSimulationSettings, GatewayKind, simulate_seeds};
 
-use super::{SimulateArgs, format_lines};
+use super::{SimulateArgs, format_lines, kept_records};
 use crate::context::Context;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -77,12 +78,17 @@ pub fn simulate(
     let bar = Progress::show(ProgressBar::new_spinner(), template, |bar| format!("{} seeds done", bar.position()));
     let began = Instant::now();
     let goes_on = || args.time.is_none_or(|time| began.elapsed() < time);
+    let kept = Mutex::new(Ok(()));
     let on_result = |result: &FaultSimulationResult| {
+        if let Some(folder) = &args.keep {
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = kept_records::write(folder, &result.records);
+        }
         bar.inc(1);
         bar.set_message(format!("the last was {}", result.seed));
     };
     let results = simulate_seeds(&settings, (first, count), goes_on, on_result)?;
     drop(bar);
+    kept.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     let report = SimulationReport::new(first, args.stripe, results);
     context.print(&report, || report.text())?;
     for failed in &report.failed_seeds {
