@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use audit::InvariantChecker;
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Engine, RequestObserver};
 use serde_json::{Value, json};
 
 use crate::change::{Change, ItemKey};
 use crate::event_consumer::EventConsumer;
+use crate::final_audit::audit_items;
 use crate::json::flag;
 use crate::lagging_index::LaggingIndex;
 use crate::oracle::Oracle;
@@ -62,6 +64,11 @@ impl History {
     pub fn find_contradictions(&self) -> Vec<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         self.event_consumer().find_contradictions(items.values())
+    }
+
+    /// Returns the violations that `checker` finds in the current items.
+    pub fn audit(&self, checker: InvariantChecker) -> Vec<String> {
+        audit_items(checker, self.items.lock().unwrap_or_else(PoisonError::into_inner).values())
     }
 
     /// Returns all events, and the items that the table contains now.

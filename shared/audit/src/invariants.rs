@@ -8,7 +8,10 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use billing::{Finding, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, days_after};
+use super::consistency::record_of_other_payment;
+use billing::{
+    Dispute, Finding, LeadDays, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, days_after,
+};
 use store::{AccountPartition, SubscriptionKey};
 
 /// The maximum expected difference between the clocks of two machines, such as a worker and the gateway.
@@ -29,6 +32,14 @@ pub enum Invariant {
     MonthAccountedFor,
     /// No month is paid twice.
     PaidOnce,
+    /// Every subscription of an account is stored once, and no payment of the gateway has two receipts in an account.
+    StoredOnce,
+    /// Every attribute of an item agrees with its key and with the other attributes and records that determine it.
+    Consistent,
+    /// An open attempt has the due date, the price and the number of its subscription.
+    AttemptMatches,
+    /// Every payment record expires after it was written, and no record exists long after it has expired.
+    Expiring,
     /// The payment index contains every subscription that must be charged or has an open attempt. No index contains a
     /// stopped subscription.
     Indexed,
@@ -70,6 +81,14 @@ impl Invariant {
             Self::PaidOnce => {
                 "Find both receipts with `dueday receipts ACCOUNT`, and refund one with `dueday refund NUMBER`."
             }
+            Self::StoredOnce => {
+                "Delete the item that is wrong by hand, and refund a payment that was made twice with `dueday refund NUMBER`."
+            }
+            Self::Consistent => "Correct the named attributes by hand: docs/trouble.md, \"The audit found something\".",
+            Self::AttemptMatches => {
+                "Do not charge: look the attempt up at the gateway, and settle it with `dueday resolve ACCOUNT SUBSCRIPTION`."
+            }
+            Self::Expiring => "Correct the TTL by hand, or delete the record.",
             Self::Indexed => {
                 "Correct NextPaymentDate by hand: the due date or the day of the retry if the subscription is charged, and \
                  absent if it is stopped."
@@ -114,6 +133,8 @@ pub struct InvariantChecker {
     pub retry_days: u32,
     /// The maximum duration of the lease of an attempt.
     pub lease: TimeDelta,
+    /// The time from a reminder to the due date.
+    pub lead: LeadDays,
 }
 
 /// The violations that were found in one account.
@@ -138,6 +159,7 @@ impl InvariantChecker {
         if partition.account.is_none() && !partition.subscriptions.is_empty() {
             violations.add(Invariant::Owned, &partition.key, "subscriptions exist, but the account does not");
         }
+        self.check_stored_items(partition, &mut violations);
         self.check_owners(partition, &mut violations);
         self.check_refunds(partition, &mut violations);
         self.check_disputes(partition, &mut violations);
@@ -145,6 +167,7 @@ impl InvariantChecker {
         for subscription in &partition.subscriptions {
             let key = SubscriptionKey::from_subscription(subscription).key();
             self.check_months(subscription, partition, &mut violations);
+            self.check_attributes(subscription, partition, &mut violations);
             if let Some(what) = index_violation(subscription) {
                 violations.add(Invariant::Indexed, &key, what);
             }
@@ -170,7 +193,16 @@ impl InvariantChecker {
         }
         for receipt in &partition.receipts {
             let id = receipt.id();
-            let of_receipt = partition.refunds.iter().filter(|refund| refund.receipt == id);
+            let of_receipt = || partition.refunds.iter().filter(|refund| refund.receipt == id);
+            let of_other = |refund: &Refund| record_of_other_payment(receipt, refund.payment.as_str(), refund.amount);
+            for what in of_receipt().filter_map(of_other) {
+                violations.add(
+                    Invariant::Refunded,
+                    format!("{} {id}", partition.key),
+                    format!("a refund is wrong: {what}"),
+                );
+            }
+            let of_receipt = of_receipt();
             let counted = of_receipt.filter(|refund| refund.status != RefundStatus::Failed);
             let sum: i128 = counted.map(|refund| i128::from(refund.amount.minor())).sum();
             let (stated, paid) = (receipt.refunded, receipt.amount);
@@ -208,6 +240,16 @@ impl InvariantChecker {
             }
         }
         for receipt in &partition.receipts {
+            let id = receipt.id();
+            let of_other =
+                |dispute: &Dispute| record_of_other_payment(receipt, dispute.payment.as_str(), dispute.amount);
+            for what in partition.disputes.iter().filter(|dispute| dispute.receipt == id).filter_map(of_other) {
+                violations.add(
+                    Invariant::Disputed,
+                    format!("{} {id}", partition.key),
+                    format!("a dispute is wrong: {what}"),
+                );
+            }
             let reversal = receipt.reversal_from(&partition.disputes);
             if reversal.map(|reversal| reversal.amount) != receipt.reversal.map(|reversal| reversal.amount) {
                 let what = match reversal {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
-use super::{Attempt, ClaimToken, Outcome, Payment, PaymentStatus, Period, Status, Subscription};
+use super::{Attempt, ClaimToken, Money, Outcome, Payment, PaymentStatus, Period, Status, Subscription};
 
 /// The age from which an attempt in doubt is settled as rejected, if the gateway lists no payment of the attempt. At
 /// this age, all requests of the attempt have failed for two days. No request can still be running, because the lease
@@ -34,6 +34,8 @@ pub enum ClaimRefusal {
     /// The subscription is due, but the date in the index was stale. Contains the stored date, with which the worker
     /// must claim again.
     DueOn(NaiveDate),
+    /// The item is damaged: its next payment date is before its due date. A person must correct it.
+    DueLater,
     /// There is nothing to charge: the payment is already settled, or is not due any more.
     NotDue,
     /// The payment method is disputed, and must not be charged.
@@ -62,11 +64,41 @@ pub fn claim_refusal(
         (Some(_), _) => ClaimRefusal::Leased,
         (None, Some(_)) if !subscription.status.is_chargeable() => ClaimRefusal::NotChargeable,
         (None, Some(next_on)) if next_on <= today && subscription.is_ending() => ClaimRefusal::CancellationDue,
+        (None, Some(next_on)) if next_on <= today && next_on < subscription.due_on => ClaimRefusal::DueLater,
         (None, Some(next_on)) if next_on <= today && subscription.open_findings > 0 => ClaimRefusal::OpenFinding,
         (None, Some(next_on)) if next_on <= today && subscription.disputed_at.is_some() => ClaimRefusal::Disputed,
         (None, Some(next_on)) if next_on <= today && next_on != indexed_on => ClaimRefusal::DueOn(next_on),
         (None, _) => ClaimRefusal::NotDue,
     }
+}
+
+/// The reason why the open attempt of a subscription must not be charged again: the attempt contradicts the subscription.
+/// While an attempt is open, neither its due date nor the price of its month can change, so the item is damaged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AttemptContradiction {
+    #[error("the open attempt is for {attempt}, but the subscription is due on {due_on}")]
+    DueDate { attempt: NaiveDate, due_on: NaiveDate },
+    #[error("the open attempt is for {attempt}, but the price of its month is {price}")]
+    Amount { attempt: Money, price: Money },
+    #[error("the open attempt does not name its table, so its idempotency key is unknown")]
+    Table,
+    #[error("the open attempt has the number {attempt}, but the latest attempt has the number {latest}")]
+    Number { attempt: u32, latest: u32 },
+}
+
+/// Returns how the open attempt `attempt` contradicts `subscription`; `None` if they agree.
+pub fn attempt_contradiction(subscription: &Subscription, attempt: &Attempt) -> Option<AttemptContradiction> {
+    if attempt.due_on != subscription.due_on {
+        return Some(AttemptContradiction::DueDate { attempt: attempt.due_on, due_on: subscription.due_on });
+    }
+    if attempt.amount != subscription.price {
+        return Some(AttemptContradiction::Amount { attempt: attempt.amount, price: subscription.price });
+    }
+    if attempt.table.is_none() {
+        return Some(AttemptContradiction::Table);
+    }
+    let (number, latest) = (attempt.no, subscription.attempt_seq);
+    (number != latest).then_some(AttemptContradiction::Number { attempt: number, latest })
 }
 
 /// The next step for an attempt in doubt after the look-up at the gateway.

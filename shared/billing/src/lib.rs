@@ -149,7 +149,9 @@ pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;
 pub use ids::check_id;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
-pub use in_doubt::{ClaimRefusal, Resolution, claim_refusal, resolve, successful_payments};
+pub use in_doubt::{
+    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, resolve, successful_payments,
+};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use new_subscription::{NewSubscription, first_due_on};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};

@@ -51,6 +51,7 @@ impl PaymentBatch {
                 }
                 ClaimRefusal::InDoubt(_) | ClaimRefusal::Leased => return Ok(RowResult::LeftToOtherLane),
                 ClaimRefusal::DueOn(on) => seen = on,
+                ClaimRefusal::DueLater => return Ok(failure_because_due_later(&stored, seen)),
                 ClaimRefusal::OpenFinding => return Ok(failure_because_of_finding(&stored)),
                 ClaimRefusal::Disputed => return self.process_disputed_subscription(stored).await,
                 ClaimRefusal::NotDue => return Ok(RowResult::Counted(PaymentOutcome::Skipped)),
@@ -164,6 +165,12 @@ fn is_payable(stored: &Subscription, today: NaiveDate) -> bool {
 /// Returns whether `stored` is active or past due, and its next payment date is `today` or earlier.
 fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
     stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
+}
+
+/// Returns the failure of the row of a damaged subscription whose next payment date, `on`, is before its due date.
+fn failure_because_due_later(stored: &Subscription, on: NaiveDate) -> RowResult {
+    let reason = format!("the next payment date {on} is before the due date {}; correct the item", stored.due_on);
+    RowResult::Failed { reason }
 }
 
 /// Returns the failure of the row of a due subscription with an open finding (a successful payment without a receipt).

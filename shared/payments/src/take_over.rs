@@ -5,7 +5,7 @@ use super::charge::ChargePermit;
 use super::pace::RefusalCount;
 use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
-use billing::{Attempt, Payment, Resolution, resolve};
+use billing::{Attempt, Payment, Resolution, attempt_contradiction, resolve};
 use gateways::GatewayError;
 use settling::SettleError;
 use settling::{describe_double_payment, payments_since};
@@ -58,6 +58,11 @@ impl PaymentBatch {
                 Ok(result_because_switched_off(PaymentOutcome::InDoubt))
             }
             Resolution::ChargeAgain => {
+                if let Some(contradiction) = attempt_contradiction(&permit.subscription, &permit.attempt) {
+                    return Ok(RowResult::Failed {
+                        reason: format!("{contradiction}; correct the item, see the audit (dueday audit)"),
+                    });
+                }
                 self.pace.wait_for_turn().await;
                 self.charge(context, permit).await
             }

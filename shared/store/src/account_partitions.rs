@@ -1,12 +1,17 @@
 //! Reads all accounts with all their stored items, one account after the other. Each account is one partition of the
 //! table, and a Scan returns all items of a partition before the items of the next partition.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::BTreeSet;
 
-use super::subscriptions::read;
-use super::{Item, Table, TableError, keys};
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, Utc};
+
+use super::{Item, Key, Payments, Table, TableError, keys};
 use billing::{Account, AttemptRecord, Dispute, Finding, Receipt, Refund, Subscription, WaivedPeriod};
-use dynamo::{Entity as _, Items, Scan, key_of};
+use dynamo::{Entity, Items, Scan, key_of};
+
+/// The attribute after which DynamoDB deletes an item.
+const TTL: &str = "TTL";
 
 /// An account with all its stored items: the content of the account's partition.
 #[derive(Debug, Default)]
@@ -24,6 +29,28 @@ pub struct AccountPartition {
     pub waived: Vec<WaivedPeriod>,
     /// One error for each item that cannot be read or has an unknown kind of key.
     pub unreadable: Vec<TableError>,
+    /// The items whose attributes contradict their key, or contain something that this program does not store.
+    pub altered: Vec<AlteredItem>,
+    /// When each payment record expires.
+    pub expiries: Vec<RecordExpiry>,
+}
+
+/// An item that differs from the item that this program would store with the same content.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AlteredItem {
+    pub key: Key,
+    /// The names of the attributes that differ, sorted.
+    pub attributes: Vec<String>,
+}
+
+/// When a receipt or another payment record expires.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordExpiry {
+    pub key: Key,
+    /// When the record was written.
+    pub recorded_at: DateTime<Utc>,
+    /// The TTL: when the record expires, in seconds since 1970.
+    pub expires: i64,
 }
 
 /// The account partitions of a table, in the order in which a Scan returns them. At most one page of the Scan and one
@@ -65,6 +92,13 @@ impl AccountPartitions {
 }
 
 impl AccountPartition {
+    /// Creates the partition with the key `key` from its items.
+    pub fn from_items(key: String, items: impl IntoIterator<Item = Item>) -> Self {
+        let mut partition = Self { key, ..Self::default() };
+        items.into_iter().for_each(|item| partition.add_item(item));
+        partition
+    }
+
     /// Adds `item` to the items of its kind.
     fn add_item(&mut self, item: Item) {
         let sk = item.get("SK").and_then(|sk: &AttributeValue| sk.as_s().ok()).cloned().unwrap_or_default();
@@ -79,16 +113,56 @@ impl AccountPartition {
             keys::WAIVED,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
-            Some(keys::ACCOUNTS) => Account::from_item(&item).map(|account| self.account = Some(account)),
-            Some(keys::SUBSCRIPTIONS) => read(item).map(|subscription| self.subscriptions.push(subscription)),
-            Some(keys::RECEIPTS) => Receipt::from_item(&item).map(|receipt| self.receipts.push(receipt)),
-            Some(keys::REFUNDS) => Refund::from_item(&item).map(|refund| self.refunds.push(refund)),
-            Some(keys::DISPUTES) => Dispute::from_item(&item).map(|dispute| self.disputes.push(dispute)),
-            Some(keys::FINDINGS) => Finding::from_item(&item).map(|finding| self.findings.push(finding)),
-            Some(keys::ATTEMPTS) => AttemptRecord::from_item(&item).map(|attempt| self.attempts.push(attempt)),
-            Some(_) => WaivedPeriod::from_item(&item).map(|waived| self.waived.push(waived)),
+            Some(keys::ACCOUNTS) => self.read_item(&item).map(|account| self.account = Some(account)),
+            Some(keys::SUBSCRIPTIONS) => {
+                self.read_item(&item).map(|subscription| self.subscriptions.push(subscription))
+            }
+            Some(keys::RECEIPTS) => self
+                .read_record(&item, |receipt: &Receipt| receipt.processed_at)
+                .map(|receipt| self.receipts.push(receipt)),
+            Some(keys::REFUNDS) => self.read_item(&item).map(|refund| self.refunds.push(refund)),
+            Some(keys::DISPUTES) => self.read_item(&item).map(|dispute| self.disputes.push(dispute)),
+            Some(keys::FINDINGS) => self.read_item(&item).map(|finding| self.findings.push(finding)),
+            Some(keys::ATTEMPTS) => self
+                .read_record(&item, |attempt: &AttemptRecord| attempt.processed_at)
+                .map(|attempt| self.attempts.push(attempt)),
+            Some(_) => {
+                self.read_record(&item, |waived: &WaivedPeriod| waived.waived_at).map(|waived| self.waived.push(waived))
+            }
             None => Err(TableError::unreadable(key_of(&item), "its key has an unknown prefix")),
         };
         self.unreadable.extend(added.err());
+    }
+
+    /// Reads `item`, and notes the attributes that differ from those of the item that would be stored with its content.
+    fn read_item<T: Entity<Payments>>(&mut self, item: &Item) -> Result<T, TableError> {
+        let content = T::from_item(item)?;
+        self.note_altered(item, content.to_item());
+        Ok(content)
+    }
+
+    /// Reads a payment record like [`AccountPartition::read_item`]. `recorded_at` returns when the record was written.
+    fn read_record<T: Entity<Payments>>(
+        &mut self,
+        item: &Item,
+        recorded_at: impl Fn(&T) -> DateTime<Utc>,
+    ) -> Result<T, TableError> {
+        let record = T::from_item(item)?;
+        let mut same = record.to_item();
+        // The content of a record does not contain its TTL.
+        same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
+        self.note_altered(item, same);
+        let expires = item.get(TTL).and_then(|ttl| ttl.as_n().ok()?.parse().ok()).unwrap_or_default();
+        self.expiries.push(RecordExpiry { key: key_of(item), recorded_at: recorded_at(&record), expires });
+        Ok(record)
+    }
+
+    fn note_altered(&mut self, stored: &Item, expected: Item) {
+        let names: BTreeSet<&String> = stored.keys().chain(expected.keys()).collect();
+        let attributes: Vec<String> =
+            names.into_iter().filter(|name| stored.get(*name) != expected.get(*name)).cloned().collect();
+        if !attributes.is_empty() {
+            self.altered.push(AlteredItem { key: key_of(stored), attributes });
+        }
     }
 }

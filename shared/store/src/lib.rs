@@ -78,7 +78,7 @@ use aws_sdk_dynamodb::Client;
 use chrono::TimeDelta;
 use dynamo::Dynamo;
 
-pub use account_partitions::{AccountPartition, AccountPartitions};
+pub use account_partitions::{AccountPartition, AccountPartitions, AlteredItem, RecordExpiry};
 pub use accounts::PutAccountOutcome;
 pub use batch::Batch;
 pub use card_links::CardLink;

@@ -28,6 +28,13 @@ The invariants:
   readable             every item can be read
   month_accounted_for  every month since the first due date is paid, waived or owed
   paid_once            no month is paid twice
+  stored_once          every subscription is stored once, and no payment has two
+                       receipts in one account
+  consistent           every attribute agrees with its key, and with the attributes
+                       and records that determine it
+  attempt_matches      an open attempt has the due date, the price and the number of
+                       its subscription
+  expiring             every payment record expires, and none exists long after that
   indexed              the payment index contains every subscription that will be
                        charged, and no stopped one
   shard_swept          every subscription is in a shard that the runs process
@@ -78,6 +85,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         records_kept: open_table.table.receipt_retention(),
         retry_days: context.config.billing.policy.dunning.days(),
         lease: context.config.charging.lease,
+        lead: context.config.billing.policy.lead,
     };
     let mut report = AuditReport { accounts: 0, subscriptions: 0, broken: Vec::new() };
     let refused = |error: GatewayError| Failure::Refused(error.to_string());

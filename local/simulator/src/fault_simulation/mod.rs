@@ -12,6 +12,7 @@ mod random_choices;
 mod seeds;
 mod world;
 
+use audit::InvariantChecker;
 use std::rc::Rc;
 
 use billing::{NewSubscription, SubscriptionId};
@@ -98,6 +99,15 @@ pub fn simulate_with_faults(
     let to = fault_free_from.checked_add_days(Days::new(FAULT_FREE_DAYS)).ok_or(SimulationError::Calendar)?;
     config.charging.gateway_rate = None;
     let shards = config.table.initial_shards;
+    let checker = InvariantChecker {
+        shards,
+        today: eve,
+        now: eve.and_time(NaiveTime::MIN).and_utc(),
+        records_kept: config.table.receipt_retention,
+        retry_days: config.billing.policy.dunning.days(),
+        lease: config.charging.lease,
+        lead: config.billing.policy.lead,
+    };
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();
     let world = World::new(config, eve.and_time(noon).and_utc(), fault_config, gateway);
     let mut simulation = FaultSimulation {
@@ -130,6 +140,8 @@ pub fn simulate_with_faults(
     if oracle.violations.is_empty() {
         oracle.simulation_ended(world.clock.now(), to);
         oracle.violations.extend(world.history.find_contradictions());
+        let checker = InvariantChecker { shards, today: to, now: world.clock.now(), ..checker };
+        oracle.violations.extend(world.history.audit(checker));
     }
     Ok(FaultSimulationResult {
         seed: fault_config.seed,

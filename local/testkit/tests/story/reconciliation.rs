@@ -58,7 +58,15 @@ impl ChargedWorld {
         let now = self.world.clock.now() + TimeDelta::hours(1);
         self.world.clock.set(now);
         let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
-        let checker = InvariantChecker { shards: 4, today: now.date_naive(), now, records_kept, retry_days: 7, lease };
+        let checker = InvariantChecker {
+            shards: 4,
+            today: now.date_naive(),
+            now,
+            records_kept,
+            retry_days: 7,
+            lease,
+            lead: Default::default(),
+        };
         let table = self.world.table.get_settings().await.unwrap().unwrap().table_id;
         let (mut reconciliation, mut found) = Reconciliation::begin(gateway, checker, table).await.unwrap();
         let mut partitions = self.world.table.partitions();
@@ -201,6 +209,7 @@ async fn gateway_that_does_not_respond_ends_the_audit() {
         records_kept: TimeDelta::days(190),
         retry_days: 7,
         lease: TimeDelta::minutes(20),
+        lead: Default::default(),
     };
     let (mut reconciliation, _) = Reconciliation::begin(charged.stripe.clone(), checker, Ulid::nil()).await.unwrap();
     charged.server.set_permanent_fault(Some(StripeFault::NotBegun));

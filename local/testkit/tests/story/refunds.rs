@@ -68,6 +68,7 @@ impl PaidWorld {
             records_kept: TimeDelta::days(190),
             retry_days: 7,
             lease: TimeDelta::minutes(20),
+            lead: Default::default(),
         };
         let partition = self.world.table.partitions().next().await.unwrap().unwrap();
         checker.check(&partition).into_iter().map(|violation| violation.invariant).collect()

@@ -156,7 +156,15 @@ async fn later_won_dispute_removes_the_reversal_from_the_receipt() {
 fn invariant_checker(world: &World) -> InvariantChecker {
     let now = world.system.clock.now();
     let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
-    InvariantChecker { shards: 1, today: now.date_naive(), now, records_kept, retry_days: 7, lease }
+    InvariantChecker {
+        shards: 1,
+        today: now.date_naive(),
+        now,
+        records_kept,
+        retry_days: 7,
+        lease,
+        lead: Default::default(),
+    }
 }
 
 /// Returns the violations that the audit finds in the table alone.

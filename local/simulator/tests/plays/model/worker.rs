@@ -127,9 +127,11 @@ fn request_claim(
                 let after = Subscription { next_payment_on: None, ..state.stored.clone() };
                 Phase::RemovingFromIndex { before: state.stored.clone(), after }
             }
-            ClaimRefusal::Leased | ClaimRefusal::NotDue | ClaimRefusal::Disputed | ClaimRefusal::OpenFinding => {
-                Phase::Idle
-            }
+            ClaimRefusal::Leased
+            | ClaimRefusal::NotDue
+            | ClaimRefusal::DueLater
+            | ClaimRefusal::Disputed
+            | ClaimRefusal::OpenFinding => Phase::Idle,
         },
     };
     state.workers[worker].phase = phase;

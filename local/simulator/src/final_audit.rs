@@ -1,0 +1,37 @@
+//! The audit of the table at the end of a simulation: `dueday audit` must find nothing in a table that only Dueday has
+//! written.
+
+use std::collections::{BTreeMap, HashMap};
+
+use audit::InvariantChecker;
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::Value;
+use store::AccountPartition;
+
+/// Returns a description of each violation that `checker` finds in `items`. The number of shards is that of the stored
+/// settings. Open findings are left out, because the
+/// simulated operators do not resolve all of them.
+pub fn audit_items<'a>(mut checker: InvariantChecker, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
+    let mut partitions: BTreeMap<String, Vec<HashMap<String, AttributeValue>>> = BTreeMap::new();
+    for item in items {
+        if item["PK"]["S"] == "CTL#settings"
+            && let Some(shards) = item["Shards"]["N"].as_str().and_then(|shards| shards.parse().ok())
+        {
+            checker.shards = shards;
+        }
+        // DynamoDB would have deleted an expired item; the engine of the simulation does not.
+        let expires = item["TTL"]["N"].as_str().and_then(|ttl| ttl.parse::<i64>().ok());
+        if expires.is_some_and(|expires| expires < checker.now.timestamp()) {
+            continue;
+        }
+        let Some(key) = item["PK"]["S"].as_str().filter(|key| key.starts_with("ACC#")) else { continue };
+        match serde_json::from_value::<serde_dynamo::Item>(item.clone()) {
+            Ok(item) => partitions.entry(key.to_owned()).or_default().push(item.into()),
+            Err(error) => return vec![format!("an item of {key} cannot be read: {error}")],
+        }
+    }
+    let partitions = partitions.into_iter().map(|(key, items)| AccountPartition::from_items(key, items));
+    let violations = partitions.flat_map(|partition| checker.check(&partition));
+    let unexpected = violations.filter(|found| found.invariant != audit::Invariant::Resolved);
+    unexpected.map(|found| format!("audit: {} {}: {}", found.invariant, found.key, found.what)).collect()
+}

@@ -1,0 +1,265 @@
+//! The checks of each attribute of a subscription against the other attributes, and against the records of the account.
+//! The rules follow from the functions of [`billing`] that compute these attributes.
+
+use std::collections::BTreeMap;
+
+use billing::{
+    AttemptRecord, LeadDays, Money, Period, Receipt, Status, Subscription, attempt_contradiction, days_after,
+};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use store::{AccountPartition, RecordExpiry, SubscriptionKey};
+
+use super::invariants::{Invariant, InvariantChecker, MAX_CLOCK_DIFFERENCE, Violations};
+
+/// The time after its TTL within which DynamoDB deletes an item ("Using time to live (TTL) in DynamoDB" in the DynamoDB
+/// Developer Guide: within a few days).
+const MAX_DELETION_DELAY: TimeDelta = TimeDelta::days(7);
+
+/// The longest retention of payment records that can be configured.
+const MAX_RETENTION: TimeDelta = TimeDelta::days(3_650);
+
+impl InvariantChecker {
+    /// Adds the violations of the items of `partition` that contradict their keys, expire at a wrong time, or are stored
+    /// twice.
+    pub(super) fn check_stored_items(&self, partition: &AccountPartition, violations: &mut Violations) {
+        for altered in &partition.altered {
+            let what = format!("unexpected or missing: {}", altered.attributes.join(", "));
+            violations.add(Invariant::Consistent, &altered.key, what);
+        }
+        for expiry in &partition.expiries {
+            if let Some(what) = self.expiry_violation(expiry) {
+                violations.add(Invariant::Expiring, &expiry.key, what);
+            }
+        }
+        let keys =
+            partition.subscriptions.iter().map(|s| (s.id.to_string(), SubscriptionKey::from_subscription(s).key()));
+        for (id, keys) in repeated(keys) {
+            violations.add(Invariant::StoredOnce, &partition.key, format!("the subscription {id} is stored as {keys}"));
+        }
+        let payments = partition.receipts.iter().map(|receipt| (receipt.payment.to_string(), receipt.id()));
+        for (payment, receipts) in repeated(payments) {
+            let what = format!("the payment {payment} has several receipts: {receipts}");
+            violations.add(Invariant::StoredOnce, &partition.key, what);
+        }
+    }
+
+    fn expiry_violation(&self, expiry: &RecordExpiry) -> Option<String> {
+        let Some(at) = DateTime::from_timestamp(expiry.expires, 0) else {
+            return Some("its TTL is impossible".to_owned());
+        };
+        if at <= expiry.recorded_at || at > expiry.recorded_at + MAX_RETENTION + TimeDelta::days(1) {
+            return Some(format!("it was recorded at {}, but expires at {at}", expiry.recorded_at));
+        }
+        (at + MAX_DELETION_DELAY < self.now).then(|| format!("it expired at {at}, but still exists"))
+    }
+
+    /// Adds the contradictions between the attributes of `s`, and between `s` and the records of its account.
+    pub(super) fn check_attributes(&self, s: &Subscription, partition: &AccountPartition, violations: &mut Violations) {
+        let key = SubscriptionKey::from_subscription(s).key();
+        let of_subscription = |receipt: &&Receipt| receipt.subscription == s.id;
+        let receipts: Vec<&Receipt> = partition.receipts.iter().filter(of_subscription).collect();
+        let attempts: Vec<&AttemptRecord> =
+            partition.attempts.iter().filter(|attempt| attempt.subscription == s.id).collect();
+        let mut all = self.date_contradictions(s);
+        all.extend(self.status_contradictions(s, &attempts));
+        all.extend(reminder_contradiction(s, self.lead, self.today));
+        // An unreadable item may be the missing record.
+        if partition.unreadable.is_empty() {
+            all.extend(self.record_contradictions(s, &receipts, &attempts));
+        }
+        all.into_iter().for_each(|what| violations.add(Invariant::Consistent, &key, what));
+        if let Some(contradiction) = s.attempt.as_ref().and_then(|attempt| attempt_contradiction(s, attempt)) {
+            violations.add(Invariant::AttemptMatches, &key, contradiction.to_string());
+        }
+    }
+
+    fn date_contradictions(&self, s: &Subscription) -> Vec<String> {
+        let Subscription { due_on, payment_day, first_due_on, waiting_terms, .. } = s;
+        let month = Period::from_day(*due_on);
+        let mut all = Vec::new();
+        if *due_on != payment_day.due_in(month) {
+            all.push(format!("the due date {due_on} is not the payment day {payment_day} of its month"));
+        }
+        if due_on < first_due_on {
+            all.push(format!("the due date {due_on} is before the first due date {first_due_on}"));
+        }
+        if let Some(terms) = waiting_terms.iter().find(|terms| terms.from <= month) {
+            all.push(format!("terms from {} wait, although the month {month} is due", terms.from));
+        }
+        if !waiting_terms.is_sorted_by(|a, b| a.from < b.from) {
+            all.push("the waiting terms are not in the order of their months".to_owned());
+        }
+        let late = [
+            ("the subscription was created", Some(s.created_at)),
+            ("the last reminder was sent", s.last_reminder_at),
+            ("the payment method was given", s.payment_method_at),
+            ("the charge of a disputed payment method was allowed", s.charged_though_disputed_at),
+        ];
+        for (what, at) in late {
+            if let Some(at) = at.filter(|at| *at > self.now + MAX_CLOCK_DIFFERENCE) {
+                all.push(format!("{what} at {at}, in the future"));
+            }
+        }
+        if let Some(claim) =
+            s.reminder_claim.filter(|claim| claim.leased_until > self.now + self.lease + MAX_CLOCK_DIFFERENCE)
+        {
+            all.push(format!(
+                "the reminder is claimed until {}: the clock of the worker was ahead",
+                claim.leased_until
+            ));
+        }
+        // While an attempt is open, and after a rejection or a late payment, the next charge is on the next day.
+        let latest = if *due_on > self.today { *due_on } else { days_after(self.today, 1) };
+        if let Some(on) = s.next_payment_on.filter(|on| s.status == Status::Active && *on > latest) {
+            all.push(format!("the next charge is planned for {on}, although {due_on} is due"));
+        }
+        all
+    }
+
+    fn status_contradictions(&self, s: &Subscription, attempts: &[&AttemptRecord]) -> Vec<String> {
+        let Subscription { status, due_on, cancel_from, unpaid_since, failed_attempts, first_declined_on, .. } = s;
+        let month = Period::from_day(*due_on);
+        let mut all = Vec::new();
+        match (status, cancel_from) {
+            (Status::Cancelled, None) => all.push("it is cancelled, but has no CancelPeriod".to_owned()),
+            (Status::Cancelled, Some(from)) if s.attempt.is_none() && *from != month => {
+                all.push(format!("it was cancelled from {from}, but {month} is due next"));
+            }
+            (Status::Cancelled, _) => {}
+            (_, Some(from)) if *from < month => {
+                all.push(format!("it should have been cancelled before {from}, but {month} is due"));
+            }
+            _ => {}
+        }
+        let is_stopped_by_declines = matches!(status, Status::PastDue | Status::Unpaid);
+        if matches!(status, Status::Active | Status::Paused) {
+            if let Some(since) = unpaid_since {
+                all.push(format!("it is {status}, but has been unpaid since {since}"));
+            }
+            if *failed_attempts > 0 {
+                all.push(format!("it is {status}, but has {failed_attempts} failed attempts"));
+            }
+            if let Some(on) = first_declined_on {
+                all.push(format!("it is {status}, but its payment was declined on {on}"));
+            }
+        }
+        if *status == Status::Unpaid && unpaid_since.is_none() {
+            all.push("it is unpaid, but has no UnpaidSince".to_owned());
+        }
+        if is_stopped_by_declines && *due_on > self.today {
+            all.push(format!("it is {status}, but its payment is due only on {due_on}"));
+        }
+        if let Some(on) = first_declined_on.filter(|on| on < due_on || *on > self.today) {
+            all.push(format!("its payment of {due_on} cannot have been declined first on {on}"));
+        }
+        if let Some(on) = unpaid_since.filter(|on| *on > self.today) {
+            all.push(format!("it has been unpaid since {on}, in the future"));
+        }
+        if s.rejections > 0 && s.rejected_customer.is_none() {
+            all.push(format!("{} attempts were rejected, but no customer is stored", s.rejections));
+        }
+        if let Some(no) = attempts.iter().map(|attempt| attempt.attempt_no).max().filter(|no| *no > s.attempt_seq) {
+            all.push(format!("attempt {no} is recorded, but the latest attempt has the number {}", s.attempt_seq));
+        }
+        all
+    }
+
+    /// Returns the contradictions between `s` and its records, as far as the records have not expired.
+    fn record_contradictions(
+        &self,
+        s: &Subscription,
+        receipts: &[&Receipt],
+        attempts: &[&AttemptRecord],
+    ) -> Vec<String> {
+        let mut all = Vec::new();
+        let newest = receipts.iter().map(|receipt| receipt.processed_at).max();
+        if newest.is_some_and(|newest| s.last_payment_at.is_none_or(|at| at < newest)) {
+            all.push(format!("the newest receipt is of {newest:?}, but the last payment of {:?}", s.last_payment_at));
+        }
+        let is_recorded = |at: DateTime<Utc>| at > self.now - self.records_kept + TimeDelta::days(1);
+        if let Some(at) = s.last_payment_at.filter(|at| is_recorded(*at) && newest.is_none_or(|newest| newest < *at)) {
+            all.push(format!("the last payment was at {at}, but has no receipt"));
+        }
+        // Each attempt has ended with a receipt or a record, or is open. A late payment gives a receipt to a month whose
+        // attempt was recorded as rejected before.
+        let is_only_receipt = |receipt: &&&Receipt| attempts.iter().all(|attempt| attempt.due_on != receipt.due_on);
+        let only_receipts = receipts.iter().filter(is_only_receipt).count();
+        let known_attempts = only_receipts + attempts.len() + usize::from(s.attempt.is_some());
+        if u32::try_from(known_attempts).is_ok_and(|known| known > s.attempt_seq) {
+            all.push(format!("{known_attempts} attempts are known, but the latest has the number {}", s.attempt_seq));
+        }
+        let recorded = receipts.iter().map(|receipt| (receipt.due_on, receipt.processed_at));
+        let recorded = recorded.chain(attempts.iter().map(|attempt| (attempt.due_on, attempt.processed_at)));
+        for (due_on, at) in recorded.filter(|(due_on, at)| days_after(at.date_naive(), 2) < *due_on) {
+            all.push(format!("the payment of {due_on} was processed at {at}, before it was due"));
+        }
+        let first = Period::from_day(s.first_due_on);
+        for receipt in receipts {
+            if Period::from_day(receipt.due_on) < first {
+                all.push(format!("{} is paid, but the first due date is {}", receipt.due_on, s.first_due_on));
+            }
+            if receipt.amount.currency() != s.price.currency() {
+                all.push(format!("{} was paid in {}", receipt.due_on, receipt.amount.currency()));
+            }
+            if receipt.amount.minor() <= 0 || receipt.processed_at > self.now + MAX_CLOCK_DIFFERENCE {
+                all.push(format!(
+                    "the receipt of {} is impossible: {}, {}",
+                    receipt.due_on, receipt.amount, receipt.processed_at
+                ));
+            }
+            if (receipt.refunded.minor() > 0) != receipt.refunded_at.is_some() {
+                all.push(format!("the receipt of {} has a refund without a time, or the reverse", receipt.due_on));
+            }
+        }
+        let declined = |attempt: &&&AttemptRecord| attempt.due_on == s.due_on && attempt.is_decline;
+        let has_decline = attempts.iter().any(|attempt| declined(&attempt));
+        if s.status == Status::Active && has_decline {
+            all.push(format!("a declined attempt of {} is recorded, but the subscription is active", s.due_on));
+        }
+        let is_recent = s.first_declined_on.is_some_and(|on| {
+            let kept_from = (self.now - self.records_kept).date_naive();
+            on > days_after(kept_from, 1)
+        });
+        if s.status == Status::PastDue
+            && !has_decline
+            && s.unpaid_since.is_none()
+            && (is_recent || s.first_declined_on.is_none())
+        {
+            all.push(format!("it is past due, but no declined attempt of {} is recorded", s.due_on));
+        }
+        all
+    }
+}
+
+/// Returns the contradiction if the reminder of the due date is missing or late.
+fn reminder_contradiction(s: &Subscription, lead: LeadDays, today: NaiveDate) -> Option<String> {
+    let is_planned = s.status == Status::Active && s.attempt.is_none() && !s.is_ending() && s.due_on > today;
+    match s.next_reminder_on {
+        Some(on) if on > lead.before(s.due_on) => {
+            Some(format!("the reminder is planned for {on}, too late for the due date {}", s.due_on))
+        }
+        None if is_planned && s.reminded_for != Some(s.due_on) => {
+            Some(format!("no reminder of the due date {} is planned or was sent", s.due_on))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the names that occur more than once, each with its places.
+fn repeated<P: std::fmt::Display>(all: impl Iterator<Item = (String, P)>) -> Vec<(String, String)> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, place) in all {
+        places.entry(name).or_default().push(place.to_string());
+    }
+    let repeated = places.into_iter().filter(|(_, places)| places.len() > 1);
+    repeated.map(|(name, places)| (name, places.join(" and "))).collect()
+}
+
+/// Returns what contradicts in a refund or a dispute of the payment `stated`: another payment, or another currency than that
+/// of the receipt. `None` if it agrees with `receipt`.
+pub(super) fn record_of_other_payment(receipt: &Receipt, payment: &str, amount: Money) -> Option<String> {
+    if payment != receipt.payment.as_str() {
+        return Some(format!("it names the payment {payment}, but the receipt is of {}", receipt.payment));
+    }
+    (amount.currency() != receipt.amount.currency()).then(|| format!("its currency is {}", amount.currency()))
+}
