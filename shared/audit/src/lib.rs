@@ -9,6 +9,7 @@ mod forecast;
 mod gateway_lists;
 mod invariants;
 mod reconciliation;
+mod repair;
 mod report;
 mod sentence;
 mod unfinished_runs;
@@ -19,6 +20,7 @@ pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use reconciliation::Reconciliation;
+pub use repair::Repair;
 pub use report::{
     ProductSales, Report, ReportSource, ReportedDay, ReportedDaysError, UnsettledNow, first_reportable_day, report,
 };

@@ -100,7 +100,11 @@ impl AccountPartition {
     }
 
     /// Adds `item` to the items of its kind.
-    fn add_item(&mut self, item: Item) {
+    fn add_item(&mut self, mut item: Item) {
+        // After a refund has failed, its receipt states that nothing is refunded.
+        if item.get("RefundedAmount").is_some_and(|amount| amount.as_n().is_ok_and(|minor| minor == "0")) {
+            ["RefundedAmount", "RefundedDate"].map(|name| item.remove(name));
+        }
         let sk = item.get("SK").and_then(|sk: &AttributeValue| sk.as_s().ok()).cloned().unwrap_or_default();
         let kinds = [
             keys::ACCOUNTS,

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use audit::unfinished_runs;
-use audit::{BrokenInvariant, Invariant, InvariantChecker, Reconciliation};
+use audit::{BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair};
 use clap::Args;
 use days::DayReader;
 use gateways::GatewayError;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use store::Batch;
+use store::{Batch, Table, UpdateOutcome};
 
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
@@ -56,17 +57,26 @@ With --gateway-list:
   disputed             the disputes match the gateway's disputes
   listed               the gateway lists the payments of every customer
 
+With --fix, the command shows and makes the repairs of NextPaymentDate and NextReminderDate, if nothing else is wrong \
+with the subscription. Audit again afterwards.
+
 The command reads the whole table. It exits with 1 if an invariant is broken. Months whose records have expired are \
 not checked.
 
 Examples:
   dueday audit
   dueday audit --gateway-list
+  dueday audit --fix
   dueday audit --table dueday --json")]
 pub struct AuditArgs {
     /// Also compare receipts, refunds and disputes with the gateway's lists
     #[arg(long)]
     pub gateway_list: bool,
+    /// Show the repairs of damaged dates of the indexes, and make them
+    #[arg(long)]
+    pub fix: bool,
+    #[command(flatten)]
+    pub confirmation: ConfirmationArgs,
 }
 
 #[derive(Serialize)]
@@ -74,6 +84,9 @@ struct AuditReport {
     accounts: u64,
     subscriptions: u64,
     broken: Vec<BrokenInvariant>,
+    /// The repairs that `--fix` has made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repairs: Vec<Repair>,
 }
 
 pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
@@ -87,7 +100,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         lease: context.config.charging.lease,
         lead: context.config.billing.policy.lead,
     };
-    let mut report = AuditReport { accounts: 0, subscriptions: 0, broken: Vec::new() };
+    let mut report = AuditReport { accounts: 0, subscriptions: 0, broken: Vec::new(), repairs: Vec::new() };
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
     let mut reconciliation = None;
     if args.gateway_list {
@@ -106,6 +119,9 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         if let Some(reconciliation) = &mut reconciliation {
             report.broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
+        if args.fix {
+            report.repairs.extend(judge.repairs(partition));
+        }
         progress.set_message(format!("{} read", format_count(report.accounts, "account")));
     }
     for batch in Batch::ALL {
@@ -115,12 +131,32 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     }
     drop(progress);
     report.broken.sort();
+    repair(&open_table.table, args, &report.repairs).await?;
     context.print(&report, || text(&report))?;
     Ok(Exit::done_if(report.broken.is_empty()))
 }
 
+/// Shows `repairs`, asks for confirmation, and makes them. A subscription that has changed since it was read is not
+/// changed.
+async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair]) -> Result<(), Failure> {
+    for repair in repairs {
+        output::print_message(format!("repair of {}: {}", repair.key, repair.changes.join(", ")));
+    }
+    if repairs.is_empty() {
+        return Ok(());
+    }
+    let count = format_count(u64::try_from(repairs.len()).unwrap_or(u64::MAX), "repair");
+    args.confirmation.confirm(&format!("Make {count}?"))?;
+    for repair in repairs {
+        if let UpdateOutcome::Conflict(_) = table.update_subscription(&repair.stored, &repair.repaired).await? {
+            output::print_message(format!("{} has changed meanwhile and was not repaired", repair.key));
+        }
+    }
+    Ok(())
+}
+
 fn text(report: &AuditReport) -> String {
-    let AuditReport { accounts, subscriptions, broken } = report;
+    let AuditReport { accounts, subscriptions, broken, repairs } = report;
     let read = format!("{} and {}", format_count(*accounts, "account"), format_count(*subscriptions, "subscription"));
     if broken.is_empty() {
         return format!("{read}: every invariant {}\n", output::green("holds"));
@@ -132,5 +168,12 @@ fn text(report: &AuditReport) -> String {
     let invariants: BTreeSet<Invariant> = broken.iter().map(|broken| broken.invariant).collect();
     let steps: String =
         invariants.iter().map(|invariant| format!("{invariant}: {}\n", invariant.next_step())).collect();
-    format!("{}{read}: {findings}\n\nNext steps\n{steps}", table(&COLUMNS, rows))
+    let repaired = match repairs.len() {
+        0 => String::new(),
+        _ => format!(
+            "{} repaired; audit again\n",
+            format_count(u64::try_from(repairs.len()).unwrap_or(u64::MAX), "subscription")
+        ),
+    };
+    format!("{}{read}: {findings}\n{repaired}\nNext steps\n{steps}", table(&COLUMNS, rows))
 }

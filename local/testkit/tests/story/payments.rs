@@ -10,6 +10,7 @@ use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 use store::{Claim, ClaimOutcome, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
+use crate::lifecycle::LEAD;
 use crate::world::{World, billing_time, cancel, card, date, key, new_subscription, nonzero_counts, pause};
 
 #[tokio::test]
@@ -299,8 +300,8 @@ async fn price_change_during_an_open_attempt_applies_from_the_next_month() {
     world.store(&subscription).await;
     world.inject_charge_fault(Fault::LostBefore);
     world.run_payments("2026-03-10").await;
-    let new_price = subscription.price.currency().price(1599).unwrap();
-    world.change_subscription(&subscription, |s| Subscription { price: new_price, ..s.clone() }).await;
+    let new_price = billing::Changes { amount: Some(1599), ..Default::default() };
+    world.change_subscription(&subscription, |s| s.change(&new_price, LEAD(), date("2026-03-10")).unwrap()).await;
     world.run_payments("2026-03-11").await;
     world.run_payments("2026-04-10").await;
     let amounts: Vec<i64> = world.receipt_amounts(&subscription).await.into_iter().map(|(_, amount)| amount).collect();

@@ -340,6 +340,43 @@ async fn payment_planned_before_its_due_date_is_not_charged() {
     assert_eq!(world.charged_due_dates(), [] as [String; 0]);
 }
 
+#[tokio::test]
+async fn damaged_index_dates_are_repaired_if_nothing_else_is_wrong() {
+    let damages: [(&str, fn(&Subscription) -> Subscription); 5] = [
+        ("NextPaymentDate: none -> 2026-05-10", |s| Subscription { next_payment_on: None, ..s.clone() }),
+        ("NextPaymentDate: 2026-04-09 -> 2026-05-10", |s| Subscription {
+            next_payment_on: Some(date("2026-04-09")),
+            ..s.clone()
+        }),
+        ("NextReminderDate: none -> 2026-05-03", |s| Subscription { next_reminder_on: None, ..s.clone() }),
+        ("NextReminderDate: 2026-05-09 -> 2026-05-03", |s| Subscription {
+            next_reminder_on: Some(date("2026-05-09")),
+            ..s.clone()
+        }),
+        // The due date is wrong, so no date that follows from it is right.
+        ("", |s| Subscription { next_payment_on: None, due_on: date("2026-06-10"), ..s.clone() }),
+    ];
+    for (expected, damage) in damages {
+        let (world, all) = world_after_a_quarter().await;
+        let undamaged = world.load(&all[0]).await;
+        world.change_subscription(&all[0], damage).await;
+        let mut partitions = world.table.partitions();
+        let mut changes = Vec::new();
+        while let Some(partition) = partitions.next().await.unwrap() {
+            for repair in checker("2026-04-12").repairs(partition) {
+                changes.extend(repair.changes);
+                world.table.update_subscription(&repair.stored, &repair.repaired).await.unwrap();
+            }
+        }
+        assert_eq!(changes.concat(), expected);
+        if !expected.is_empty() {
+            assert_eq!(violations(&world, "2026-04-12").await, [], "{expected}");
+            let repaired = world.load(&all[0]).await;
+            assert_eq!(Subscription { version: undamaged.version, ..repaired }, undamaged, "{expected}");
+        }
+    }
+}
+
 /// A simulated clock that claims to be the machine's clock, so that runs compare it with the clock of DynamoDB.
 #[derive(Debug)]
 struct FakeSystemClock(SimulatedClock);
