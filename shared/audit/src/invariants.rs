@@ -90,8 +90,8 @@ impl Invariant {
             }
             Self::Expiring => "Correct the TTL by hand, or delete the record.",
             Self::Indexed => {
-                "Correct NextPaymentDate by hand: the due date or the day of the retry if the subscription is charged, and \
-                 absent if it is stopped."
+                "Repair NextPaymentDate and NextReminderDate with `dueday audit --fix`. What remains must be corrected by hand: \
+                 docs/trouble.md, \"The audit found something\"."
             }
             Self::ShardSwept => "Move the subscription to a shard that the runs process with `dueday reshard`.",
             Self::RunsFinished => "Run the day again: docs/trouble.md, \"A day is not done\".",

@@ -103,7 +103,8 @@ impl AccountPartition {
     fn add_item(&mut self, mut item: Item) {
         // After a refund has failed, its receipt states that nothing is refunded.
         if item.get("RefundedAmount").is_some_and(|amount| amount.as_n().is_ok_and(|minor| minor == "0")) {
-            ["RefundedAmount", "RefundedDate"].map(|name| item.remove(name));
+            item.remove("RefundedAmount");
+            item.remove("RefundedDate");
         }
         let sk = item.get("SK").and_then(|sk: &AttributeValue| sk.as_s().ok()).cloned().unwrap_or_default();
         let kinds = [
