@@ -9,7 +9,7 @@ use days::DayReader;
 use gateways::GatewayError;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use store::{Batch, Table, UpdateOutcome};
+use store::{Batch, Paging, Table, UpdateOutcome};
 
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
@@ -123,6 +123,10 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
             report.repairs.extend(judge.repairs(partition));
         }
         progress.set_message(format!("{} read", format_count(report.accounts, "account")));
+    }
+    for error in open_table.table.get_webhook_endpoints(&Paging::all()).await?.unreadable {
+        let (invariant, key) = (Invariant::Readable, "webhook endpoint".to_owned());
+        report.broken.push(BrokenInvariant { invariant, key, what: error.to_string() });
     }
     for batch in Batch::ALL {
         let (table, zone) = (&open_table.table, context.config.billing.zone);

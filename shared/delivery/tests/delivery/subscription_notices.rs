@@ -136,6 +136,35 @@ async fn subscription_that_ends_for_want_of_a_payment_says_so() {
 }
 
 #[tokio::test]
+async fn new_card_of_an_unpaid_subscription_is_confirmed() {
+    let mut world = World::new(CARD).await;
+    let unpaid = |stored: &Subscription| Subscription {
+        status: billing::Status::Unpaid,
+        next_payment_on: None,
+        next_reminder_on: None,
+        ..stored.clone()
+    };
+    assert_mail(&mails_after(&mut world, unpaid).await, "unpaid", &[]);
+    let method = PaymentMethod { payment_method: "pm_card_amex".parse().unwrap(), ..world.gold.payment_method.clone() };
+    let entered = Changes { payment_method: Some(method), ..Changes::default() };
+    let change =
+        |stored: &Subscription| stored.change(&entered, LeadDays::default(), "2026-03-20".parse().unwrap()).unwrap();
+    // The event is `subscription.revived`, and names the payment method as changed.
+    assert_mail(&mails_after(&mut world, change).await, "card-saved", &[]);
+}
+
+#[tokio::test]
+async fn rejected_payment_is_mailed_only_when_it_counts_as_a_decline() {
+    let mut world = World::new("pm_unknown").await;
+    for (day, kinds) in [(10, &[][..]), (11, &[]), (12, &["failed"])] {
+        let events = world.run_payments(&format!("2026-03-{day}T12:00:00Z")).await;
+        assert!(events.iter().any(|event| event.contains("payment.rejected")), "{day}: {events:?}");
+        world.notify(&events).await;
+        assert_eq!(world.mail_kinds(), kinds, "{day}");
+    }
+}
+
+#[tokio::test]
 async fn new_card_for_several_subscriptions_sends_one_mail() {
     let mut world = World::new(CARD).await;
     let table = world.system.deployment.table.clone();
