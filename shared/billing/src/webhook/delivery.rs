@@ -19,6 +19,11 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::hours(24),
 ];
 
+/// The age after which a delivery is failed instead of being postponed again. The age is counted from when the delivery
+/// was created or last restarted. It is longer than all [`RETRY_DELAYS`] together, and short enough that no delivery
+/// waits for ever at an endpoint that is in back-off.
+pub const MAX_DELIVERY_AGE: TimeDelta = TimeDelta::days(4);
+
 /// The result of one try to deliver an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeliveryResponse {
@@ -74,6 +79,8 @@ pub struct Delivery {
     /// The time of the next try; `None` if the delivery is not pending.
     pub next_try_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
+    /// When the delivery was last restarted to send the event again; `None` if it never was.
+    pub restarted_at: Option<DateTime<Utc>>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
@@ -90,6 +97,7 @@ impl Delivery {
             last_response: None,
             next_try_at: Some(now),
             created_at: now,
+            restarted_at: None,
             version: 1,
         }
     }
@@ -101,7 +109,8 @@ impl Delivery {
             DeliveryResponse::Rejected(status) => (status.to_string(), false),
             DeliveryResponse::NoResponse(reason) => (reason.clone(), false),
         };
-        let gap = RETRY_DELAYS.get(self.attempts as usize).filter(|_| !is_accepted);
+        let has_next_try = !is_accepted && !self.is_too_old(now);
+        let gap = RETRY_DELAYS.get(self.attempts as usize).filter(|_| has_next_try);
         let status = match (is_accepted, gap) {
             (true, _) => DeliveryStatus::Delivered,
             (false, Some(_)) => DeliveryStatus::Pending,
@@ -125,7 +134,23 @@ impl Delivery {
 
     /// Returns the delivery as pending again, due at `now`, with a new schedule of retries.
     pub fn restarted(&self, now: DateTime<Utc>) -> Self {
-        Self { status: DeliveryStatus::Pending, attempts: 0, next_try_at: Some(now), ..self.clone() }
+        Self {
+            status: DeliveryStatus::Pending,
+            attempts: 0,
+            next_try_at: Some(now),
+            restarted_at: Some(now),
+            ..self.clone()
+        }
+    }
+
+    /// Returns when the delivery was last restarted, or when it was created if it never was.
+    pub fn started_at(&self) -> DateTime<Utc> {
+        self.restarted_at.unwrap_or(self.created_at)
+    }
+
+    /// Returns whether the delivery must not be postponed again at `now`, because its age exceeds [`MAX_DELIVERY_AGE`].
+    pub fn is_too_old(&self, now: DateTime<Utc>) -> bool {
+        now.signed_duration_since(self.started_at()) > MAX_DELIVERY_AGE
     }
 }
 
@@ -147,6 +172,13 @@ mod tests {
         assert_eq!(waits, [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 10));
         assert!((now - begun) > TimeDelta::days(3) && (now - begun) < TimeDelta::days(4));
+
+        let long_ago = Delivery { attempts: 2, status: DeliveryStatus::Pending, ..delivery.clone() };
+        let late = begun + MAX_DELIVERY_AGE + TimeDelta::seconds(1);
+        let failed = |now| long_ago.after_attempt(&DeliveryResponse::Rejected(500), now).status;
+        assert_eq!(failed(begun + MAX_DELIVERY_AGE), DeliveryStatus::Pending);
+        assert_eq!(failed(late), DeliveryStatus::Failed, "after four days there is no further try");
+        assert!(!long_ago.restarted(late).is_too_old(late), "the age is counted from the restart");
 
         let again = delivery.restarted(now);
         assert_eq!((again.status, again.attempts, again.next_try_at), (DeliveryStatus::Pending, 0, Some(now)));

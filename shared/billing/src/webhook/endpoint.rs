@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-use super::{EndpointUrl, Secret};
+use super::{EndpointBackoff, EndpointUrl, Secret};
 use crate::EventType;
 
 /// How long the replaced signing secret of a webhook endpoint stays valid, so that the merchant has time to configure
@@ -29,6 +29,8 @@ pub struct WebhookEndpoint {
     /// When the endpoint last accepted an event; `None` if it never did. The stored time may be an hour too early,
     /// because it is updated at most once an hour.
     pub last_success_at: Option<DateTime<Utc>>,
+    /// The failed tries since the last success, and the time until which the endpoint is not tried.
+    pub backoff: EndpointBackoff,
     pub created_at: DateTime<Utc>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
@@ -45,6 +47,7 @@ impl WebhookEndpoint {
             secret,
             previous_secret: None,
             last_success_at: None,
+            backoff: EndpointBackoff::default(),
             created_at: now,
             version: 1,
         }
@@ -83,20 +86,32 @@ impl WebhookEndpoint {
         }
     }
 
-    /// Returns whether `now` must be stored as the time of the last success, because the stored time is at least an
-    /// hour old.
+    /// Returns whether a success at `now` must be stored, because it ends a series of failed tries, or because the
+    /// stored time of the last success is at least an hour old.
     pub fn should_record_success(&self, now: DateTime<Utc>) -> bool {
-        self.last_success_at.is_none_or(|at| now.signed_duration_since(at) >= SUCCESS_UPDATE_INTERVAL)
+        self.backoff != EndpointBackoff::default()
+            || self.last_success_at.is_none_or(|at| now.signed_duration_since(at) >= SUCCESS_UPDATE_INTERVAL)
     }
 
-    /// Returns the endpoint with `now` as the time of its last successful delivery.
+    /// Returns the endpoint with `now` as the time of its last successful delivery, and without a back-off.
     pub fn with_success_at(&self, now: DateTime<Utc>) -> Self {
-        Self { last_success_at: Some(now), ..self.clone() }
+        Self { last_success_at: Some(now), backoff: EndpointBackoff::default(), ..self.clone() }
     }
 
     /// Returns whether no successful delivery at or after `at` is stored for the endpoint.
     pub fn has_no_success_since(&self, at: DateTime<Utc>) -> bool {
         self.last_success_at.is_none_or(|success| success < at)
+    }
+
+    /// Returns the endpoint as enabled and without a back-off, so that it is tried at once.
+    pub fn enabled(&self) -> Self {
+        Self { disabled_because: None, backoff: EndpointBackoff::default(), ..self.clone() }
+    }
+
+    /// Returns the endpoint with another URL, and without the back-off of the old URL.
+    pub fn with_url(&self, url: EndpointUrl) -> Self {
+        let backoff = if url == self.url { self.backoff } else { EndpointBackoff::default() };
+        Self { url, backoff, ..self.clone() }
     }
 
     /// Returns the endpoint as disabled for the reason `because`. If it is disabled already, the earlier reason is

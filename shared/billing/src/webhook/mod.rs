@@ -1,11 +1,13 @@
 //! The domain types of outbound webhooks: endpoints, secrets and deliveries.
 
+mod backoff;
 mod delivery;
 mod endpoint;
 mod secret;
 mod url;
 
-pub use delivery::{Delivery, DeliveryKey, DeliveryResponse, DeliveryStatus, RETRY_DELAYS};
+pub use backoff::{BackoffState, EndpointBackoff, FAILURES_BEFORE_BACKOFF, LONGEST_WAIT};
+pub use delivery::{Delivery, DeliveryKey, DeliveryResponse, DeliveryStatus, MAX_DELIVERY_AGE, RETRY_DELAYS};
 pub use endpoint::{SECRETS_OVERLAP, WebhookEndpoint};
 pub use secret::{Secret, SecretError};
 pub use url::{EndpointUrl, UrlError};

@@ -7,11 +7,11 @@ use ulid::Ulid;
 
 use super::super::{Key, Payments, TableError, keys};
 use billing::EventType;
-use billing::{Delivery, DeliveryKey, DeliveryStatus, EndpointUrl, Secret, WebhookEndpoint};
+use billing::{Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, Secret, WebhookEndpoint};
 use dynamo::{Entity, Instant, expiry};
 
-/// How long a delivery is stored after its creation. During this time, a person can request that the event is sent
-/// again.
+/// How long a delivery is stored after its creation or its last restart. During this time, a person can request that the
+/// event is sent again.
 const DELIVERY_RETENTION: TimeDelta = TimeDelta::days(30);
 
 #[skip_serializing_none]
@@ -26,6 +26,8 @@ pub struct WebhookEndpointItem {
     previous_secret: Option<String>,
     previous_secret_until: Option<Instant>,
     last_taken_date: Option<Instant>,
+    consecutive_failures: Option<u32>,
+    not_tried_until: Option<Instant>,
     created_date: Instant,
     version: u64,
 }
@@ -48,6 +50,8 @@ impl Entity<Payments> for WebhookEndpoint {
             previous_secret: previous.map(|(secret, _)| secret.reveal()),
             previous_secret_until: previous.map(|(_, until)| Instant(*until)),
             last_taken_date: self.last_success_at.map(Instant),
+            consecutive_failures: Some(self.backoff.failures).filter(|failures| *failures > 0),
+            not_tried_until: self.backoff.until.map(Instant),
             created_date: Instant(self.created_at),
             version: self.version,
         }
@@ -70,6 +74,10 @@ impl Entity<Payments> for WebhookEndpoint {
             secret: secret(&item.secret)?,
             previous_secret,
             last_success_at: item.last_taken_date.map(|at| at.0),
+            backoff: EndpointBackoff {
+                failures: item.consecutive_failures.unwrap_or_default(),
+                until: item.not_tried_until.map(|until| until.0),
+            },
             created_at: item.created_date.0,
             version: item.version,
         })
@@ -89,6 +97,7 @@ pub struct DeliveryItem {
     last_answer: Option<String>,
     next_try: Option<Instant>,
     created_date: Instant,
+    restarted_date: Option<Instant>,
     version: u64,
     #[serde(rename = "TTL")]
     ttl: i64,
@@ -112,8 +121,9 @@ impl Entity<Payments> for Delivery {
             last_answer: self.last_response.clone(),
             next_try: self.next_try_at.map(Instant),
             created_date: Instant(self.created_at),
+            restarted_date: self.restarted_at.map(Instant),
             version: self.version,
-            ttl: expiry(self.created_at, DELIVERY_RETENTION),
+            ttl: expiry(self.started_at(), DELIVERY_RETENTION),
         }
     }
 
@@ -128,6 +138,7 @@ impl Entity<Payments> for Delivery {
             last_response: item.last_answer,
             next_try_at,
             created_at: item.created_date.0,
+            restarted_at: item.restarted_date.map(|at| at.0),
             version: item.version,
         })
     }
