@@ -222,6 +222,11 @@ pub fn key_of_webhook_endpoint(id: Ulid) -> Key {
     Key { pk: WEBHOOKS.to_owned(), sk: format!("{WEBHOOK_ENDPOINTS}{id}") }
 }
 
+/// Returns the id of the webhook endpoint with this key; `None` if it is the key of another kind of item.
+pub fn parse_webhook_endpoint(key: &Key) -> Option<Ulid> {
+    key.sk.strip_prefix(WEBHOOK_ENDPOINTS)?.parse().ok()
+}
+
 /// Returns the partition key of the deliveries to a webhook endpoint.
 pub fn partition_key_of_deliveries(endpoint: Ulid) -> String {
     format!("WEBHOOK#{endpoint}")

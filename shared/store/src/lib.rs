@@ -88,7 +88,7 @@ pub use config::*;
 pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use due::{DueList, DuePage, DueRow};
 pub use execution_lease::ExecutionLeaseOutcome;
-pub use items::{Due, Lane, Position};
+pub use items::{Due, EventSubscriber, Lane, Position};
 pub use keys::SubscriptionKey;
 pub use notices::NoticeClaimOutcome;
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};

@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
+use super::items::{EventSubscriber, read_event_subscriber};
 use super::{Page, Paging, Table, TableError, keys};
 use billing::{Delivery, DeliveryKey, WebhookEndpoint};
 use dynamo::{Entity as _, PrefixQuery};
@@ -28,6 +29,13 @@ impl Table {
     pub async fn get_webhook_endpoints(&self, paging: &Paging) -> Result<Page<WebhookEndpoint>, TableError> {
         let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
+    }
+
+    /// Returns all webhook endpoints with the event types that they receive, the oldest first. An endpoint that cannot
+    /// be read is also returned, if its id can be read. Sends a Query with `PK = WEBHOOKS`.
+    pub async fn get_webhook_subscribers(&self) -> Result<Page<EventSubscriber>, TableError> {
+        let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
+        Ok(self.list(&list, &Paging::all()).await?.read(|item| read_event_subscriber(&item)))
     }
 
     /// Changes the endpoint `stored` with `change`, and computes the change again on a write conflict. If `change`

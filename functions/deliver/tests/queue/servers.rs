@@ -35,12 +35,12 @@ pub async fn start_sqs() -> (String, ReceivedRequests) {
 }
 
 /// Starts a merchant's server that responds with the status code in the path of the URL. Returns its URL and the
-/// requests that it receives.
+/// requests that it receives. A request to the path `/hangs` gets no response.
 pub async fn start_merchant_server() -> (String, ReceivedRequests) {
     start_merchant_server_with(no_faults()).await
 }
 
-/// Like [`start_sqs`], with faults. Supports "SendMessageBatch" and "ChangeMessageVisibility" of the SQS API reference.
+/// Like [`start_sqs`], with faults. Supports "SendMessageBatch" of the SQS API reference.
 pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
     async fn respond(State((received, injector)): StandInState, headers: HeaderMap, body: Bytes) -> String {
         let request: Value = serde_json::from_slice(&body).unwrap();
@@ -74,6 +74,10 @@ pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, Rec
     ) -> StatusCode {
         let signature = headers["webhook-signature"].to_str().unwrap().to_owned();
         let event: Value = serde_json::from_slice(&body).unwrap();
+        if uri.path() == "/hangs" {
+            received.lock().unwrap().push((signature, event));
+            return std::future::pending().await;
+        }
         let record = async {
             let mut received = received.lock().unwrap();
             let status = match uri.path().trim_start_matches('/') {

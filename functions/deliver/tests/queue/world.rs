@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
-use billing::{Secret, WebhookEndpoint};
+use billing::{DeliveryKey, Secret, WebhookEndpoint};
 use chrono::{DateTime, TimeDelta};
 use clock::{Clock, SimulatedClock};
 use config::Env;
 use deliver_function::Deliveries;
-use delivery::{AllowedAddresses, Sender};
+use delivery::{AllowedAddresses, QueuedDelivery, Sender};
 use emulator::{Engine, Injector, Wire};
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::json;
@@ -62,6 +62,15 @@ impl World {
         endpoint.id
     }
 
+    /// Removes the attribute `name` from the item of the delivery `key`, so that the item cannot be read.
+    pub fn corrupt_delivery(&self, key: &DeliveryKey, name: &str) {
+        let (pk, sk) = (format!("WEBHOOK#{}", key.endpoint), format!("EVENT#{}", key.event));
+        let key = json!({ "PK": { "S": pk }, "SK": { "S": sk } });
+        let remove = json!({ "TableName": "dueday", "Key": key, "UpdateExpression": "REMOVE #N",
+            "ExpressionAttributeNames": { "#N": name } });
+        self.engine.execute("UpdateItem", &remove).unwrap();
+    }
+
     /// Invokes the function with all messages in `queue`. Removes the finished messages, adds the new ones, and
     /// advances the clock to the earliest retry. Returns whether the queue still has messages.
     pub async fn process_queue(&self, queue: &mut Vec<String>) -> bool {
@@ -96,25 +105,21 @@ impl World {
     }
 
     /// Removes the requests to SQS that were recorded since the last call. Returns the bodies of the sent messages, and
-    /// the requested invisibility times in seconds.
+    /// the delays in seconds of the delayed messages. Asserts that each message is in the message group of its endpoint.
     pub fn take_sqs_requests(&self) -> (Vec<String>, Vec<i64>) {
         let requests = std::mem::take(&mut *self.sqs_requests.lock().unwrap());
         let (mut sent, mut delays) = (Vec::new(), Vec::new());
         for (action, request) in requests {
-            match action.as_str() {
-                "SendMessageBatch" => sent.extend(
-                    request["Entries"]
-                        .as_array()
-                        .unwrap()
-                        .iter()
-                        .map(|entry| entry["MessageBody"].as_str().unwrap().to_owned()),
-                ),
-                "ChangeMessageVisibility" => {
-                    let delay = request["VisibilityTimeout"].as_i64().unwrap();
-                    assert!(delay < 43_200, "SQS rejects more than 12 hours since the message was received");
-                    delays.push(delay);
-                }
-                other => panic!("{other}"),
+            assert_eq!(action, "SendMessageBatch");
+            for entry in request["Entries"].as_array().unwrap() {
+                let body = entry["MessageBody"].as_str().unwrap().to_owned();
+                let delivery: QueuedDelivery = serde_json::from_str(&body).unwrap();
+                assert_eq!(entry["MessageGroupId"], delivery.key.endpoint.to_string());
+                let delay = entry["DelaySeconds"].as_i64();
+                assert_eq!(delay.is_some(), delivery.not_before.is_some(), "a delayed message contains its instant");
+                assert!(delay.is_none_or(|delay| delay <= 900), "SQS rejects more than 15 minutes");
+                sent.push(body);
+                delays.extend(delay);
             }
         }
         (sent, delays)

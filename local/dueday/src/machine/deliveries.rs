@@ -8,20 +8,22 @@ use async_trait::async_trait;
 use billing::{DeliveryKey, DeliveryStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
-use delivery::{Deliverer, DeliveryQueue, NextTry, QueueError};
+use delivery::{Deliverer, DeliveryQueue, NextTry, QueueError, Schedule, ScheduleLimits};
 use store::{Paging, Table, TableError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::terminal::output;
 
-/// The largest number of concurrent deliveries, so that one slow endpoint does not delay the deliveries to other
-/// endpoints.
-const MAX_CONCURRENT_DELIVERIES: usize = 16;
+/// The largest numbers of concurrent deliveries. An endpoint that does not respond uses only its own part of them.
+const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 64 };
 /// The longest time that the worker waits before it looks for due deliveries.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time until a delivery is tried again after the table could not be read or written.
 const PAUSE_AFTER_ERROR: TimeDelta = TimeDelta::seconds(5);
+/// The longest time that the worker pauses an endpoint without reading the endpoint again. An operator may have enabled
+/// or repaired the endpoint in the meantime.
+const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 
 /// The queue of deliveries to webhook endpoints, in memory.
 #[derive(Clone, Debug)]
@@ -44,31 +46,26 @@ pub struct DeliveryWorker {
     deliverer: Deliverer,
     /// The deliveries that were sent to the queue.
     received: UnboundedReceiver<DeliveryKey>,
-    /// The deliveries that wait for their next try, ordered by the time of this try.
-    waiting: BTreeSet<(DateTime<Utc>, DeliveryKey)>,
+    schedule: Schedule,
+    /// The errors of unreadable items that were printed, so that each is printed once.
+    printed: BTreeSet<String>,
 }
 
 impl DeliveryWorker {
     /// Creates a worker for the deliveries in `table`, and the queue that sends further deliveries to the worker.
     pub fn new(table: Table, deliverer: Deliverer) -> (Self, LocalQueue) {
         let (sender, received) = unbounded_channel();
-        (Self { table, deliverer, received, waiting: BTreeSet::new() }, LocalQueue(sender))
+        let (schedule, printed) = (Schedule::new(LIMITS), BTreeSet::new());
+        (Self { table, deliverer, received, schedule, printed }, LocalQueue(sender))
     }
 
     /// Makes the due deliveries until the future is dropped.
     pub async fn run(mut self, clock: &dyn Clock) {
-        if let Err(error) = self.load_pending_deliveries().await {
-            output::print_message(format!(
-                "error: pending webhook deliveries cannot be loaded and wait until the next start: {error}"
-            ));
-        }
+        self.load_pending_deliveries().await;
         let mut in_progress: JoinSet<(DeliveryKey, Result<NextTry, TableError>)> = JoinSet::new();
         loop {
             let now = clock.now();
-            while in_progress.len() < MAX_CONCURRENT_DELIVERIES
-                && self.waiting.first().is_some_and(|(then, _)| *then <= now)
-                && let Some((_, key)) = self.waiting.pop_first()
-            {
+            while let Some(key) = self.schedule.start_next(now) {
                 let deliverer = self.deliverer.clone();
                 in_progress.spawn(async move {
                     let next = deliverer.deliver(&key).await;
@@ -76,31 +73,65 @@ impl DeliveryWorker {
                 });
             }
             tokio::select! {
-                Some(key) = self.received.recv() => {
-                    self.waiting.insert((now, key));
-                }
-                Some(Ok((key, next))) = in_progress.join_next() => match next {
-                    Ok(NextTry::Done) => {}
-                    Ok(NextTry::At(then)) => {
-                        self.waiting.insert((then, key));
-                    }
-                    Err(error) => {
-                        output::print_message(format!("error: a webhook delivery failed and is tried again: {error}"));
-                        self.waiting.insert((now + PAUSE_AFTER_ERROR, key));
-                    }
-                },
+                Some(key) = self.received.recv() => self.schedule.add(now, key),
+                Some(Ok((key, next))) = in_progress.join_next() => self.finish(key, next, clock.now()),
                 () = tokio::time::sleep(WAKE_INTERVAL) => {}
             }
         }
     }
 
-    /// Adds the pending deliveries in the table to the waiting deliveries.
-    async fn load_pending_deliveries(&mut self) -> Result<(), TableError> {
-        for endpoint in self.table.get_webhook_endpoints(&Paging::all()).await?.items {
-            let deliveries = self.table.get_deliveries(endpoint.id, &Paging::all(), DateTime::UNIX_EPOCH).await?;
-            let pending = deliveries.items.into_iter().filter(|delivery| delivery.status == DeliveryStatus::Pending);
-            self.waiting.extend(pending.map(|delivery| (delivery.next_try_at.unwrap_or_default(), delivery.key)));
-        }
-        Ok(())
+    /// Ends the try of the delivery `key` that had the result `next_try`.
+    fn finish(&mut self, key: DeliveryKey, next_try: Result<NextTry, TableError>, now: DateTime<Utc>) {
+        let next_try = match next_try {
+            Ok(NextTry::EndpointWaits(until)) => NextTry::EndpointWaits(until.min(now + LONGEST_PAUSE)),
+            Ok(next_try) => next_try,
+            Err(error @ TableError::Unreadable { .. }) => {
+                self.print_unreadable(&error);
+                NextTry::Done
+            }
+            Err(error) => {
+                output::print_message(format!("error: a webhook delivery failed and is tried again: {error}"));
+                NextTry::At(now + PAUSE_AFTER_ERROR)
+            }
+        };
+        self.schedule.finish(key, next_try);
     }
+
+    /// Adds the pending deliveries in the table to the schedule. Prints the items that cannot be read.
+    async fn load_pending_deliveries(&mut self) {
+        let endpoints = match self.table.get_webhook_subscribers().await {
+            Ok(endpoints) => endpoints,
+            Err(error) => return print_not_loaded(&error),
+        };
+        let errors = endpoints.items.iter().filter_map(|endpoint| endpoint.error.as_ref());
+        endpoints.unreadable.iter().chain(errors).for_each(|error| self.print_unreadable(error));
+        for endpoint in endpoints.items {
+            match self.table.get_deliveries(endpoint.endpoint, &Paging::all(), DateTime::UNIX_EPOCH).await {
+                Ok(deliveries) => {
+                    deliveries.unreadable.iter().for_each(|error| self.print_unreadable(error));
+                    let is_pending = |delivery: &billing::Delivery| delivery.status == DeliveryStatus::Pending;
+                    for delivery in deliveries.items.into_iter().filter(is_pending) {
+                        self.schedule.add(delivery.next_try_at.unwrap_or_default(), delivery.key);
+                    }
+                }
+                Err(error) => print_not_loaded(&error),
+            }
+        }
+    }
+
+    /// Prints the error of an unreadable item, unless it was printed before.
+    fn print_unreadable(&mut self, error: &TableError) {
+        if self.printed.insert(error.to_string()) {
+            output::print_message(format!(
+                "error: a webhook delivery is not made until an operator repairs it: {error}"
+            ));
+        }
+    }
+}
+
+/// Prints that pending deliveries could not be read from the table.
+fn print_not_loaded(error: &TableError) {
+    output::print_message(format!(
+        "error: pending webhook deliveries cannot be loaded and wait until the next start: {error}"
+    ));
 }

@@ -52,11 +52,9 @@ impl Bus for LocalBus {
 impl LocalBus {
     /// Passes `events` to the webhook endpoints, the order desk and the notices to customers.
     async fn consume(&self, events: &[ReceivedEvent]) -> Result<(), String> {
-        // A webhook endpoint whose item in the table cannot be read is logged and skipped. On AWS the events would wait
-        // until the item is repaired; here the endpoint never gets them.
         let deliveries = self.deliverer.fan_out(events).await.map_err(|error| error.to_string())?;
         if let Some(queue) = &self.queue {
-            queue.send(&deliveries.pending).await.map_err(|error| error.to_string())?;
+            queue.send(&deliveries).await.map_err(|error| error.to_string())?;
         }
         for event in events {
             self.place_order(event).await?;

@@ -8,12 +8,13 @@ use serde_yaml_ng::Value;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 9] = [
+const COUNTED_MESSAGES: [(&str, &str); 10] = [
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
     ("WebhooksLog", settling::PAYMENT_WITHOUT_RECEIPT_MESSAGE),
     ("WebhooksLog", inbound::UNSIGNED_EVENT_MESSAGE),
     ("DeliverLog", delivery::ENDPOINT_DISABLED),
     ("DeliverLog", delivery::ENDPOINT_UNREADABLE),
+    ("DeliverLog", delivery::DELIVERY_UNREADABLE),
     ("DeliverLog", delivery::EVENT_NOT_DELIVERED),
     ("NoticesLog", delivery::NOTICE_MESSAGE_FAILED),
     ("NoticesLog", delivery::NOTICE_REJECTED),

@@ -1,6 +1,7 @@
 //! The back-off of a webhook endpoint whose deliveries fail one after the other.
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use ulid::Ulid;
 
 /// The number of failed tries without a success in between after which an endpoint is not tried for some time.
 pub const FAILURES_BEFORE_BACKOFF: u32 = 3;
@@ -9,8 +10,8 @@ const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// The longest waiting time of a back-off.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::minutes(15);
 /// How long a worker owns a probe, which is the only try at the end of a back-off. The time is longer than the timeout
-/// of a delivery. If the worker is killed, another worker may start the next probe after this time.
-const PROBE_LEASE: TimeDelta = TimeDelta::seconds(60);
+/// of a delivery, and short because other deliveries wait for its end. If the worker is killed, another worker may start the next probe after this time.
+const PROBE_LEASE: TimeDelta = TimeDelta::seconds(30);
 
 /// The failed tries of a webhook endpoint since its last success, and the time until which no event is sent to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,6 +20,9 @@ pub struct EndpointBackoff {
     pub failures: u32,
     /// The instant until which the endpoint is not tried, in whole milliseconds; `None` if there is no back-off.
     pub until: Option<DateTime<Utc>>,
+    /// The id of the try that last changed the back-off. It distinguishes two tries that compute the same change at the
+    /// same time; without it, both would believe that they made the change. `None` if `failures` is 0.
+    pub changed_by: Option<Ulid>,
 }
 
 /// Whether an endpoint may be tried now.
@@ -42,23 +46,25 @@ impl EndpointBackoff {
         }
     }
 
-    /// Returns the back-off during the probe that a worker starts at `now`: other workers wait until the worker's claim
-    /// has expired.
-    pub fn with_claimed_probe(&self, now: DateTime<Utc>) -> Self {
-        Self { until: add(now, PROBE_LEASE), ..*self }
+    /// Returns the back-off during the probe `id` that a worker starts at `now`: other workers wait until the worker's
+    /// claim has expired.
+    pub fn with_claimed_probe(&self, now: DateTime<Utc>, id: Ulid) -> Self {
+        Self { until: add(now, PROBE_LEASE), changed_by: Some(id), ..*self }
     }
 
-    /// Returns the back-off after a try that failed at `now`. `before_try` is the stored back-off when the try began.
+    /// Returns the back-off after the try `id` that failed at `now`. `before_try` is the stored back-off when the try began.
     /// Returns `None` if the try does not count: another try has started or continued the back-off in the meantime.
-    pub fn after_failure(&self, before_try: &Self, now: DateTime<Utc>) -> Option<Self> {
+    pub fn after_failure(&self, before_try: &Self, now: DateTime<Utc>, id: Ulid) -> Option<Self> {
         if self.until != before_try.until {
             return None;
         }
         let failures = self.failures.saturating_add(1);
         let doublings = failures.checked_sub(FAILURES_BEFORE_BACKOFF);
         // 2 to the power of 8 times the first waiting time is longer than the longest waiting time.
-        let wait = doublings.map(|doublings| (FIRST_WAIT * (1 << doublings.min(8))).min(LONGEST_WAIT));
-        Some(Self { failures, until: wait.and_then(|wait| add(now, wait)) })
+        let wait = doublings.map(|doublings| {
+            FIRST_WAIT.checked_mul(1 << doublings.min(8)).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
+        });
+        Some(Self { failures, until: wait.and_then(|wait| add(now, wait)), changed_by: Some(id) })
     }
 }
 
@@ -71,6 +77,9 @@ fn add(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
 mod tests {
     use super::*;
 
+    /// The id of every try.
+    const ID: Ulid = Ulid(1);
+
     #[test]
     fn third_failure_starts_a_backoff_and_each_failed_probe_doubles_it_up_to_15_minutes() {
         let (mut now, mut backoff) = (DateTime::UNIX_EPOCH, EndpointBackoff::default());
@@ -78,10 +87,10 @@ mod tests {
         for _ in 0..13 {
             let before = match backoff.state(now) {
                 BackoffState::Inactive => backoff,
-                BackoffState::ProbeIsDue => backoff.with_claimed_probe(now),
+                BackoffState::ProbeIsDue => backoff.with_claimed_probe(now, ID),
                 BackoffState::WaitsUntil(until) => panic!("waits until {until}"),
             };
-            backoff = before.after_failure(&before, now).unwrap();
+            backoff = before.after_failure(&before, now, ID).unwrap();
             let until = backoff.until.unwrap_or(now);
             waits.push((until - now).num_seconds());
             now = until;
@@ -92,16 +101,16 @@ mod tests {
     #[test]
     fn only_one_worker_starts_the_probe_and_concurrent_failures_count_once() {
         let now = DateTime::UNIX_EPOCH;
-        let twice = EndpointBackoff { failures: 2, until: None };
-        let started = twice.after_failure(&twice, now).unwrap();
-        assert_eq!(started.after_failure(&twice, now), None, "a try that began before the back-off does not count");
+        let twice = EndpointBackoff { failures: 2, until: None, changed_by: None };
+        let started = twice.after_failure(&twice, now, ID).unwrap();
+        assert_eq!(started.after_failure(&twice, now, ID), None, "a try that began before the back-off does not count");
         let until = started.until.unwrap();
         assert_eq!(started.state(until - TimeDelta::milliseconds(1)), BackoffState::WaitsUntil(until));
         assert_eq!(started.state(until), BackoffState::ProbeIsDue);
-        let claimed = started.with_claimed_probe(until);
+        let claimed = started.with_claimed_probe(until, ID);
         assert_eq!(claimed.state(until), BackoffState::WaitsUntil(until + PROBE_LEASE));
         assert_eq!(claimed.state(until + PROBE_LEASE), BackoffState::ProbeIsDue, "the worker was killed");
-        let again = claimed.with_claimed_probe(until + PROBE_LEASE);
-        assert_eq!(again.after_failure(&claimed, now), None, "the claim of the first worker has expired");
+        let again = claimed.with_claimed_probe(until + PROBE_LEASE, ID);
+        assert_eq!(again.after_failure(&claimed, now, ID), None, "the claim of the first worker has expired");
     }
 }

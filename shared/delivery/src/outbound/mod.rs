@@ -1,15 +1,23 @@
 //! Outbound webhooks: delivers events to the merchant's endpoints by HTTP. Requests are signed, retried for three days,
-//! and never sent to private network addresses.
+//! and never sent to private network addresses. Endpoints do not wait for each other: [`Schedule`] limits the deliveries
+//! in progress to each endpoint, and an endpoint that fails as a whole is in back-off.
 
 mod address;
 mod deliverer;
+mod fan_out;
+mod log_messages;
+mod next_try;
+mod probe;
+mod queue;
+mod schedule;
 mod sender;
 mod signature;
 
 pub use address::AllowedAddresses;
-pub use deliverer::{
-    Deliverer, DeliveryQueue, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED, FanOutResult, NextTry,
-    QueueError,
-};
+pub use deliverer::Deliverer;
+pub use log_messages::{DELIVERY_UNREADABLE, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED};
+pub use next_try::NextTry;
+pub use queue::{DeliveryQueue, QueueError, QueuedDelivery};
+pub use schedule::{Schedule, ScheduleLimits};
 pub use sender::{DELIVERY_TIMEOUT, Sender};
 pub use signature::sign;

@@ -18,6 +18,8 @@ pub(super) use due_item::DueItem;
 pub use due_item::{Due, Lane, Position};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
+pub use webhook::EventSubscriber;
+pub(super) use webhook::read_event_subscriber;
 
 use super::{Key, Payments, TableError, keys};
 use billing::{

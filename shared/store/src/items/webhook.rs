@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, Payments, TableError, keys};
+use super::super::{Item, Key, Payments, TableError, keys};
 use billing::EventType;
 use billing::{Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, Secret, WebhookEndpoint};
-use dynamo::{Entity, Instant, expiry};
+use dynamo::{Entity, Instant, expiry, from_item, key_of};
 
 /// How long a delivery is stored after its creation or its last restart. During this time, a person can request that the
 /// event is sent again.
@@ -28,6 +28,7 @@ pub struct WebhookEndpointItem {
     last_taken_date: Option<Instant>,
     consecutive_failures: Option<u32>,
     not_tried_until: Option<Instant>,
+    failure_id: Option<Ulid>,
     created_date: Instant,
     version: u64,
 }
@@ -52,6 +53,7 @@ impl Entity<Payments> for WebhookEndpoint {
             last_taken_date: self.last_success_at.map(Instant),
             consecutive_failures: Some(self.backoff.failures).filter(|failures| *failures > 0),
             not_tried_until: self.backoff.until.map(Instant),
+            failure_id: self.backoff.changed_by,
             created_date: Instant(self.created_at),
             version: self.version,
         }
@@ -77,11 +79,57 @@ impl Entity<Payments> for WebhookEndpoint {
             backoff: EndpointBackoff {
                 failures: item.consecutive_failures.unwrap_or_default(),
                 until: item.not_tried_until.map(|until| until.0),
+                changed_by: item.failure_id,
             },
             created_at: item.created_date.0,
             version: item.version,
         })
     }
+}
+
+/// A webhook endpoint with the event types that it receives. It can also be read from an item from which the whole
+/// endpoint cannot be read.
+#[derive(Debug)]
+pub struct EventSubscriber {
+    /// The id of the endpoint.
+    pub endpoint: Ulid,
+    /// The names of the event types that the endpoint receives; empty for all types.
+    pub types: Vec<String>,
+    /// Whether the endpoint is disabled.
+    pub is_disabled: bool,
+    /// Why the whole endpoint cannot be read; `None` if it can be read.
+    pub error: Option<TableError>,
+}
+
+impl EventSubscriber {
+    /// Returns whether the endpoint is enabled and receives events of `event_type`.
+    pub fn receives(&self, event_type: &str) -> bool {
+        !self.is_disabled && (self.types.is_empty() || self.types.iter().any(|name| name == event_type))
+    }
+}
+
+/// The attributes of a webhook endpoint that select its events.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SelectingAttributes {
+    #[serde(default)]
+    types: Vec<String>,
+    disabled_because: Option<String>,
+}
+
+/// Reads the id and the event types of the webhook endpoint in `item`, also if the whole endpoint cannot be read. If the
+/// event types cannot be read, the endpoint receives all types, so that no event is lost.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if the key contains no endpoint id.
+pub fn read_event_subscriber(item: &Item) -> Result<EventSubscriber, TableError> {
+    let error = WebhookEndpoint::from_item(item).err();
+    let key = key_of(item);
+    let endpoint = keys::parse_webhook_endpoint(&key)
+        .ok_or_else(|| TableError::unreadable(key, "its sort key contains no id of an endpoint"))?;
+    let selecting = from_item::<SelectingAttributes>(item).ok();
+    let (types, disabled_because) = selecting.map_or_else(Default::default, |s| (s.types, s.disabled_because));
+    Ok(EventSubscriber { endpoint, types, is_disabled: disabled_because.is_some(), error })
 }
 
 #[skip_serializing_none]

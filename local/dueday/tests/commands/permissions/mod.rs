@@ -17,7 +17,7 @@ use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscrip
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{AllowedAddresses, Deliverer, NextTry, Sender};
+use delivery::{AllowedAddresses, Deliverer, Sender};
 use delivery::{NoticeOutcome, Notices};
 use emulator::{Deployment, Fault, Injector, Operation, Permission, Wire};
 use rest::Caller;
@@ -367,8 +367,8 @@ async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
     let sender = Sender::new(AllowedAddresses::PublicOnly, std::time::Duration::from_secs(1)).unwrap();
     let deliverer = Deliverer::new(world.recorded.table.clone(), sender, clock.clone());
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
-    let keys = deliverer.fan_out(&[event]).await.unwrap().pending;
-    while let NextTry::At(then) = deliverer.deliver(&keys[0]).await.unwrap() {
+    let keys = deliverer.fan_out(&[event]).await.unwrap();
+    while let Some(then) = deliverer.deliver(&keys[0]).await.unwrap().instant() {
         clock.set(then);
     }
     let stored = world.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();

@@ -1,0 +1,88 @@
+//! A batch of queue messages: reads them, and makes the deliveries among them.
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::sqs::SqsMessage;
+use billing::{DeliveryKey, ReceivedEvent};
+use delivery::{NextTry, QueuedDelivery, Schedule, ScheduleLimits};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+
+use crate::{Deliveries, MessageError};
+
+/// The largest numbers of deliveries in progress in one invocation. A batch has at most ten messages.
+const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 10 };
+
+/// The messages of one invocation.
+#[derive(Default)]
+pub struct Batch {
+    /// The events, for which deliveries are created.
+    pub events: Vec<ReceivedEvent>,
+    /// The ids of the messages that contain `events`.
+    pub event_ids: Vec<String>,
+    /// The deliveries, each with the id of its message.
+    pub deliveries: Vec<(String, QueuedDelivery)>,
+    /// The ids of the messages that are neither an event nor a delivery. SQS retries them and finally moves them to the
+    /// dead-letter queue, where an operator can inspect them.
+    pub unknown: Vec<String>,
+}
+
+impl Batch {
+    /// Reads `messages`.
+    pub fn read(messages: Vec<SqsMessage>) -> Self {
+        let mut batch = Self::default();
+        for message in messages {
+            let (id, body) = (message.message_id.unwrap_or_default(), message.body.unwrap_or_default());
+            if let Ok(delivery) = serde_json::from_str(&body) {
+                batch.deliveries.push((id, delivery));
+            } else if let Ok(event) = ReceivedEvent::read(&body) {
+                batch.events.push(event);
+                batch.event_ids.push(id);
+            } else {
+                tracing::error!("a message is neither an event nor a delivery and stays in the queue");
+                batch.unknown.push(id);
+            }
+        }
+        batch
+    }
+}
+
+impl Deliveries {
+    /// Tries the due deliveries, several at a time, and sends those that must wait to the queue again. Returns the ids
+    /// of the messages that must stay in the queue.
+    pub(crate) async fn make(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
+        let now = self.clock.now();
+        let (mut schedule, mut ids) = (Schedule::new(LIMITS), BTreeMap::<DeliveryKey, Vec<String>>::new());
+        for (id, QueuedDelivery { key, not_before }) in deliveries {
+            schedule.add(not_before.unwrap_or(now).max(now), key.clone());
+            ids.entry(key).or_default().push(id);
+        }
+        let (mut in_progress, mut failed) = (FuturesUnordered::new(), Vec::new());
+        loop {
+            // The invocation does not wait for a delivery that becomes due while others are in progress.
+            while let Some(key) = schedule.start_next(now) {
+                in_progress.push(async {
+                    let next_try = self.deliverer.deliver(&key).await;
+                    (key, next_try)
+                });
+            }
+            let Some((key, next_try)) = in_progress.next().await else { break };
+            let next_try = next_try.unwrap_or_else(|error| {
+                tracing::error!(%error, "a message failed and stays in the queue");
+                failed.extend(ids.remove(&key).unwrap_or_default());
+                NextTry::Done
+            });
+            // `now` is fixed, so a delivery that must wait is not started again.
+            schedule.finish(key, next_try);
+        }
+        let waiting = schedule.take_waiting().into_iter();
+        let waiting: Vec<_> = waiting
+            .map(|(then, key)| QueuedDelivery { key, not_before: Some(then).filter(|then| *then > now) })
+            .collect();
+        for (index, error) in self.queue.send_delayed(&waiting, self.clock.now()).await {
+            tracing::error!(error = %MessageError::from(error), "a message could not be postponed and stays in the queue");
+            failed.extend(waiting.get(index).and_then(|delivery| ids.remove(&delivery.key)).unwrap_or_default());
+        }
+        failed
+    }
+}

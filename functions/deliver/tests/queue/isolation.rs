@@ -1,0 +1,189 @@
+//! Tests that endpoints do not wait for each other, and that an endpoint that fails as a whole is in back-off.
+
+use std::sync::Arc;
+
+use billing::{DeliveryKey, DeliveryStatus, MAX_DELIVERY_AGE, WebhookEndpoint};
+use chrono::TimeDelta;
+use clock::Clock as _;
+use delivery::QueuedDelivery;
+use emulator::{Call, Injector};
+
+use crate::servers::start_merchant_server;
+use crate::world::{World, event};
+
+/// Returns the event `account.created` with the id of each number.
+fn events(numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|n| event(&format!("e{n}"), "account.created")).collect()
+}
+
+fn key(endpoint: &WebhookEndpoint, event: &str) -> DeliveryKey {
+    DeliveryKey { endpoint: endpoint.id, event: event.to_owned() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hanging_endpoint_gets_four_requests_at_a_time_and_delays_no_other_endpoint() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let hanging = world.create_endpoint(1, &format!("{merchant}/hangs"), &[]).await;
+    world.handle(&events(0..6)).await;
+    world.create_endpoint(2, &format!("{merchant}/200"), &[]).await;
+    world.handle(&events(6..8)).await;
+    let (sent, _) = world.take_sqs_requests();
+    let is_hanging = |body: &&String| body.contains(&hanging.id.to_string());
+    let (hanging_first, healthy): (Vec<_>, Vec<_>) = sent.iter().partition(is_hanging);
+    let batch: Vec<String> = hanging_first.into_iter().take(6).chain(healthy).cloned().collect();
+    let processed = {
+        let handle = world.handle(&batch);
+        tokio::pin!(handle);
+        let all_arrived = async {
+            while received.lock().unwrap().len() < 6 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            _ = &mut handle => panic!("four requests have no response"),
+            () = all_arrived => {}
+        }
+        // Two of six requests to the hanging endpoint wait, and the healthy endpoint has both events.
+        let ids: Vec<_> =
+            received.lock().unwrap().iter().map(|(_, body)| body["id"].as_str().unwrap().to_owned()).collect();
+        assert!(ids.contains(&"e6".to_owned()) && ids.contains(&"e7".to_owned()), "{ids:?}");
+        ids.len()
+    };
+    assert_eq!(processed, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoint_that_fails_three_times_is_paused_then_probed_with_one_request_and_resumed_by_a_success() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/503"), &[]).await;
+    world.handle(&events(0..3)).await;
+    let (failing, _) = world.take_sqs_requests();
+    world.handle(&failing).await;
+    world.take_sqs_requests();
+    assert_eq!(received.lock().unwrap().len(), 3);
+
+    world.handle(&events(3..8)).await;
+    let (waiting, _) = world.take_sqs_requests();
+    assert_eq!(world.handle(&waiting).await, Vec::<usize>::new());
+    let (postponed, delays) = world.take_sqs_requests();
+    assert_eq!((postponed.len(), delays, received.lock().unwrap().len()), (5, vec![5; 5], 3), "no request");
+    let untried = world.table.get_delivery(&key(&endpoint, "e3")).await.unwrap().unwrap();
+    assert_eq!((untried.attempts, untried.version), (0, 1), "the postponement is not a try");
+
+    world.clock.set(world.clock.now() + TimeDelta::seconds(5));
+    world.handle(&postponed).await;
+    assert_eq!(received.lock().unwrap().len(), 4, "one probe");
+    let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+    assert_eq!(stored.backoff.failures, 4);
+    assert_eq!(stored.backoff.until, Some(world.clock.now() + TimeDelta::seconds(10)));
+
+    let repaired = |stored: &WebhookEndpoint| {
+        Some(WebhookEndpoint { url: format!("{merchant}/200").parse().unwrap(), ..stored.clone() })
+    };
+    world.table.change_webhook_endpoint(stored, repaired).await.unwrap();
+    // The other deliveries wait until the claim of the probe has expired.
+    world.clock.set(world.clock.now() + TimeDelta::seconds(30));
+    let (waiting, _) = world.take_sqs_requests();
+    assert_eq!(world.handle(&waiting[..1]).await, Vec::<usize>::new());
+    assert_eq!((waiting.len(), received.lock().unwrap().len()), (5, 5), "the probe succeeds");
+    assert_eq!(world.handle(&waiting[1..]).await, Vec::<usize>::new());
+    assert_eq!(received.lock().unwrap().len(), 9, "all others follow");
+    let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+    assert_eq!((stored.backoff.failures, stored.backoff.until), (0, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoint_item_is_written_only_when_its_state_changes() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
+    for batch in [0..10, 10..20] {
+        world.handle(&events(batch)).await;
+        let (sent, _) = world.take_sqs_requests();
+        world.handle(&sent).await;
+    }
+    let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+    assert_eq!((received.lock().unwrap().len(), stored.version), (20, 2), "one write for the first success");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delivery_older_than_four_days_is_failed_instead_of_postponed_and_its_dead_endpoint_is_disabled() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/503"), &[]).await;
+    world.handle(&events(0..4)).await;
+    let (sent, _) = world.take_sqs_requests();
+    world.handle(&sent[..3]).await;
+    world.take_sqs_requests();
+    // Probes fail until the fourth delivery is too old. It was never tried.
+    let end = world.clock.now() + MAX_DELIVERY_AGE;
+    let backoff = |stored: &WebhookEndpoint| {
+        let mut stored = stored.clone();
+        stored.backoff.until = Some(end + TimeDelta::minutes(10));
+        Some(stored)
+    };
+    world.table.change_webhook_endpoint(endpoint.clone(), backoff).await.unwrap();
+    world.clock.set(end);
+    world.handle(&sent[3..]).await;
+    let (postponed, delays) = world.take_sqs_requests();
+    assert_eq!(delays, [600], "four days old");
+    world.clock.set(end + TimeDelta::minutes(10) - TimeDelta::seconds(1));
+    // A message of an earlier version contains no instant.
+    let old_message = serde_json::to_string(&key(&endpoint, "e3")).unwrap();
+    assert_eq!(serde_json::from_str::<QueuedDelivery>(&postponed[0]).unwrap().key, key(&endpoint, "e3"));
+    assert_eq!(world.handle(&[old_message]).await, Vec::<usize>::new());
+    assert_eq!((world.take_sqs_requests().0, received.lock().unwrap().len()), (vec![], 3));
+    let failed = world.table.get_delivery(&key(&endpoint, "e3")).await.unwrap().unwrap();
+    let because = "account.created was not accepted within four days; the last response was: none, because other \
+        deliveries failed";
+    assert_eq!((failed.status, failed.last_response.as_deref()), (DeliveryStatus::Failed, Some(because)));
+    let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+    assert_eq!(stored.disabled_because.as_deref(), Some(because));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_message_is_sent_again_without_a_request_to_the_table() {
+    let injector = Arc::new(Injector::new(Arc::new(|_: &Call<'_>| None)));
+    let world = World::with_injector(injector.clone()).await;
+    let endpoint = world.create_endpoint(1, "http://127.0.0.1/", &[]).await;
+    let not_before = Some(world.clock.now() + TimeDelta::hours(2));
+    let message = serde_json::to_string(&QueuedDelivery { key: key(&endpoint, "e1"), not_before }).unwrap();
+    let calls = injector.calls();
+    assert_eq!(world.handle(std::slice::from_ref(&message)).await, Vec::<usize>::new());
+    assert_eq!(world.take_sqs_requests(), (vec![message], vec![900]));
+    assert_eq!(injector.calls() - calls, 1, "only the request to SQS");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_endpoint_keeps_only_its_own_deliveries_waiting_until_it_is_repaired() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
+    let unreadable = world.create_unreadable_endpoint(2).await;
+    let created = event("e1", "account.created");
+    assert_eq!(world.handle(&[created]).await, Vec::<usize>::new(), "the event is processed");
+    let (sent, _) = world.take_sqs_requests();
+    assert_eq!((sent.len(), world.handle(&sent).await), (2, vec![]));
+    let (waiting, delays) = world.take_sqs_requests();
+    assert_eq!((delays, received.lock().unwrap().len()), (vec![900], 1), "only the unreadable endpoint waits");
+
+    world.table.delete_webhook_endpoint(unreadable).await.unwrap();
+    let repaired = world.create_endpoint(2, &format!("{merchant}/204"), &[]).await;
+    world.clock.set(world.clock.now() + TimeDelta::hours(1));
+    assert_eq!(world.handle(&waiting).await, Vec::<usize>::new());
+    assert_eq!((world.take_sqs_requests().0, received.lock().unwrap().len()), (vec![], 2));
+    let delivered = world.table.get_delivery(&key(&repaired, "e1")).await.unwrap().unwrap();
+    assert_eq!(delivered.status, DeliveryStatus::Delivered);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_delivery_delays_no_other_delivery_of_its_batch() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
+    world.handle(&events(0..1)).await;
+    let (corrupt, _) = world.take_sqs_requests();
+    world.corrupt_delivery(&key(&endpoint, "e0"), "Status");
+    // The bus publishes the event again, together with another event.
+    assert_eq!(world.handle(&events(0..2)).await, Vec::<usize>::new());
+    let (sent, _) = world.take_sqs_requests();
+    assert_eq!(sent.len(), 1, "only the readable delivery is queued");
+    assert_eq!(world.handle(&[corrupt, sent].concat()).await, [0], "the message of the corrupt delivery stays");
+    assert_eq!(received.lock().unwrap().len(), 1);
+}

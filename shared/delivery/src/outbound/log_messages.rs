@@ -1,0 +1,10 @@
+//! The log messages of outbound webhooks that alarms in `template.yaml` match.
+
+/// The log message for a stored endpoint that cannot be read.
+pub const ENDPOINT_UNREADABLE: &str = "a webhook endpoint cannot be read";
+/// The log message for a stored delivery that cannot be read.
+pub const DELIVERY_UNREADABLE: &str = "a webhook delivery cannot be read";
+/// The log message if a delivery has finally failed, but its endpoint accepts other events.
+pub const EVENT_NOT_DELIVERED: &str = "an event could not be delivered";
+/// The log message if a delivery has finally failed and its endpoint is disabled.
+pub const ENDPOINT_DISABLED: &str = "a webhook endpoint is disabled";

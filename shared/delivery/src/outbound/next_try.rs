@@ -1,0 +1,24 @@
+//! The time of the next try of a delivery.
+
+use chrono::{DateTime, Utc};
+
+/// The time of the next try of a delivery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NextTry {
+    /// There is no next try, because the delivery has succeeded or has finally failed.
+    Done,
+    /// The next try must not be before this instant.
+    At(DateTime<Utc>),
+    /// No delivery to the endpoint must be tried before this instant. This delivery was not tried.
+    EndpointWaits(DateTime<Utc>),
+}
+
+impl NextTry {
+    /// Returns the instant before which the delivery must not be tried; `None` if there is no next try.
+    pub fn instant(self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Done => None,
+            Self::At(then) | Self::EndpointWaits(then) => Some(then),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The back-off of endpoints that fail as a whole: counts failed tries, and admits one probe at the end of a back-off.
+
+use billing::{BackoffState, WebhookEndpoint};
+use chrono::{DateTime, Utc};
+use store::{Table, TableError};
+use ulid::Ulid;
+
+/// Whether a delivery to an endpoint may be tried now.
+pub enum Admission {
+    /// The endpoint may be tried, with this stored state.
+    Try(Box<WebhookEndpoint>),
+    /// The endpoint must not be tried before this instant.
+    Wait(Box<WebhookEndpoint>, DateTime<Utc>),
+    /// The endpoint does not exist any more.
+    Removed,
+}
+
+/// Decides whether a delivery to `endpoint` may be tried at `now`. If a probe is due, claims it with a conditional write,
+/// so that only one worker sends a request. `id` is the unique id of the try.
+pub async fn admit(
+    table: &Table,
+    endpoint: WebhookEndpoint,
+    now: DateTime<Utc>,
+    id: Ulid,
+) -> Result<Admission, TableError> {
+    let seen = endpoint.backoff;
+    match seen.state(now) {
+        BackoffState::Inactive => return Ok(Admission::Try(Box::new(endpoint))),
+        BackoffState::WaitsUntil(until) => return Ok(Admission::Wait(Box::new(endpoint), until)),
+        BackoffState::ProbeIsDue => {}
+    }
+    // After a write conflict, the change is computed again. If another worker has claimed the probe, nothing is written.
+    let claim = |stored: &WebhookEndpoint| {
+        let backoff = seen.with_claimed_probe(now, id);
+        (stored.backoff == seen).then(|| WebhookEndpoint { backoff, ..stored.clone() })
+    };
+    let Some(stored) = table.change_webhook_endpoint(endpoint, claim).await? else { return Ok(Admission::Removed) };
+    let until = match stored.backoff.state(now) {
+        // Another worker's probe has succeeded.
+        BackoffState::Inactive => None,
+        BackoffState::WaitsUntil(until) => Some(until),
+        // The clocks of two workers differ. Read the endpoint again.
+        BackoffState::ProbeIsDue => Some(now),
+    };
+    let has_claim = stored.backoff.changed_by == Some(id);
+    Ok(match until.filter(|_| !has_claim) {
+        Some(until) => Admission::Wait(Box::new(stored), until),
+        None => Admission::Try(Box::new(stored)),
+    })
+}
+
+/// Counts the try `id` of `endpoint`, which failed at `now`. `endpoint` is the stored state when the try began. Writes
+/// nothing if the merchant has changed the URL since then, or if another try has started or continued the back-off.
+pub async fn count_failure(
+    table: &Table,
+    endpoint: &WebhookEndpoint,
+    now: DateTime<Utc>,
+    id: Ulid,
+) -> Result<(), TableError> {
+    let with_failure = |stored: &WebhookEndpoint| {
+        let backoff = stored.backoff.after_failure(&endpoint.backoff, now, id)?;
+        (stored.url == endpoint.url).then(|| WebhookEndpoint { backoff, ..stored.clone() })
+    };
+    table.change_webhook_endpoint(endpoint.clone(), with_failure).await?;
+    Ok(())
+}

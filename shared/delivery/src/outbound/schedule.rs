@@ -1,0 +1,191 @@
+//! Chooses which deliveries are tried next, so that webhook endpoints do not wait for each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use billing::DeliveryKey;
+use chrono::{DateTime, Utc};
+use ulid::Ulid;
+
+use super::NextTry;
+
+/// The largest numbers of deliveries in progress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScheduleLimits {
+    /// The largest number for each endpoint.
+    pub per_endpoint: usize,
+    /// The largest number for all endpoints together.
+    pub total: usize,
+}
+
+/// The deliveries that wait for a try or are in progress. It does not send anything: the caller starts each delivery
+/// that [`Schedule::start_next`] returns, and reports its result to [`Schedule::finish`].
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    limits: ScheduleLimits,
+    endpoints: BTreeMap<Ulid, EndpointQueue>,
+    /// The number of deliveries in progress to all endpoints.
+    in_progress: usize,
+}
+
+/// The deliveries to one endpoint.
+#[derive(Clone, Debug, Default)]
+struct EndpointQueue {
+    /// The waiting deliveries: the time of the next try, and the id of the event.
+    waiting: BTreeSet<(DateTime<Utc>, String)>,
+    /// The ids of the events whose delivery is in progress.
+    in_progress: BTreeSet<String>,
+    /// The instant until which no delivery to the endpoint is started; `None` if the endpoint is not paused. After this
+    /// instant, one delivery is started first. The others wait for its result.
+    paused_until: Option<DateTime<Utc>>,
+}
+
+impl EndpointQueue {
+    /// Returns the first waiting delivery that may be started at `now`; `None` if there is none.
+    fn next(&self, now: DateTime<Utc>, per_endpoint: usize) -> Option<&(DateTime<Utc>, String)> {
+        let limit = match self.paused_until {
+            None => per_endpoint,
+            Some(until) if until <= now => 1,
+            Some(_) => 0,
+        };
+        if self.in_progress.len() >= limit {
+            return None;
+        }
+        let mut due = self.waiting.iter().take_while(|(then, _)| *then <= now);
+        // A delivery may be waiting and in progress at once, if a person restarted it during a try.
+        due.find(|(_, event)| !self.in_progress.contains(event))
+    }
+}
+
+impl Schedule {
+    /// Creates a schedule without deliveries.
+    pub fn new(limits: ScheduleLimits) -> Self {
+        Self { limits, endpoints: BTreeMap::new(), in_progress: 0 }
+    }
+
+    /// Adds the delivery `key`, which must not be tried before `then`.
+    pub fn add(&mut self, then: DateTime<Utc>, DeliveryKey { endpoint, event }: DeliveryKey) {
+        self.endpoints.entry(endpoint).or_default().waiting.insert((then, event));
+    }
+
+    /// Removes and returns a delivery that is due at `now` and may be tried within the limits; `None` if there is none.
+    /// Prefers the endpoint with the fewest deliveries in progress, and then the delivery that has been due for longest.
+    pub fn start_next(&mut self, now: DateTime<Utc>) -> Option<DeliveryKey> {
+        if self.in_progress >= self.limits.total {
+            return None;
+        }
+        let per_endpoint = self.limits.per_endpoint;
+        let candidates = self.endpoints.iter().filter_map(|(endpoint, queue)| {
+            let (then, event) = queue.next(now, per_endpoint)?;
+            Some((queue.in_progress.len(), *then, *endpoint, event.clone()))
+        });
+        let (_, then, endpoint, event) = candidates.min()?;
+        let queue = self.endpoints.entry(endpoint).or_default();
+        queue.waiting.remove(&(then, event.clone()));
+        queue.in_progress.insert(event.clone());
+        self.in_progress += 1;
+        Some(DeliveryKey { endpoint, event })
+    }
+
+    /// Ends the try of the delivery `key`. If there is a next try, the delivery waits for it. If the endpoint must wait,
+    /// no other delivery to it is started in the meantime.
+    pub fn finish(&mut self, DeliveryKey { endpoint, event }: DeliveryKey, next_try: NextTry) {
+        let queue = self.endpoints.entry(endpoint).or_default();
+        if queue.in_progress.remove(&event) {
+            self.in_progress -= 1;
+        }
+        queue.paused_until = match next_try {
+            NextTry::Done | NextTry::At(_) => None,
+            NextTry::EndpointWaits(until) => Some(until),
+        };
+        queue.waiting.extend(next_try.instant().map(|then| (then, event)));
+        if queue.waiting.is_empty() && queue.in_progress.is_empty() && queue.paused_until.is_none() {
+            self.endpoints.remove(&endpoint);
+        }
+    }
+
+    /// Removes and returns all waiting deliveries, each with the instant before which it must not be tried.
+    pub fn take_waiting(&mut self) -> Vec<(DateTime<Utc>, DeliveryKey)> {
+        let mut waiting = Vec::new();
+        for (endpoint, queue) in &mut self.endpoints {
+            let until = queue.paused_until.unwrap_or(DateTime::UNIX_EPOCH);
+            let events = std::mem::take(&mut queue.waiting).into_iter();
+            waiting.extend(events.map(|(then, event)| (then.max(until), DeliveryKey { endpoint: *endpoint, event })));
+        }
+        waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 2, total: 3 };
+
+    fn key(endpoint: u128, event: &str) -> DeliveryKey {
+        DeliveryKey { endpoint: Ulid(endpoint), event: event.to_owned() }
+    }
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    /// Starts all deliveries that may be tried at `now`.
+    fn start_all(schedule: &mut Schedule, now: DateTime<Utc>) -> Vec<DeliveryKey> {
+        std::iter::from_fn(|| schedule.start_next(now)).collect()
+    }
+
+    #[test]
+    fn endpoint_with_many_deliveries_leaves_room_for_other_endpoints() {
+        let mut schedule = Schedule::new(LIMITS);
+        for event in ["a", "b", "c", "d"] {
+            schedule.add(at(0), key(1, event));
+        }
+        schedule.add(at(5), key(2, "a"));
+        assert_eq!(start_all(&mut schedule, at(4)), [key(1, "a"), key(1, "b")], "two for each endpoint");
+        schedule.add(at(5), key(2, "b"));
+        assert_eq!(start_all(&mut schedule, at(5)), [key(2, "a")], "three in all");
+        schedule.finish(key(1, "a"), NextTry::Done);
+        assert_eq!(start_all(&mut schedule, at(5)), [key(1, "c")], "the earliest, if both have one in progress");
+        schedule.finish(key(1, "b"), NextTry::At(at(9)));
+        schedule.finish(key(1, "c"), NextTry::Done);
+        assert_eq!(start_all(&mut schedule, at(9)), [key(1, "d"), key(2, "b")]);
+        schedule.finish(key(2, "b"), NextTry::Done);
+        assert_eq!(start_all(&mut schedule, at(9)), [key(1, "b")]);
+    }
+
+    #[test]
+    fn endpoint_that_must_wait_is_paused_and_then_tried_with_one_delivery_first() {
+        let mut schedule = Schedule::new(LIMITS);
+        for event in ["a", "b", "c"] {
+            schedule.add(at(0), key(1, event));
+        }
+        assert_eq!(start_all(&mut schedule, at(0)).len(), 2);
+        schedule.finish(key(1, "a"), NextTry::EndpointWaits(at(10)));
+        assert_eq!(start_all(&mut schedule, at(9)), [], "b is in progress, c may not be tried yet");
+        schedule.finish(key(1, "b"), NextTry::EndpointWaits(at(10)));
+        assert_eq!(start_all(&mut schedule, at(10)), [key(1, "c")], "the probe");
+        schedule.finish(key(1, "c"), NextTry::EndpointWaits(at(30)));
+        assert_eq!(start_all(&mut schedule, at(29)), []);
+        assert_eq!(start_all(&mut schedule, at(30)).len(), 1);
+        schedule.finish(key(1, "a"), NextTry::Done);
+        assert_eq!(start_all(&mut schedule, at(30)), [key(1, "b"), key(1, "c")], "the probe succeeded");
+    }
+
+    #[test]
+    fn delivery_in_progress_is_not_started_twice_and_waiting_deliveries_keep_the_pause_of_their_endpoint() {
+        let mut schedule = Schedule::new(LIMITS);
+        schedule.add(at(0), key(1, "a"));
+        assert_eq!(schedule.start_next(at(0)), Some(key(1, "a")));
+        schedule.add(at(1), key(1, "a"));
+        assert_eq!(schedule.start_next(at(1)), None);
+        schedule.add(at(1), key(2, "b"));
+        schedule.finish(key(1, "a"), NextTry::EndpointWaits(at(7)));
+        assert_eq!(
+            schedule.take_waiting(),
+            [(at(7), key(1, "a")), (at(7), key(1, "a")), (at(1), key(2, "b"))],
+            "the times of the tries"
+        );
+        assert_eq!(schedule.take_waiting(), []);
+    }
+}
