@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api::Api;
 use clock::SystemClock;
 use config::{BillingConfig, Env};
-use delivery::AllowedAddresses;
 use delivery::DELIVERY_QUEUE;
+use delivery::{AddressPolicy, AllowedAddresses};
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Error> {
     let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
     let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
         .await?
-        .with_deliveries(Arc::new(queue), AllowedAddresses::PublicOnly);
+        .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
     // Without a gateway, the routes that need a gateway return 503. All other routes still work.
     let api = match secrets::gateway_from_environment(env, &sdk, SIGN_UP_GATEWAY_TIMEOUT.to_std()?).await {
         Ok(gateway) => api.with_gateway(gateway, &charging),

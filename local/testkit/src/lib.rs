@@ -4,6 +4,7 @@
 
 mod examples;
 mod faulty;
+mod fixed_resolver;
 mod function;
 mod in_memory;
 mod recorded_mails;
@@ -16,6 +17,7 @@ mod unread_queue;
 
 pub use examples::check_openapi_examples;
 pub use faulty::Faulty;
+pub use fixed_resolver::FixedResolver;
 pub use function::Function;
 pub use in_memory::InMemoryDeployment;
 pub use recorded_mails::RecordedMails;

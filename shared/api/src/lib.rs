@@ -18,7 +18,7 @@ use axum::response::Response;
 use billing::AccountId;
 use clock::Clock;
 use config::BillingConfig;
-use delivery::{AllowedAddresses, DeliveryQueue};
+use delivery::{AddressPolicy, AllowedAddresses, DeliveryQueue};
 use gateways::FullGateway;
 use mail::Merchant;
 use payments::{ChargeConfig, PaymentBatch};
@@ -44,7 +44,7 @@ pub struct Api {
     charges: Option<Arc<PaymentBatch>>,
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
-    allowed_addresses: AllowedAddresses,
+    addresses: AddressPolicy,
     has_docs: bool,
 }
 
@@ -77,15 +77,15 @@ impl Api {
             charges: None,
             clock,
             deliveries: None,
-            allowed_addresses: AllowedAddresses::PublicOnly,
+            addresses: AddressPolicy::new(AllowedAddresses::PublicOnly),
             has_docs: false,
         })
     }
 
-    /// Adds the queue to which the API sends events to redeliver. `allowed_addresses` are the addresses that a webhook
-    /// endpoint may have.
-    pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, allowed_addresses: AllowedAddresses) -> Self {
-        Self { deliveries: Some(deliveries), allowed_addresses, ..self }
+    /// Adds the queue to which the API sends events to redeliver. `addresses` decides which URLs a webhook endpoint may
+    /// have.
+    pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, addresses: AddressPolicy) -> Self {
+        Self { deliveries: Some(deliveries), addresses, ..self }
     }
 
     /// Adds the gateway, which the API needs for payment method setups, first payments at sign-up, and refunds. Each

@@ -4,10 +4,10 @@ use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
-use super::items::{EventSubscriber, read_event_subscriber};
-use super::{Page, Paging, Table, TableError, keys};
+use super::items::{EventSubscriber, read_event_subscriber, recover_delivery};
+use super::{IdempotentRequest, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Delivery, DeliveryKey, WebhookEndpoint};
-use dynamo::{Entity as _, PrefixQuery};
+use dynamo::{ABSENT, Entity as _, PrefixQuery, TransactionOutcome};
 
 impl Table {
     /// Creates `endpoint`, whose id is new. Sends one PutItem request, on condition that the endpoint is absent.
@@ -17,6 +17,25 @@ impl Table {
             // The SDK has retried the request: an earlier try succeeded, but its response was lost.
             false if self.get_webhook_endpoint(endpoint.id).await?.as_ref() == Some(endpoint) => Ok(()),
             false => Err(TableError::Exists { key: endpoint.key() }),
+        }
+    }
+
+    /// Creates `endpoint`, whose id is new, with the idempotency record of `request`. If the idempotency key was used
+    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request, or one PutItem request
+    /// if there is no `request`.
+    pub async fn create_webhook_endpoint_once(
+        &self,
+        endpoint: &WebhookEndpoint,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Option<Replayed>, TableError> {
+        let Some(request) = request else { return self.create_webhook_endpoint(endpoint).await.map(|()| None) };
+        let writes = vec![self.build_put_if(endpoint.to_item(), ABSENT, None), self.build_idempotency_put(request)];
+        match self.transact_with_retries(writes).await? {
+            TransactionOutcome::Written => Ok(None),
+            TransactionOutcome::ConditionFailed(failed) => match failed.into_iter().nth(1).flatten() {
+                Some(record) => request.compare_with_record(&record).map(Some),
+                None => Err(TableError::Exists { key: endpoint.key() }),
+            },
         }
     }
 
@@ -70,6 +89,28 @@ impl Table {
     /// Returns the delivery `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_delivery(&self, key: &DeliveryKey) -> Result<Option<Delivery>, TableError> {
         self.get(keys::key_of_delivery(key)).await?.map(|item| Delivery::from_item(&item)).transpose()
+    }
+
+    /// Restarts the delivery `key`, whatever its status, and returns it; `None` if it does not exist. Sends one GetItem
+    /// request, and then one UpdateItem request per try. If the stored delivery cannot be read, but contains its event,
+    /// a new delivery of the event replaces it with one PutItem request.
+    ///
+    /// # Errors
+    /// [`TableError::Unreadable`] if the stored delivery cannot be read, and its event cannot be recovered from it.
+    pub async fn restart_delivery(
+        &self,
+        key: &DeliveryKey,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Delivery>, TableError> {
+        let Some(item) = self.get(keys::key_of_delivery(key)).await? else { return Ok(None) };
+        match (Delivery::from_item(&item), recover_delivery(key, &item, now)) {
+            (Ok(stored), _) => self.change_delivery(stored, |stored| Some(stored.restarted(now))).await,
+            (Err(_), Some(recovered)) => {
+                self.put(recovered.to_item()).await?;
+                Ok(Some(recovered))
+            }
+            (Err(error), None) => Err(error),
+        }
     }
 
     /// Returns the deliveries to the endpoint `id` that have not expired at `now`, in the order of their events' ids.

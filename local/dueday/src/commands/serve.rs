@@ -10,7 +10,7 @@ use axum::Extension;
 use chrono::{DateTime, NaiveTime, Utc};
 use clap::Args;
 use config::Env;
-use delivery::AllowedAddresses;
+use delivery::{AddressPolicy, AllowedAddresses};
 use emulator::{EngineError, Limits};
 use gateways::STRIPE_WEBHOOK_SECRET;
 use gateways::SigningSecrets;
@@ -107,7 +107,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;
     let api = api
         .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
-        .with_deliveries(Arc::new(queue), AllowedAddresses::Any);
+        .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any));
     // The API listens on the loopback address only, so every caller is an operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
     let description = rest::openapi::local_document(api::document(), orders_api::document());

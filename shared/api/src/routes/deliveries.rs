@@ -5,13 +5,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
 use chrono::{DateTime, Utc};
+use delivery::DELIVERY_UNREADABLE;
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
-use store::Table;
+use store::{Table, TableError};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
@@ -94,7 +95,8 @@ pub async fn list(
 /// Redeliver an event
 ///
 /// Sends the event to the endpoint again, whatever the state of its delivery. If the endpoint does not accept it, the
-/// delivery is retried like that of a new event.
+/// delivery is retried like that of a new event. A stored delivery that cannot be read is replaced, if it contains its
+/// event.
 #[utoipa::path(
     post,
     path = "/webhook-endpoints/{endpoint}/deliveries/{event}/redeliver",
@@ -119,9 +121,15 @@ pub async fn redeliver(
     }
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
-    let delivery = api.table.get_delivery(&key).await?.ok_or_else(missing::delivery_not_found)?;
-    let restarted = api.table.change_delivery(delivery, |stored| Some(stored.restarted(now))).await?;
-    let restarted = restarted.ok_or_else(missing::delivery_not_found)?;
+    let restarted = match api.table.restart_delivery(&key, now).await {
+        Err(error @ TableError::Unreadable { .. }) => {
+            tracing::error!(%error, "{DELIVERY_UNREADABLE} and cannot be repeated");
+            return Err(Problem::conflict(format!(
+                "the stored delivery cannot be read, and its event cannot be recovered from it: {error}"
+            )));
+        }
+        restarted => restarted?.ok_or_else(missing::delivery_not_found)?,
+    };
     queue.send(&[key]).await?;
     Ok((StatusCode::ACCEPTED, Json(restarted.into())))
 }

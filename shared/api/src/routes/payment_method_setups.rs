@@ -135,7 +135,7 @@ impl Api {
     pub(super) fn return_url(&self, headers: &HeaderMap, setup: Ulid) -> String {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let host = host.map_or_else(|| "localhost".to_owned(), |host| host.to_string());
-        let scheme = if self.allowed_addresses == AllowedAddresses::PublicOnly { "https" } else { "http" };
+        let scheme = if self.addresses.allowed() == AllowedAddresses::PublicOnly { "https" } else { "http" };
         format!("{scheme}://{host}/payment-method-setups/{setup}/return")
     }
 }

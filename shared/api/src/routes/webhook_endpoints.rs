@@ -3,16 +3,17 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
-use delivery::AllowedAddresses;
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
+use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
-use store::Table;
+use store::{StoredResponse, Table};
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -139,11 +140,9 @@ impl Api {
     ///
     /// # Errors
     /// 422 if `text` is not a URL to which events may be delivered.
-    fn endpoint_url(&self, text: &str) -> Result<EndpointUrl, Problem> {
+    async fn endpoint_url(&self, text: &str) -> Result<EndpointUrl, Problem> {
         let url: EndpointUrl = text.parse().map_err(|error| Problem::refused_field("url", error))?;
-        if self.allowed_addresses == AllowedAddresses::PublicOnly && !url.is_https() {
-            return Err(Problem::refused_field("url", "must be an https URL"));
-        }
+        self.addresses.check(&url).await.map_err(|error| Problem::refused_field("url", error))?;
         Ok(url)
     }
 
@@ -171,6 +170,7 @@ impl Api {
     path = "/webhook-endpoints",
     operation_id = "create_webhook_endpoint",
     tag = "webhooks",
+    params(IdempotencyKey),
     request_body = NewEndpoint,
     responses((status = 201, description = "The webhook endpoint was created", body = EndpointWithSecret))
 )]
@@ -179,10 +179,15 @@ pub async fn create(
     Now { at: now, .. }: Now,
     _: Operator,
     _: Query<NoParameters>,
+    key: IdempotencyKey,
     body: Body<NewEndpoint>,
-) -> Result<(StatusCode, Json<EndpointWithSecret>), Problem> {
+) -> Result<Response, Problem> {
+    let mut request = key.request(&body.hash, now);
+    if let Some(stored) = api.stored_response(request.as_ref(), StatusCode::CREATED).await? {
+        return Ok(stored);
+    }
     let NewEndpoint { url, types } = body.value;
-    let url = api.endpoint_url(&url)?;
+    let url = api.endpoint_url(&url).await?;
     let all = store::Paging { after: None, limit: Some(MAX_ENDPOINTS) };
     if api.table.get_webhook_endpoints(&all).await?.items.len() >= MAX_ENDPOINTS {
         return Err(Problem::conflict(format!(
@@ -193,8 +198,18 @@ pub async fn create(
         types: types.into_iter().map(|RequestedEventType(event_type)| event_type).collect(),
         ..WebhookEndpoint::new(api.clock.ulid(), url, Secret::new(api.clock.random_secret()), now)
     };
-    api.table.create_webhook_endpoint(&endpoint).await?;
-    Ok((StatusCode::CREATED, EndpointWithSecret::new(&endpoint, now)))
+    let Json(view) = EndpointWithSecret::new(&endpoint, now);
+    let created = StoredResponse {
+        json: serde_json::to_string(&view).expect("an endpoint can be serialized"),
+        version: endpoint.version,
+    };
+    if let Some(request) = &mut request {
+        request.response = created.clone();
+    }
+    match api.table.create_webhook_endpoint_once(&endpoint, request.as_ref()).await? {
+        Some(replayed) => replayed_response(replayed, StatusCode::CREATED),
+        None => Ok(json_response(StatusCode::CREATED, created)),
+    }
 }
 
 /// List webhook endpoints
@@ -266,15 +281,17 @@ pub async fn change(
     body: Body<ChangedEndpoint>,
 ) -> Result<Json<EndpointView>, Problem> {
     let ChangedEndpoint { url, types, enabled } = body.value;
-    let url = url.map(|text| api.endpoint_url(&text)).transpose()?;
+    let url = match url {
+        Some(text) => Some(api.endpoint_url(&text).await?),
+        None => None,
+    };
     let types: Option<Vec<_>> = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
     let changed = |stored: &WebhookEndpoint| {
-        let stored = stored.clone();
-        let url = url.clone().unwrap_or(stored.url);
+        let stored = stored.with_url(url.clone().unwrap_or_else(|| stored.url.clone()));
         let types = types.clone().unwrap_or(stored.types);
-        let endpoint = WebhookEndpoint { url, types, ..stored };
+        let endpoint = WebhookEndpoint { types, ..stored };
         Some(match enabled {
-            Some(true) => WebhookEndpoint { disabled_because: None, ..endpoint },
+            Some(true) => endpoint.enabled(),
             Some(false) => endpoint.disabled(DISABLED_BY_OPERATOR),
             None => endpoint,
         })

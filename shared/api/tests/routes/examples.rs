@@ -10,14 +10,14 @@ use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use config::Env;
-use delivery::AllowedAddresses;
+use delivery::AddressPolicy;
 use emulator::{Config, Engine};
 use gateways::{Ledger, Sandbox};
 use payments::PaymentBatch;
 use rest::Caller;
 use store::{CardLink, Table};
 use sweep::{BatchRequest, Sweep};
-use testkit::{UnreadQueue, check_openapi_examples};
+use testkit::{FixedResolver, UnreadQueue, check_openapi_examples};
 use tower::ServiceExt as _;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
@@ -43,7 +43,7 @@ async fn world() -> World {
     let payments = Sweep::new(table.clone(), charge_due, (&config.table, config.limits), clock.clone()).await.unwrap();
     let api = api
         .with_gateway(sandbox, &config.charging)
-        .with_deliveries(Arc::new(UnreadQueue), AllowedAddresses::PublicOnly);
+        .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)));
     World { router: api.router().layer(Extension(Caller::Operator)), clock, payments, table }
 }
 

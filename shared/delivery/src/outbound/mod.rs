@@ -3,6 +3,7 @@
 //! in progress to each endpoint, and an endpoint that fails as a whole is in back-off.
 
 mod address;
+mod address_policy;
 mod deliverer;
 mod fan_out;
 mod log_messages;
@@ -14,6 +15,7 @@ mod sender;
 mod signature;
 
 pub use address::AllowedAddresses;
+pub use address_policy::{AddressError, AddressPolicy, HostResolver};
 pub use deliverer::Deliverer;
 pub use log_messages::{DELIVERY_UNREADABLE, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED};
 pub use next_try::NextTry;

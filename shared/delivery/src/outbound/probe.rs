@@ -64,3 +64,49 @@ pub async fn count_failure(
     table.change_webhook_endpoint(endpoint.clone(), with_failure).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use billing::{EndpointBackoff, FAILURES_BEFORE_BACKOFF, Secret};
+    use chrono::TimeDelta;
+    use emulator::Engine;
+
+    #[tokio::test]
+    async fn only_one_of_two_workers_that_read_the_same_endpoint_claims_the_probe() {
+        let now = DateTime::UNIX_EPOCH;
+        let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+        table.create_if_absent().await.unwrap();
+        let backoff = EndpointBackoff { failures: FAILURES_BEFORE_BACKOFF, until: Some(now), changed_by: None };
+        let url = "https://example.com/".parse().unwrap();
+        let endpoint = WebhookEndpoint { backoff, ..WebhookEndpoint::new(Ulid(1), url, Secret::new([1; 32]), now) };
+        table.create_webhook_endpoint(&endpoint).await.unwrap();
+        let first = admit(&table, endpoint.clone(), now, Ulid(1)).await.unwrap();
+        assert!(matches!(first, Admission::Try(_)));
+        let second = admit(&table, endpoint.clone(), now, Ulid(2)).await.unwrap();
+        assert!(matches!(second, Admission::Wait(_, until) if until > now));
+
+        let Admission::Try(probed) = first else { panic!("the first worker has no claim") };
+        count_failure(&table, &endpoint, now, Ulid(3)).await.unwrap();
+        let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+        assert_eq!(stored, *probed, "a try that began before the claim does not count");
+        count_failure(&table, &probed, now, Ulid(1)).await.unwrap();
+        let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+        assert_eq!(stored.backoff.failures, FAILURES_BEFORE_BACKOFF + 1);
+    }
+
+    #[tokio::test]
+    async fn two_tries_that_fail_at_the_same_time_count_twice() {
+        let now = DateTime::UNIX_EPOCH;
+        let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+        table.create_if_absent().await.unwrap();
+        let url = "https://example.com/".parse().unwrap();
+        let endpoint = WebhookEndpoint::new(Ulid(1), url, Secret::new([1; 32]), now);
+        table.create_webhook_endpoint(&endpoint).await.unwrap();
+        for id in [1, 2] {
+            count_failure(&table, &endpoint, now, Ulid(id)).await.unwrap();
+        }
+        let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+        assert_eq!(stored.backoff.failures, 2);
+    }
+}

@@ -19,7 +19,7 @@ pub use due_item::{Due, Lane, Position};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
 pub use webhook::EventSubscriber;
-pub(super) use webhook::read_event_subscriber;
+pub(super) use webhook::{read_event_subscriber, recover_delivery};
 
 use super::{Key, Payments, TableError, keys};
 use billing::{

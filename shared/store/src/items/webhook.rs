@@ -6,8 +6,10 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use super::super::{Item, Key, Payments, TableError, keys};
-use billing::EventType;
-use billing::{Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, Secret, WebhookEndpoint};
+use billing::{
+    Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, EventType, ReceivedEvent, Secret,
+    WebhookEndpoint,
+};
 use dynamo::{Entity, Instant, expiry, from_item, key_of};
 
 /// How long a delivery is stored after its creation or its last restart. During this time, a person can request that the
@@ -190,4 +192,17 @@ impl Entity<Payments> for Delivery {
             version: item.version,
         })
     }
+}
+
+/// Creates a restarted delivery with the event that `item` contains, for an item that cannot be read as the delivery
+/// `key`. Returns `None` if the item does not contain the event of `key`.
+pub fn recover_delivery(key: &DeliveryKey, item: &Item, now: DateTime<Utc>) -> Option<Delivery> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Body {
+        body: String,
+    }
+    let Body { body } = from_item(item).ok()?;
+    let event = ReceivedEvent::read(&body).ok().filter(|event| event.id == key.event)?;
+    Some(Delivery::new(key.clone(), event.event_type, body, now).restarted(now))
 }

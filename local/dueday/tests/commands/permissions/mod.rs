@@ -17,7 +17,7 @@ use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscrip
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{AllowedAddresses, Deliverer, Sender};
+use delivery::{AddressPolicy, AllowedAddresses, Deliverer, Sender};
 use delivery::{NoticeOutcome, Notices};
 use emulator::{Deployment, Fault, Injector, Operation, Permission, Wire};
 use rest::Caller;
@@ -25,7 +25,7 @@ use serde_yaml_ng::Value;
 use simulator::{Enrolment, population};
 use store::{Paging, RewriteOutcome, Settings};
 use sweep::{BatchRequest, Sweep, Task};
-use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, sample};
+use testkit::{Faulty, FixedResolver, InMemoryDeployment, RecordedMails, Script, UnreadQueue, config, sample};
 use tower::ServiceExt as _;
 
 /// Returns the DynamoDB permissions that the policies in the template grant to the Lambda function `function`.
@@ -255,6 +255,8 @@ async fn api_policy_matches_the_requests_of_its_routes() {
         .await
         .unwrap();
     world.system.sandbox.set_url("http://127.0.0.1:7879");
+    let addresses = AddressPolicy::public_only_with(Arc::new(FixedResolver));
+    let api = api.with_deliveries(Arc::new(UnreadQueue), addresses);
     let router = api.with_gateway(world.system.sandbox.clone(), &world.system.deployment.config.charging).router();
     let account = r#"{"email":"a@example.com","name":"A"}"#;
     let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",

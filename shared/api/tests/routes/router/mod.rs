@@ -10,6 +10,7 @@ mod payments;
 mod refunds;
 mod repeated;
 mod sign_up;
+mod webhooks;
 mod why;
 mod wording;
 mod world;

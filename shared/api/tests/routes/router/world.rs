@@ -9,7 +9,7 @@ use axum::{Extension, Router};
 use billing::Subscription;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use delivery::AllowedAddresses;
+use delivery::AddressPolicy;
 use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, Wire, serve};
 use gateways::{FullGateway, PaymentGateway, Sandbox, Stripe};
 use payments::PaymentBatch;
@@ -17,7 +17,7 @@ use rest::Caller;
 use serde_json::Value;
 use store::Table;
 use sweep::{BatchRequest, Sweep};
-use testkit::{InMemoryDeployment, RecordedMails, UnreadQueue, config, sample};
+use testkit::{FixedResolver, InMemoryDeployment, RecordedMails, UnreadQueue, config, sample};
 use tower::ServiceExt;
 use ulid::Ulid;
 
@@ -106,7 +106,9 @@ impl World {
         let wired = system.with_wire(Arc::new(wire)).table;
         let api = Api::new(wired, config.api_config(), system.clock.clone()).await.unwrap();
         let api = api.with_gateway(gateway.clone(), &system.deployment.config.charging);
-        let router = api.with_deliveries(Arc::new(UnreadQueue), AllowedAddresses::PublicOnly).router();
+        let router = api
+            .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)))
+            .router();
         let gateway: Arc<dyn PaymentGateway> = gateway;
         let charging = Deployment { gateway, ..system.deployment.clone() };
         let payments = charging.payments().await.unwrap();
