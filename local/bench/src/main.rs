@@ -13,6 +13,7 @@ use mimalloc::MiMalloc;
 mod buckets;
 mod chart;
 mod contestant;
+mod deliveries;
 mod durable;
 mod engine;
 mod floor;
@@ -53,6 +54,8 @@ enum Command {
     Durable(durable::DurableArgs),
     /// Measure reading all open orders, from a write-sharded index and with a scan
     Buckets(buckets::BucketsArgs),
+    /// Measure how much broken webhook endpoints delay the deliveries to all others
+    Deliveries(deliveries::DeliveriesArgs),
     /// Measure the size and the start time of each function
     Start(start::StartArgs),
     /// Simulate the busiest day of ten million subscriptions
@@ -91,6 +94,7 @@ async fn main() -> Result<(), Failure> {
         Some(Command::Buckets(args)) => buckets::run(&args).await,
         Some(Command::Memory(args)) => memory::run(&args).await,
         Some(Command::Durable(args)) => durable::run(&args).await,
+        Some(Command::Deliveries(args)) => deliveries::run(&args).await,
         Some(Command::Start(args)) => start::run(&args).await,
         Some(Command::Scale(args)) => scale::run(&args),
         Some(Command::Engine(args)) => engine::serve(&args).await,

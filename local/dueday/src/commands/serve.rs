@@ -26,7 +26,7 @@ use super::values;
 use crate::context::Context;
 use crate::machine::daily::DailyTimer;
 use crate::machine::data::{LockOutcome, LockedFolder, Machine, RunningServer};
-use crate::machine::deliveries::DeliveryWorker;
+use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
 use crate::machine::listen::{listen, listen_failure, reachable_address, url};
 use crate::terminal::output;
@@ -101,7 +101,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let locked_folder = Arc::new(locked_folder);
     let Machine { deployment, .. } =
         &Machine::with_locked_folder(locked_folder.clone(), context, context.clock.clone()).await?;
-    let (deliveries, queue) = DeliveryWorker::new(deployment.table.clone(), locked_folder.create_deliverer(context)?);
+    let (deliveries, queue) = LocalDeliveries::new(deployment.table.clone(), locked_folder.create_deliverer(context)?);
     let follower = locked_folder.create_follower(context, Some(queue.clone())).await?;
     let desk = locked_folder.order_desk(context).await?;
     let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;

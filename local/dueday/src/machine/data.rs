@@ -10,7 +10,7 @@ use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use clock::Clock;
 use delivery::Notices;
-use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, Sender};
+use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
 use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
 use gateways::{FullGateway, PaymentGateway};
 use orders::ORDERS_TABLE;
@@ -18,7 +18,6 @@ use orders::{Buckets, OrderDesk, OrdersTable};
 use serde::{Deserialize, Serialize};
 use store::{TableError, timeouts};
 
-use super::deliveries::LocalQueue;
 use super::event_file::EventFile;
 use super::follower::Follower;
 use super::gateway::Gateway;
@@ -139,7 +138,7 @@ impl LockedFolder {
     ///
     /// # Errors
     /// If the folder of the events cannot be used, or its events belong to another table.
-    pub async fn create_follower(&self, context: &Context, queue: Option<LocalQueue>) -> Result<Follower, Failure> {
+    pub async fn create_follower(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<Follower, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
         let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);

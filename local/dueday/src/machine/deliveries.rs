@@ -2,136 +2,124 @@
 //! pending delivery, so that the next server can load it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use billing::{DeliveryKey, DeliveryStatus};
-use chrono::{DateTime, TimeDelta, Utc};
+use billing::{Delivery, DeliveryStatus};
+use chrono::DateTime;
 use clock::Clock;
-use delivery::{Deliverer, DeliveryQueue, NextTry, QueueError, Schedule, ScheduleLimits};
+use delivery::{Deliverer, DeliveryWorker, MemoryQueue};
 use store::{Paging, Table, TableError};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinSet;
 
 use crate::terminal::output;
 
-/// The largest numbers of concurrent deliveries. An endpoint that does not respond uses only its own part of them.
-const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 64 };
-/// The longest time that the worker waits before it looks for due deliveries.
-const WAKE_INTERVAL: Duration = Duration::from_secs(1);
-/// The time until a delivery is tried again after the table could not be read or written.
-const PAUSE_AFTER_ERROR: TimeDelta = TimeDelta::seconds(5);
-/// The longest time that the worker pauses an endpoint without reading the endpoint again. An operator may have enabled
-/// or repaired the endpoint in the meantime.
-const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
-
-/// The queue of deliveries to webhook endpoints, in memory.
-#[derive(Clone, Debug)]
-pub struct LocalQueue(UnboundedSender<DeliveryKey>);
-
-#[async_trait]
-impl DeliveryQueue for LocalQueue {
-    async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError> {
-        for key in keys {
-            // If the worker has ended, the delivery stays pending in the table, and the next server loads it.
-            self.0.send(key.clone()).map_err(|_| QueueError("the worker that delivers events has ended".to_owned()))?;
-        }
-        Ok(())
-    }
-}
-
 /// Delivers the events of the local server to webhook endpoints.
-pub struct DeliveryWorker {
+pub struct LocalDeliveries {
     table: Table,
-    deliverer: Deliverer,
-    /// The deliveries that were sent to the queue.
-    received: UnboundedReceiver<DeliveryKey>,
-    schedule: Schedule,
-    /// The errors of unreadable items that were printed, so that each is printed once.
-    printed: BTreeSet<String>,
+    worker: DeliveryWorker,
 }
 
-impl DeliveryWorker {
-    /// Creates a worker for the deliveries in `table`, and the queue that sends further deliveries to the worker.
-    pub fn new(table: Table, deliverer: Deliverer) -> (Self, LocalQueue) {
-        let (sender, received) = unbounded_channel();
-        let (schedule, printed) = (Schedule::new(LIMITS), BTreeSet::new());
-        (Self { table, deliverer, received, schedule, printed }, LocalQueue(sender))
+/// The texts of the errors about unreadable items that were printed, so that each is printed once.
+#[derive(Default)]
+struct PrintedErrors(BTreeSet<String>);
+
+impl LocalDeliveries {
+    /// Creates the worker for the deliveries in `table`, and the queue that sends further deliveries to the worker.
+    pub fn new(table: Table, deliverer: Deliverer) -> (Self, MemoryQueue) {
+        let (worker, queue) = DeliveryWorker::new(deliverer);
+        (Self { table, worker }, queue)
     }
 
     /// Makes the due deliveries until the future is dropped.
     pub async fn run(mut self, clock: &dyn Clock) {
-        self.load_pending_deliveries().await;
-        let mut in_progress: JoinSet<(DeliveryKey, Result<NextTry, TableError>)> = JoinSet::new();
-        loop {
-            let now = clock.now();
-            while let Some(key) = self.schedule.start_next(now) {
-                let deliverer = self.deliverer.clone();
-                in_progress.spawn(async move {
-                    let next = deliverer.deliver(&key).await;
-                    (key, next)
-                });
-            }
-            tokio::select! {
-                Some(key) = self.received.recv() => self.schedule.add(now, key),
-                Some(Ok((key, next))) = in_progress.join_next() => self.finish(key, next, clock.now()),
-                () = tokio::time::sleep(WAKE_INTERVAL) => {}
-            }
+        let mut printed = PrintedErrors::default();
+        for error in self.load_pending_deliveries().await {
+            printed.print(error);
         }
+        self.worker.run(clock, |error| printed.print(error)).await;
     }
 
-    /// Ends the try of the delivery `key` that had the result `next_try`.
-    fn finish(&mut self, key: DeliveryKey, next_try: Result<NextTry, TableError>, now: DateTime<Utc>) {
-        let next_try = match next_try {
-            Ok(NextTry::EndpointWaits(until)) => NextTry::EndpointWaits(until.min(now + LONGEST_PAUSE)),
-            Ok(next_try) => next_try,
-            Err(error @ TableError::Unreadable { .. }) => {
-                self.print_unreadable(&error);
-                NextTry::Done
-            }
-            Err(error) => {
-                output::print_message(format!("error: a webhook delivery failed and is tried again: {error}"));
-                NextTry::At(now + PAUSE_AFTER_ERROR)
-            }
-        };
-        self.schedule.finish(key, next_try);
-    }
-
-    /// Adds the pending deliveries in the table to the schedule. Prints the items that cannot be read.
-    async fn load_pending_deliveries(&mut self) {
+    /// Adds the pending deliveries in the table to the worker. Returns one error for each item that cannot be read, and
+    /// for each failed request.
+    async fn load_pending_deliveries(&mut self) -> Vec<TableError> {
         let endpoints = match self.table.get_webhook_subscribers().await {
             Ok(endpoints) => endpoints,
-            Err(error) => return print_not_loaded(&error),
+            Err(error) => return vec![error],
         };
-        let errors = endpoints.items.iter().filter_map(|endpoint| endpoint.error.as_ref());
-        endpoints.unreadable.iter().chain(errors).for_each(|error| self.print_unreadable(error));
+        let mut errors = endpoints.unreadable;
         for endpoint in endpoints.items {
+            errors.extend(endpoint.error);
             match self.table.get_deliveries(endpoint.endpoint, &Paging::all(), DateTime::UNIX_EPOCH).await {
                 Ok(deliveries) => {
-                    deliveries.unreadable.iter().for_each(|error| self.print_unreadable(error));
-                    let is_pending = |delivery: &billing::Delivery| delivery.status == DeliveryStatus::Pending;
+                    errors.extend(deliveries.unreadable);
+                    let is_pending = |delivery: &Delivery| delivery.status == DeliveryStatus::Pending;
                     for delivery in deliveries.items.into_iter().filter(is_pending) {
-                        self.schedule.add(delivery.next_try_at.unwrap_or_default(), delivery.key);
+                        self.worker.add(delivery.next_try_at.unwrap_or_default(), delivery.key);
                     }
                 }
-                Err(error) => print_not_loaded(&error),
+                Err(error) => errors.push(error),
             }
         }
+        errors
     }
+}
 
-    /// Prints the error of an unreadable item, unless it was printed before.
-    fn print_unreadable(&mut self, error: &TableError) {
-        if self.printed.insert(error.to_string()) {
+impl PrintedErrors {
+    /// Prints `error`. An error about an unreadable item is printed only once.
+    fn print(&mut self, error: TableError) {
+        let is_unreadable = matches!(error, TableError::Unreadable { .. });
+        let text = error.to_string();
+        if !is_unreadable {
             output::print_message(format!(
-                "error: a webhook delivery is not made until an operator repairs it: {error}"
+                "error: webhook deliveries failed, and are tried again now or after the next start: {text}"
             ));
+        } else if self.0.insert(text.clone()) {
+            output::print_message(format!("error: webhook deliveries wait until an operator repairs an item: {text}"));
         }
     }
 }
 
-/// Prints that pending deliveries could not be read from the table.
-fn print_not_loaded(error: &TableError) {
-    output::print_message(format!(
-        "error: pending webhook deliveries cannot be loaded and wait until the next start: {error}"
-    ));
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use billing::{DeliveryKey, Secret, WebhookEndpoint};
+    use chrono::TimeDelta;
+    use clock::SystemClock;
+    use delivery::{AllowedAddresses, Sender};
+    use emulator::Engine;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn pending_deliveries_are_loaded_although_an_endpoint_and_a_delivery_cannot_be_read() {
+        let (engine, now) = (Engine::memory(), DateTime::UNIX_EPOCH);
+        let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+        table.create_if_absent().await.unwrap();
+        let remove = |pk: &str, sk: &str, name: &str| {
+            let key = json!({ "PK": { "S": pk }, "SK": { "S": sk } });
+            let names = json!({ "#N": name });
+            let update = json!({ "TableName": "dueday", "Key": key, "UpdateExpression": "REMOVE #N",
+                "ExpressionAttributeNames": names });
+            engine.execute("UpdateItem", &update).unwrap();
+        };
+        for n in [1, 2] {
+            let url = "http://127.0.0.1/".parse().unwrap();
+            let endpoint = WebhookEndpoint::new(ulid::Ulid(n), url, Secret::new([1; 32]), now);
+            table.create_webhook_endpoint(&endpoint).await.unwrap();
+            for event in ["a", "b"] {
+                let key = DeliveryKey { endpoint: endpoint.id, event: event.to_owned() };
+                let new = Delivery::new(key, "account.created".to_owned(), "{}".to_owned(), now);
+                assert!(table.create_delivery(&new).await.unwrap());
+            }
+        }
+        remove("WEBHOOKS", &format!("ENDPOINT#{}", ulid::Ulid(1)), "Secret");
+        remove(&format!("WEBHOOK#{}", ulid::Ulid(2)), "EVENT#a", "Status");
+        let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(1)).unwrap();
+        let deliverer = Deliverer::new(table.clone(), sender, Arc::new(SystemClock));
+        let (mut deliveries, _queue) = LocalDeliveries::new(table, deliverer);
+        let errors: Vec<_> = deliveries.load_pending_deliveries().await.iter().map(TableError::to_string).collect();
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert!(errors[0].contains("WEBHOOKS ENDPOINT#") && errors[1].contains("EVENT#a"), "{errors:?}");
+        assert_eq!(deliveries.worker.waiting(), 3, "two of the unreadable endpoint, one of the other");
+    }
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use billing::ReceivedEvent;
-use delivery::{Bus, BusEntry, Deliverer, DeliveryQueue as _, FailedEntry, StreamEvent};
+use delivery::{Bus, BusEntry, Deliverer, DeliveryQueue as _, FailedEntry, MemoryQueue, StreamEvent};
 use orders::{OrderDesk, PlaceOutcome, ProcessEventError};
 
-use super::deliveries::LocalQueue;
 use super::event_file::EventFile;
 use super::journal::Journal;
 use super::notice_sender::NoticeSender;
@@ -21,7 +20,7 @@ pub struct LocalBus {
     pub deliverer: Deliverer,
     /// The queue of webhook deliveries. `None` if this process runs no server. The deliveries then stay pending in the
     /// table until a server makes them.
-    pub queue: Option<LocalQueue>,
+    pub queue: Option<MemoryQueue>,
     pub desk: OrderDesk,
     /// The events of payments whose order could not be placed.
     pub unplaced_orders: EventFile,

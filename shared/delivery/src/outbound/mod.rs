@@ -13,6 +13,7 @@ mod queue;
 mod schedule;
 mod sender;
 mod signature;
+mod worker;
 
 pub use address::AllowedAddresses;
 pub use address_policy::{AddressError, AddressPolicy, HostResolver};
@@ -23,3 +24,4 @@ pub use queue::{DeliveryQueue, QueueError, QueuedDelivery};
 pub use schedule::{Schedule, ScheduleLimits};
 pub use sender::{DELIVERY_TIMEOUT, Sender};
 pub use signature::sign;
+pub use worker::{DeliveryWorker, MemoryQueue};

@@ -103,6 +103,11 @@ impl Schedule {
         }
     }
 
+    /// Returns the number of waiting deliveries.
+    pub fn waiting(&self) -> usize {
+        self.endpoints.values().map(|queue| queue.waiting.len()).sum()
+    }
+
     /// Removes and returns all waiting deliveries, each with the instant before which it must not be tried.
     pub fn take_waiting(&mut self) -> Vec<(DateTime<Utc>, DeliveryKey)> {
         let mut waiting = Vec::new();

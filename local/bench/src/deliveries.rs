@@ -1,0 +1,128 @@
+//! `bench deliveries`: measures how much a webhook endpoint that hangs and an endpoint that fails delay all others.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use billing::{ReceivedEvent, Secret, WebhookEndpoint};
+use chrono::{DateTime, TimeDelta};
+use clap::Args;
+use clock::SystemClock;
+use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, DeliveryWorker, Sender};
+use emulator::Engine;
+use store::Table;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use ulid::Ulid;
+
+use crate::Failure;
+
+/// The number of endpoints that accept every event.
+const HEALTHY_ENDPOINTS: u128 = 18;
+/// The number of events for which deliveries are created at once.
+const EVENTS_PER_BATCH: u64 = 100;
+
+/// The arguments of `bench deliveries`.
+#[derive(Debug, Args)]
+pub struct DeliveriesArgs {
+    /// Number of events, each of which is delivered to every endpoint
+    #[arg(long, default_value_t = 50_000)]
+    pub events: u64,
+    /// Number of measurements of each kind; the result is the ratio of the medians
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+}
+
+/// The merchant's server: it counts the accepted events.
+#[derive(Clone)]
+struct Merchant {
+    accepted: Arc<AtomicU64>,
+    /// The number of accepted events after which the measurement ends.
+    expected: u64,
+    has_all: Arc<Notify>,
+}
+
+/// Measures with the healthy endpoints alone and together with the two broken endpoints, and prints the ratio.
+pub async fn run(args: &DeliveriesArgs) -> Result<(), Failure> {
+    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    for round in 1..=args.rounds.max(1) {
+        alone.push(measure(args.events, &[]).await?);
+        together.push(measure(args.events, &["hangs", "fails"]).await?);
+        println!("round {round}: {:.2?} alone, {:.2?} together", alone[round - 1], together[round - 1]);
+    }
+    let (alone, together) = (median(&mut alone), median(&mut together));
+    println!("{HEALTHY_ENDPOINTS} healthy endpoints alone:             {alone:.2?}");
+    println!("with one that hangs and one that fails: {together:.2?}");
+    println!("ratio: {:.3} (goal: at most 1.10)", together.as_secs_f64() / alone.as_secs_f64());
+    Ok(())
+}
+
+/// Returns the median of `times`.
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Returns the time until the healthy endpoints have accepted all `events`. `broken` are the paths of further endpoints.
+async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
+    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await?;
+    let expected = events * u64::try_from(HEALTHY_ENDPOINTS)?;
+    let merchant = Merchant { accepted: Arc::default(), expected, has_all: Arc::default() };
+    let server = serve(merchant.clone()).await?;
+    // The broken endpoints come first in the list of endpoints.
+    let paths = broken.iter().copied().chain((0..HEALTHY_ENDPOINTS).map(|_| "accepts"));
+    for (number, path) in (1..).zip(paths) {
+        let url = format!("{server}/{path}").parse()?;
+        let endpoint = WebhookEndpoint::new(Ulid(number), url, Secret::new([1; 32]), DateTime::UNIX_EPOCH);
+        table.create_webhook_endpoint(&endpoint).await?;
+    }
+    let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)?;
+    let deliverer = Deliverer::new(table, sender, Arc::new(SystemClock));
+    let (worker, queue) = DeliveryWorker::new(deliverer.clone());
+    let begun = Instant::now();
+    let produce = async {
+        for first in (0..events).step_by(usize::try_from(EVENTS_PER_BATCH)?) {
+            let ids = first..events.min(first + EVENTS_PER_BATCH);
+            let batch: Result<Vec<_>, _> = ids.map(|id| ReceivedEvent::read(&event(id))).collect();
+            queue.send(&deliverer.fan_out(&batch?).await?).await?;
+        }
+        merchant.has_all.notified().await;
+        Ok::<_, Failure>(())
+    };
+    tokio::select! {
+        produced = produce => produced?,
+        () = worker.run(&SystemClock, |error| eprintln!("{error}")) => {}
+    }
+    Ok(begun.elapsed())
+}
+
+/// Returns the JSON of the event number `id`.
+fn event(id: u64) -> String {
+    format!(r#"{{"specversion":"1.0","id":"e{id}","type":"account.created","subject":"acme","data":{{}}}}"#)
+}
+
+/// Serves `merchant` on loopback, and returns the URL. The path `/hangs` sends no response, and `/fails` responds with
+/// 500.
+async fn serve(merchant: Merchant) -> Result<String, Failure> {
+    let accept = |State(merchant): State<Merchant>| async move {
+        if merchant.accepted.fetch_add(1, Ordering::Relaxed) + 1 == merchant.expected {
+            merchant.has_all.notify_one();
+        }
+        StatusCode::NO_CONTENT
+    };
+    let routes = Router::new()
+        .route("/accepts", post(accept))
+        .route("/fails", post(async || StatusCode::INTERNAL_SERVER_ERROR))
+        .route("/hangs", post(std::future::pending::<StatusCode>))
+        .with_state(merchant);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Ok(url)
+}
