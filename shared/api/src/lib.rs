@@ -29,7 +29,10 @@ use settling::Refunds;
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
-pub use routes::{AccountView, ExplanationView, ReceiptView, RefundView, SetupView, SubscriptionView};
+pub use routes::{
+    AccountView, DeliveryView, EndpointView, EndpointWithSecret, ExplanationView, ReceiptView, RefundView, SetupView,
+    SubscriptionView,
+};
 
 /// The state that all routes of the API share: table, gateway, queue and configuration. It is created once, before the
 /// first request.

@@ -38,6 +38,7 @@ mod simulate;
 mod subscription;
 mod subscriptions;
 mod values;
+mod webhooks;
 mod why;
 
 use std::ffi::OsString;
@@ -122,6 +123,8 @@ pub(crate) enum Command {
     Events(events::EventsArgs),
     /// Print new events, and forward them to a URL
     Listen(listen::ListenArgs),
+    /// Manage webhook endpoints, and send events to them again
+    Webhooks(webhooks::WebhooksArgs),
     /// Manage orders, shipments and stock
     Orders(orders::OrdersArgs),
     /// Check the invariants of all items in the table
@@ -184,6 +187,7 @@ impl Command {
             Self::Report(args) => report::report(context, args).await,
             Self::Events(args) => events::events(context, args).await,
             Self::Listen(args) => listen::listen(context, args).await,
+            Self::Webhooks(args) => webhooks::webhooks(context, args).await,
             Self::Orders(args) => orders::orders(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,

@@ -129,6 +129,67 @@ fn output_of_the_order_desk_matches_its_snapshot() {
     insta::assert_snapshot!("orders", transcript.concat());
 }
 
+/// Commands that change webhook endpoints and list their deliveries, also with values that are refused.
+const WEBHOOKS: [&str; 24] = [
+    "webhooks",
+    "webhooks create http://127.0.0.1:9/hook --type account.created --type account.changed",
+    "webhooks create ftp://127.0.0.1/",
+    "webhooks create http://127.0.0.1:9/hook --type payment.lost",
+    "webhooks",
+    "webhooks show {endpoint}",
+    "webhooks show {endpoint} --json",
+    "webhooks show nothing",
+    "webhooks show 01JZXCVBNM0123456789ABCDEF",
+    "webhooks change {endpoint}",
+    "webhooks change {endpoint} --url http://127.0.0.1:9/other --type account.changed",
+    "webhooks rotate-secret {endpoint}",
+    "webhooks rotate-secret {endpoint}",
+    "webhooks deliveries {endpoint}",
+    "webhooks deliveries {endpoint} --status lost",
+    "webhooks redeliver {endpoint}",
+    "webhooks redeliver {endpoint} unknown",
+    "webhooks redeliver {endpoint} --failed",
+    "webhooks disable {endpoint}",
+    "webhooks",
+    "webhooks redeliver {endpoint} unknown",
+    "webhooks enable {endpoint}",
+    "webhooks remove {endpoint} --yes",
+    "webhooks remove {endpoint} --yes",
+];
+
+#[test]
+fn output_of_the_webhooks_commands_matches_its_snapshot() {
+    let mut shop = Shop::open();
+    let secret = Regex::new("whsec_[A-Za-z0-9+/=]+").unwrap();
+    let transcript = WEBHOOKS.map(|command| {
+        if command.contains("{endpoint}") && !shop.words.iter().any(|(word, _)| *word == "{endpoint}") {
+            let endpoints: Value = serde_json::from_str(&shop.run("webhooks --json")).unwrap();
+            shop.words.push(("{endpoint}", endpoints[0]["id"].as_str().unwrap().to_owned()));
+        }
+        let (code, output) = shop.run_any(command);
+        let output = secret.replace_all(&shop.without_changing_values(&output), "{secret}").into_owned();
+        format!("$ dueday {command}\n{output}exit code {code}\n\n")
+    });
+    insta::assert_snapshot!("webhooks", transcript.concat());
+}
+
+#[test]
+fn event_of_a_change_is_listed_as_a_delivery_and_redelivered_by_its_id() {
+    let shop = Shop::open();
+    let created = shop.run("webhooks create http://127.0.0.1:9/hook --json");
+    let endpoint = serde_json::from_str::<Value>(&created).unwrap()["id"].as_str().unwrap().to_owned();
+    shop.run("account change acme --name Other");
+    shop.run("events");
+    let deliveries = || -> Value {
+        serde_json::from_str(&shop.run(&format!("webhooks deliveries {endpoint} --status pending --json"))).unwrap()
+    };
+    let listed = deliveries();
+    let (event, first) = (listed[0]["event"].as_str().unwrap(), listed.as_array().unwrap().len());
+    let sent = shop.run(&format!("webhooks redeliver {endpoint} {event}"));
+    assert_eq!(sent, "1 event will be sent again, as soon as `dueday` runs\n");
+    assert_eq!(deliveries().as_array().unwrap().len(), first);
+}
+
 #[test]
 fn output_of_a_forecast_and_of_the_check_of_a_gateway_matches_its_snapshot_except_for_numbers() {
     let shop = Shop::open();

@@ -5,18 +5,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
 use chrono::{DateTime, Utc};
-use delivery::DELIVERY_UNREADABLE;
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
-use store::{Table, TableError};
+use store::Table;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use super::webhook_endpoints::EndpointPath;
+use super::webhook_endpoints::{EndpointPath, problem_of};
 use crate::{Api, missing};
 
 /// The delivery of an event to a webhook endpoint.
@@ -24,22 +23,22 @@ use crate::{Api, missing};
 #[schema(as = Delivery)]
 pub struct DeliveryView {
     /// The id of the event. It also identifies the delivery.
-    event: String,
+    pub event: String,
     /// The type of the event.
     #[serde(rename = "type")]
     #[schema(value_type = EventType)]
-    event_type: String,
+    pub event_type: String,
     /// The state of the delivery: `pending` until the endpoint accepts the event or there are no more retries.
-    status: DeliveryStatus,
+    pub status: DeliveryStatus,
     /// The number of tries since the event was published, or since it was last redelivered.
-    attempts: u32,
+    pub attempts: u32,
     /// The result of the last try: the HTTP status code, or the reason why there was no response; null before the first
     /// try.
-    last_answer: Option<String>,
+    pub last_answer: Option<String>,
     /// The time of the next try; null if there is none.
-    next_try_at: Option<DateTime<Utc>>,
+    pub next_try_at: Option<DateTime<Utc>>,
     /// The time at which the delivery was created.
-    created_at: DateTime<Utc>,
+    pub created_at: DateTime<Utc>,
 }
 
 impl From<Delivery> for DeliveryView {
@@ -108,28 +107,15 @@ pub async fn list(
 )]
 pub async fn redeliver(
     State(api): State<Api>,
-    Now { at: now, .. }: Now,
     Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
     let endpoint = endpoint.ok_or_else(missing::endpoint_not_found)?;
-    let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(missing::endpoint_not_found)?;
-    if stored.disabled_because.is_some() {
-        return Err(Problem::conflict("the endpoint is disabled; enable it first"));
-    }
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
-    let restarted = match api.table.restart_delivery(&key, now).await {
-        Err(error @ TableError::Unreadable { .. }) => {
-            tracing::error!(%error, "{DELIVERY_UNREADABLE} and cannot be repeated");
-            return Err(Problem::conflict(format!(
-                "the stored delivery cannot be read, and its event cannot be recovered from it: {error}"
-            )));
-        }
-        restarted => restarted?.ok_or_else(missing::delivery_not_found)?,
-    };
+    let restarted = api.webhook_endpoints().redeliver(&key).await.map_err(problem_of)?;
     queue.send(&[key]).await?;
     Ok((StatusCode::ACCEPTED, Json(restarted.into())))
 }

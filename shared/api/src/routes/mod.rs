@@ -22,12 +22,14 @@ mod webhook_endpoints;
 mod why;
 
 pub use accounts::AccountView;
+pub use deliveries::DeliveryView;
 pub use payment_method_setups::SetupView;
 pub use receipts::ReceiptView;
 pub use refunds::RefundView;
 pub use subscription_view::SubscriptionView;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+pub use webhook_endpoints::{EndpointView, EndpointWithSecret};
 pub use why::ExplanationView;
 
 use crate::Api;

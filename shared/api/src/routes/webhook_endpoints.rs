@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
+use billing::{EndpointUrl, EventType, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
+use delivery::{DELIVERY_UNREADABLE, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
@@ -14,16 +15,10 @@ use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::{StoredResponse, Table};
-use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{Api, missing};
-
-/// The value of `disabled_because` for an endpoint that an operator has disabled.
-const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
-/// The largest number of webhook endpoints. There is a limit because all endpoints are read for each event.
-const MAX_ENDPOINTS: usize = 20;
 
 /// The path parameter that names a webhook endpoint.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -44,8 +39,7 @@ impl TryFrom<String> for RequestedEventType {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let names = || EventType::iter().map(|event_type| event_type.to_string()).collect::<Vec<_>>().join(", ");
-        text.parse().map(Self).map_err(|_| format!("must be one of {}", names()))
+        parse_event_type(&text).map(Self)
     }
 }
 
@@ -87,20 +81,23 @@ pub struct ChangedEndpoint {
 pub struct EndpointView {
     /// The id of the webhook endpoint.
     #[schema(value_type = SubscriptionId)]
-    id: String,
+    pub id: String,
     /// The URL to which events are posted.
-    url: EndpointUrl,
+    pub url: EndpointUrl,
     /// The event types that are delivered to the endpoint; all types if empty.
     #[schema(value_type = Vec<EventType>)]
-    types: Vec<String>,
+    pub types: Vec<String>,
     /// Whether events are delivered to the endpoint.
-    enabled: bool,
+    pub enabled: bool,
     /// Why the endpoint is disabled; null if it is enabled.
-    disabled_because: Option<String>,
+    pub disabled_because: Option<String>,
+    /// The time until which the endpoint is not tried, because three or more tries failed one after the other; null if
+    /// events are sent at once.
+    pub not_tried_until: Option<DateTime<Utc>>,
     /// The time until which deliveries are also signed with the previous secret; null if they are not.
-    previous_secret_valid_until: Option<DateTime<Utc>>,
+    pub previous_secret_valid_until: Option<DateTime<Utc>>,
     /// The time at which the endpoint was created.
-    created_at: DateTime<Utc>,
+    pub created_at: DateTime<Utc>,
 }
 
 /// A webhook endpoint with its secret. The secret is not returned again later.
@@ -110,19 +107,21 @@ pub struct EndpointWithSecret {
     /// The webhook endpoint.
     #[serde(flatten)]
     #[schema(inline)]
-    endpoint: EndpointView,
+    pub endpoint: EndpointView,
     /// The signing secret, with which the endpoint verifies the signatures of deliveries.
-    secret: String,
+    pub secret: String,
 }
 
 impl EndpointView {
-    fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Self {
+    /// Returns the view of `endpoint` at the time `now`.
+    pub fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Self {
         Self {
             id: endpoint.id.to_string(),
             url: endpoint.url.clone(),
             types: endpoint.types.iter().map(EventType::to_string).collect(),
             enabled: endpoint.disabled_because.is_none(),
             disabled_because: endpoint.disabled_because.clone(),
+            not_tried_until: endpoint.backoff.until.filter(|until| now < *until),
             previous_secret_valid_until: endpoint.previous_secret_until(now),
             created_at: endpoint.created_at,
         }
@@ -130,34 +129,33 @@ impl EndpointView {
 }
 
 impl EndpointWithSecret {
-    fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Json<Self> {
-        Json(Self { endpoint: EndpointView::new(endpoint, now), secret: endpoint.secret.reveal() })
+    /// Returns the view of `endpoint` at the time `now`.
+    pub fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Self {
+        Self { endpoint: EndpointView::new(endpoint, now), secret: endpoint.secret.reveal() }
     }
 }
 
 impl Api {
-    /// Parses the URL of an endpoint.
-    ///
-    /// # Errors
-    /// 422 if `text` is not a URL to which events may be delivered.
-    async fn endpoint_url(&self, text: &str) -> Result<EndpointUrl, Problem> {
-        let url: EndpointUrl = text.parse().map_err(|error| Problem::refused_field("url", error))?;
-        self.addresses.check(&url).await.map_err(|error| Problem::refused_field("url", error))?;
-        Ok(url)
+    /// Returns the object that changes webhook endpoints.
+    pub(super) fn webhook_endpoints(&self) -> WebhookEndpoints {
+        WebhookEndpoints::new(self.table.clone(), self.addresses.clone(), self.clock.clone())
     }
+}
 
-    /// Changes the stored endpoint with `change`, and returns it. If `change` returns `None`, the endpoint is returned
-    /// unchanged.
-    ///
-    /// # Errors
-    /// 404 if there is no endpoint with this id.
-    async fn change_endpoint(
-        &self,
-        id: Ulid,
-        change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
-    ) -> Result<WebhookEndpoint, Problem> {
-        let stored = self.table.get_webhook_endpoint(id).await?.ok_or_else(missing::endpoint_not_found)?;
-        self.table.change_webhook_endpoint(stored, change).await?.ok_or_else(missing::endpoint_not_found)
+/// Returns the response to a request that was refused because of `error`.
+pub(super) fn problem_of(error: EndpointError) -> Problem {
+    match error {
+        EndpointError::Url(_) | EndpointError::Address(_) => Problem::refused_field("url", error),
+        EndpointError::NoEndpoint => missing::endpoint_not_found(),
+        EndpointError::NoDelivery => missing::delivery_not_found(),
+        EndpointError::TooMany | EndpointError::Disabled | EndpointError::SecretStillValid(_) => {
+            Problem::conflict(error.to_string())
+        }
+        EndpointError::DeliveryLost(_) => {
+            tracing::error!(%error, "{DELIVERY_UNREADABLE} and cannot be repeated");
+            Problem::conflict(error.to_string())
+        }
+        EndpointError::Table(error) => error.into(),
     }
 }
 
@@ -187,18 +185,9 @@ pub async fn create(
         return Ok(stored);
     }
     let NewEndpoint { url, types } = body.value;
-    let url = api.endpoint_url(&url).await?;
-    let all = store::Paging { after: None, limit: Some(MAX_ENDPOINTS) };
-    if api.table.get_webhook_endpoints(&all).await?.items.len() >= MAX_ENDPOINTS {
-        return Err(Problem::conflict(format!(
-            "there are already {MAX_ENDPOINTS} webhook endpoints; remove one first"
-        )));
-    }
-    let endpoint = WebhookEndpoint {
-        types: types.into_iter().map(|RequestedEventType(event_type)| event_type).collect(),
-        ..WebhookEndpoint::new(api.clock.ulid(), url, Secret::new(api.clock.random_secret()), now)
-    };
-    let Json(view) = EndpointWithSecret::new(&endpoint, now);
+    let types = types.into_iter().map(|requested| requested.0).collect();
+    let endpoint = api.webhook_endpoints().prepare(&url, types).await.map_err(problem_of)?;
+    let view = EndpointWithSecret::new(&endpoint, now);
     let created = StoredResponse {
         json: serde_json::to_string(&view).expect("an endpoint can be serialized"),
         version: endpoint.version,
@@ -281,22 +270,9 @@ pub async fn change(
     body: Body<ChangedEndpoint>,
 ) -> Result<Json<EndpointView>, Problem> {
     let ChangedEndpoint { url, types, enabled } = body.value;
-    let url = match url {
-        Some(text) => Some(api.endpoint_url(&text).await?),
-        None => None,
-    };
-    let types: Option<Vec<_>> = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
-    let changed = |stored: &WebhookEndpoint| {
-        let stored = stored.with_url(url.clone().unwrap_or_else(|| stored.url.clone()));
-        let types = types.clone().unwrap_or(stored.types);
-        let endpoint = WebhookEndpoint { types, ..stored };
-        Some(match enabled {
-            Some(true) => endpoint.enabled(),
-            Some(false) => endpoint.disabled(DISABLED_BY_OPERATOR),
-            None => endpoint,
-        })
-    };
-    let endpoint = api.change_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?, changed).await?;
+    let types = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
+    let (id, change) = (path.id.ok_or_else(missing::endpoint_not_found)?, EndpointChange { url, types, enabled });
+    let endpoint = api.webhook_endpoints().change(id, change).await.map_err(problem_of)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -317,11 +293,9 @@ pub async fn remove(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
-    if api.table.delete_webhook_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?).await? {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(missing::endpoint_not_found())
-    }
+    let id = path.id.ok_or_else(missing::endpoint_not_found)?;
+    api.webhook_endpoints().remove(id).await.map_err(problem_of)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Rotate the secret of a webhook endpoint
@@ -345,19 +319,7 @@ pub async fn rotate_secret(
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
-    let (secret, now) = (Secret::new(api.clock.random_secret()), now.at);
-    let endpoint = api
-        .change_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?, |stored| {
-            stored.with_new_secret(secret.clone(), now).ok()
-        })
-        .await?;
-    match endpoint.previous_secret_until(now) {
-        // The new secret was not stored, because the secret was already rotated less than 24 hours ago. If a concurrent
-        // request did that, its caller has received the stored secret.
-        Some(until) if endpoint.secret != secret => {
-            let until = until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-            Err(Problem::conflict(format!("the previous secret is still valid until {until}; rotate again after that")))
-        }
-        _ => Ok(EndpointWithSecret::new(&endpoint, now)),
-    }
+    let id = path.id.ok_or_else(missing::endpoint_not_found)?;
+    let endpoint = api.webhook_endpoints().rotate_secret(id).await.map_err(problem_of)?;
+    Ok(Json(EndpointWithSecret::new(&endpoint, now.at)))
 }

@@ -1,0 +1,125 @@
+//! `dueday webhooks deliveries` and `dueday webhooks redeliver`.
+
+use api::DeliveryView;
+use billing::{Delivery, DeliveryKey, DeliveryStatus};
+use clap::Args;
+use delivery::WebhookEndpoints;
+use serde_json::json;
+use store::Paging;
+
+use super::{EndpointArgs, failure_of, text};
+use crate::context::Context;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output;
+use crate::{Exit, Failure};
+
+/// The arguments of `dueday webhooks deliveries`.
+#[derive(Debug, Args)]
+pub struct DeliveriesArgs {
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// Only deliveries with this status: pending, delivered or failed
+    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
+    pub status: Option<DeliveryStatus>,
+}
+
+/// The arguments of `dueday webhooks redeliver`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false, args = ["event", "failed"])]
+pub struct RedeliverArgs {
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// The event's id
+    pub event: Option<String>,
+    /// Send all events whose delivery has failed
+    #[arg(long)]
+    pub failed: bool,
+}
+
+/// Parses the status of a delivery.
+fn parse_status(text: &str) -> Result<DeliveryStatus, String> {
+    text.parse().map_err(|_| "must be pending, delivered or failed".to_owned())
+}
+
+/// Lists the deliveries to an endpoint.
+pub async fn list(
+    context: &Context,
+    open_table: &OpenTable,
+    endpoints: &WebhookEndpoints,
+    args: &DeliveriesArgs,
+) -> Result<Exit, Failure> {
+    let deliveries = read_deliveries(context, open_table, args.endpoint, args.status).await?;
+    if deliveries.is_empty() {
+        endpoints.get(args.endpoint.endpoint).await.map_err(failure_of)?;
+    }
+    let views: Vec<DeliveryView> = deliveries.into_iter().map(DeliveryView::from).collect();
+    context.print(&views, || text::delivery_table(&views))?;
+    Ok(Exit::Done)
+}
+
+/// Restarts the selected deliveries. The running server makes them, or the next server after its start.
+pub async fn redeliver(
+    context: &Context,
+    open_table: &OpenTable,
+    endpoints: &WebhookEndpoints,
+    args: &RedeliverArgs,
+) -> Result<Exit, Failure> {
+    let endpoint = args.endpoint.endpoint;
+    if context.options.table().is_some() {
+        let reason = "with --table, this command cannot add events to the delivery queue: send POST \
+            /webhook-endpoints/ENDPOINT/deliveries/EVENT/redeliver to the API instead";
+        return Err(Failure::Refused(reason.to_owned()));
+    }
+    let keys: Vec<DeliveryKey> = match &args.event {
+        Some(event) => vec![DeliveryKey { endpoint, event: event.clone() }],
+        None => {
+            let failed = read_deliveries(context, open_table, args.endpoint, Some(DeliveryStatus::Failed)).await?;
+            failed.into_iter().map(|delivery| delivery.key).collect()
+        }
+    };
+    let mut restarted = Vec::new();
+    for key in &keys {
+        let delivery = endpoints.redeliver(key).await.map_err(failure_of)?;
+        restarted.push(DeliveryView::from(delivery));
+    }
+    if let (Some(api), false) = (open_table.running_api(), keys.is_empty()) {
+        send_to_server(&api, &keys).await?;
+    }
+    let is_queued = open_table.running_api().is_some();
+    context.print(&restarted, || match keys.len() {
+        0 => "The endpoint has no failed delivery.\n".to_owned(),
+        count => {
+            let when = if is_queued { "" } else { ", as soon as `dueday` runs" };
+            let events = output::format_count(u64::try_from(count).unwrap_or(u64::MAX), "event");
+            format!("{events} will be sent again{when}\n")
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Asks the running local server at the URL `api` to make the deliveries `keys`. The queue is in the memory of the
+/// server, so only the server can add deliveries to it.
+async fn send_to_server(api: &str, keys: &[DeliveryKey]) -> Result<(), Failure> {
+    let http = reqwest::Client::new();
+    for DeliveryKey { endpoint, event } in keys {
+        let url = format!("{api}/webhook-endpoints/{endpoint}/deliveries/{event}/redeliver");
+        let sent = http.post(url).json(&json!({})).send().await.and_then(reqwest::Response::error_for_status);
+        sent.map_err(|error| Failure::Refused(format!("the running server did not redeliver the event: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Returns the deliveries of the last 30 days to `endpoint` that have `status`. Prints those that cannot be read.
+async fn read_deliveries(
+    context: &Context,
+    open_table: &OpenTable,
+    EndpointArgs { endpoint }: EndpointArgs,
+    status: Option<DeliveryStatus>,
+) -> Result<Vec<Delivery>, Failure> {
+    let page = open_table.table.get_deliveries(endpoint, &Paging::all(), context.clock.now()).await?;
+    for error in &page.unreadable {
+        output::print_message(format!("error: {error}"));
+    }
+    let is_selected = |delivery: &Delivery| status.is_none_or(|status| delivery.status == status);
+    Ok(page.items.into_iter().filter(is_selected).collect())
+}

@@ -1,0 +1,196 @@
+//! `dueday webhooks`: lists, creates and changes the webhook endpoints of the merchant.
+
+mod deliveries;
+mod text;
+
+use std::sync::Arc;
+
+use api::{EndpointView, EndpointWithSecret};
+use billing::EventType;
+use clap::{Args, Subcommand};
+use delivery::{AddressPolicy, AllowedAddresses, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
+use store::Paging;
+use ulid::Ulid;
+
+use crate::context::Context;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::confirmation::ConfirmationArgs;
+use crate::terminal::output;
+use crate::{Exit, Failure};
+
+/// The arguments of `dueday webhooks`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A webhook endpoint is a URL to which Dueday posts events. Without a subcommand, the command lists all endpoints, and \
+exits with 1 if one is disabled or cannot be read. `create` and `rotate-secret` print the signing secret, which is not \
+printed again.
+
+Examples:
+  dueday webhooks
+  dueday webhooks create https://shop.example.com/hook --type payment.succeeded
+  dueday webhooks deliveries ENDPOINT --status failed
+  dueday webhooks redeliver ENDPOINT --failed")]
+pub struct WebhooksArgs {
+    #[command(subcommand)]
+    pub action: Option<Action>,
+}
+
+/// The subcommands of `dueday webhooks`. Without one, it lists the endpoints.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Create an endpoint, and print its secret once
+    Create(CreateArgs),
+    /// Show an endpoint
+    Show(EndpointArgs),
+    /// Send events to a disabled endpoint again
+    Enable(EndpointArgs),
+    /// Send no more events to an endpoint
+    Disable(EndpointArgs),
+    /// Change the URL or the event types of an endpoint
+    Change(ChangeArgs),
+    /// Replace the secret of an endpoint, and print the new secret once
+    RotateSecret(EndpointArgs),
+    /// Remove an endpoint
+    Remove(RemoveArgs),
+    /// List the deliveries of the last 30 days to an endpoint
+    Deliveries(deliveries::DeliveriesArgs),
+    /// Send one event again, or all events whose delivery has failed
+    Redeliver(deliveries::RedeliverArgs),
+}
+
+/// The argument that selects an endpoint.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct EndpointArgs {
+    /// The endpoint's id
+    #[arg(value_parser = parse_endpoint)]
+    pub endpoint: Ulid,
+}
+
+/// The arguments of `dueday webhooks create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// The URL to which events are posted; on AWS it must be an https URL with a public address
+    pub url: String,
+    /// An event type that the endpoint receives; can be repeated [default: all types]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_event_type)]
+    pub types: Vec<EventType>,
+}
+
+/// The arguments of `dueday webhooks change`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true, args = ["url", "types"])]
+pub struct ChangeArgs {
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// The new URL
+    #[arg(long)]
+    pub url: Option<String>,
+    /// An event type that the endpoint receives; can be repeated, and replaces the former types
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_event_type)]
+    pub types: Vec<EventType>,
+}
+
+/// The arguments of `dueday webhooks remove`.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    #[command(flatten)]
+    pub confirmation: ConfirmationArgs,
+}
+
+/// Parses the id of an endpoint.
+fn parse_endpoint(text: &str) -> Result<Ulid, String> {
+    text.parse().map_err(|_| "must be the id of an endpoint, as `dueday webhooks` lists it".to_owned())
+}
+
+/// Returns the failure of the command that was refused because of `error`.
+fn failure_of(error: EndpointError) -> Failure {
+    match error {
+        EndpointError::Table(error) => error.into(),
+        EndpointError::Url(_) | EndpointError::Address(_) => Failure::Refused(format!("the URL {error}")),
+        error => Failure::Refused(error.to_string()),
+    }
+}
+
+pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Failure> {
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let allowed = match context.options.table() {
+        Some(_) => AllowedAddresses::PublicOnly,
+        None => AllowedAddresses::Any,
+    };
+    let clock = context.clock.clone();
+    let endpoints = WebhookEndpoints::new(open_table.table.clone(), AddressPolicy::new(allowed), Arc::clone(&clock));
+    let change = async |endpoint: EndpointArgs, change: EndpointChange| {
+        let changed = endpoints.change(endpoint.endpoint, change).await.map_err(failure_of)?;
+        print_endpoint(context, &EndpointView::new(&changed, clock.now()))
+    };
+    match &args.action {
+        None => list(context, &open_table).await,
+        Some(Action::Create(args)) => {
+            // Process earlier changes first, so that their events are not sent to the new endpoint.
+            open_table.catch_up(context).await?;
+            let new = endpoints.prepare(&args.url, args.types.clone()).await.map_err(failure_of)?;
+            open_table.table.create_webhook_endpoint(&new).await?;
+            print_with_secret(context, &EndpointWithSecret::new(&new, clock.now()))
+        }
+        Some(Action::Show(args)) => {
+            let stored = endpoints.get(args.endpoint).await.map_err(failure_of)?;
+            print_endpoint(context, &EndpointView::new(&stored, clock.now()))
+        }
+        Some(Action::Enable(args)) => {
+            change(*args, EndpointChange { enabled: Some(true), ..EndpointChange::default() }).await
+        }
+        Some(Action::Disable(args)) => {
+            change(*args, EndpointChange { enabled: Some(false), ..EndpointChange::default() }).await
+        }
+        Some(Action::Change(args)) => {
+            let types = Some(args.types.clone()).filter(|types| !types.is_empty());
+            change(args.endpoint, EndpointChange { url: args.url.clone(), types, enabled: None }).await
+        }
+        Some(Action::RotateSecret(args)) => {
+            let rotated = endpoints.rotate_secret(args.endpoint).await.map_err(failure_of)?;
+            print_with_secret(context, &EndpointWithSecret::new(&rotated, clock.now()))
+        }
+        Some(Action::Remove(args)) => {
+            let id = args.endpoint.endpoint;
+            args.confirmation.confirm(&format!("Remove the webhook endpoint {id}?"))?;
+            endpoints.remove(id).await.map_err(failure_of)?;
+            context
+                .print(&serde_json::json!({ "removed": id.to_string() }), || format!("removed the endpoint {id}\n"))?;
+            Ok(Exit::Done)
+        }
+        Some(Action::Deliveries(args)) => deliveries::list(context, &open_table, &endpoints, args).await,
+        Some(Action::Redeliver(args)) => deliveries::redeliver(context, &open_table, &endpoints, args).await,
+    }
+}
+
+/// Lists all endpoints.
+async fn list(context: &Context, open_table: &OpenTable) -> Result<Exit, Failure> {
+    let page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
+    let now = context.clock.now();
+    let views: Vec<EndpointView> = page.items.iter().map(|endpoint| EndpointView::new(endpoint, now)).collect();
+    for error in &page.unreadable {
+        output::print_message(format!("error: {error}"));
+    }
+    let is_healthy = page.unreadable.is_empty() && views.iter().all(|view| view.enabled);
+    context.print(&views, || text::endpoint_table(&views))?;
+    Ok(Exit::done_if(is_healthy))
+}
+
+/// Prints one endpoint.
+fn print_endpoint(context: &Context, view: &EndpointView) -> Result<Exit, Failure> {
+    context.print(view, || text::endpoint_text(view))?;
+    Ok(Exit::Done)
+}
+
+/// Prints one endpoint and its secret.
+fn print_with_secret(context: &Context, view: &EndpointWithSecret) -> Result<Exit, Failure> {
+    let secret = || format!("{}secret: {}\n", text::endpoint_text(&view.endpoint), view.secret);
+    context.print(view, secret)?;
+    if !context.options.json {
+        output::print_message("Store the secret now: it is not printed again.");
+    }
+    Ok(Exit::Done)
+}

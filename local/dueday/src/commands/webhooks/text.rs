@@ -1,0 +1,84 @@
+//! The text output of `dueday webhooks`.
+
+use api::{DeliveryView, EndpointView};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::terminal::output;
+use crate::terminal::table::{Column, table};
+
+const ENDPOINT_COLUMNS: [Column; 4] =
+    [Column::whole("endpoint"), Column::whole("status"), Column::text("URL"), Column::extra("types")];
+
+const DELIVERY_COLUMNS: [Column; 6] = [
+    Column::whole("event"),
+    Column::whole("type"),
+    Column::whole("status"),
+    Column::number("tries"),
+    Column::text("last response"),
+    Column::extra("next try"),
+];
+
+/// Returns the table of `endpoints`.
+pub fn endpoint_table(endpoints: &[EndpointView]) -> String {
+    if endpoints.is_empty() {
+        return "There are no webhook endpoints. Create one: dueday webhooks create URL\n".to_owned();
+    }
+    let rows = endpoints
+        .iter()
+        .map(|endpoint| vec![endpoint.id.clone(), status(endpoint), endpoint.url.as_str().to_owned(), types(endpoint)]);
+    table(&ENDPOINT_COLUMNS, rows)
+}
+
+/// Returns all details of `endpoint`, one for each line.
+pub fn endpoint_text(endpoint: &EndpointView) -> String {
+    let mut lines = vec![
+        format!("endpoint: {}", endpoint.id),
+        format!("URL: {}", endpoint.url.as_str()),
+        format!("types: {}", types(endpoint)),
+        format!("status: {}", status(endpoint)),
+        format!("created: {}", time(endpoint.created_at)),
+    ];
+    lines.extend(endpoint.disabled_because.as_ref().map(|because| format!("disabled because: {because}")));
+    lines.extend(
+        endpoint.previous_secret_valid_until.map(|until| format!("previous secret valid until: {}", time(until))),
+    );
+    lines.join("\n") + "\n"
+}
+
+/// Returns the table of `deliveries`.
+pub fn delivery_table(deliveries: &[DeliveryView]) -> String {
+    if deliveries.is_empty() {
+        return "There are no such deliveries in the last 30 days.\n".to_owned();
+    }
+    let rows = deliveries.iter().map(|delivery| {
+        vec![
+            delivery.event.clone(),
+            delivery.event_type.clone(),
+            delivery.status.to_string(),
+            delivery.attempts.to_string(),
+            delivery.last_answer.clone().unwrap_or_default(),
+            delivery.next_try_at.map(time).unwrap_or_default(),
+        ]
+    });
+    table(&DELIVERY_COLUMNS, rows)
+}
+
+/// Returns `at` in whole seconds.
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Returns whether events are sent to `endpoint`.
+fn status(endpoint: &EndpointView) -> String {
+    match (endpoint.enabled, endpoint.not_tried_until) {
+        (false, _) => output::red("disabled"),
+        (true, Some(until)) => output::red(&format!("fails; next try {}", time(until))),
+        (true, None) => "enabled".to_owned(),
+    }
+}
+
+/// Returns the event types that `endpoint` receives.
+fn types(endpoint: &EndpointView) -> String {
+    if endpoint.types.is_empty() { "all".to_owned() } else { endpoint.types.join(", ") }
+}

@@ -1,0 +1,170 @@
+//! The changes of webhook endpoints that an operator makes, with the HTTP API or with a command.
+
+use std::sync::Arc;
+
+use billing::{Delivery, DeliveryKey, EndpointUrl, EventType, Secret, UrlError, WebhookEndpoint};
+use chrono::{DateTime, SecondsFormat, Utc};
+use clock::Clock;
+use store::{Paging, Table, TableError};
+use strum::IntoEnumIterator as _;
+use ulid::Ulid;
+
+use super::{AddressError, AddressPolicy};
+
+/// The value of `disabled_because` for an endpoint that an operator has disabled.
+const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
+/// The largest number of webhook endpoints. There is a limit because all endpoints are read for each event.
+const MAX_ENDPOINTS: usize = 20;
+
+/// The reason why a webhook endpoint was not created or changed, or an event not redelivered.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// The URL is not valid.
+    #[error("{0}")]
+    Url(UrlError),
+    /// No event may be sent to the address of the URL.
+    #[error("{0}")]
+    Address(AddressError),
+    #[error("there are already {MAX_ENDPOINTS} webhook endpoints; remove one first")]
+    TooMany,
+    #[error("there is no such webhook endpoint")]
+    NoEndpoint,
+    #[error("there is no such delivery to this endpoint, or it is more than 30 days old")]
+    NoDelivery,
+    #[error("the endpoint is disabled; enable it first")]
+    Disabled,
+    #[error("the previous secret is still valid until {}; rotate again after that", .0.to_rfc3339_opts(SecondsFormat::Secs, true))]
+    SecretStillValid(DateTime<Utc>),
+    #[error("the stored delivery cannot be read, and its event cannot be recovered from it: {0}")]
+    DeliveryLost(TableError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// A change of a webhook endpoint. Absent fields stay unchanged.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EndpointChange {
+    /// The new URL.
+    pub url: Option<String>,
+    /// The new event types; empty for all types.
+    pub types: Option<Vec<EventType>>,
+    /// Whether to enable or to disable the endpoint.
+    pub enabled: Option<bool>,
+}
+
+/// Creates and changes the webhook endpoints in a table.
+#[derive(Clone, Debug)]
+pub struct WebhookEndpoints {
+    table: Table,
+    addresses: AddressPolicy,
+    clock: Arc<dyn Clock>,
+}
+
+/// Parses the name of an event type.
+///
+/// # Errors
+/// Returns a message that lists all types, if there is no type with this name.
+pub fn parse_event_type(name: &str) -> Result<EventType, String> {
+    let names = || EventType::iter().map(|event_type| event_type.to_string()).collect::<Vec<_>>().join(", ");
+    name.parse().map_err(|_| format!("must be one of {}", names()))
+}
+
+impl WebhookEndpoints {
+    /// Creates an object that changes the endpoints in `table`. `addresses` decides which URLs they may have.
+    pub fn new(table: Table, addresses: AddressPolicy, clock: Arc<dyn Clock>) -> Self {
+        Self { table, addresses, clock }
+    }
+
+    /// Returns a new endpoint with a new secret, which the caller must store.
+    ///
+    /// # Errors
+    /// If `url` is not allowed, or if there are too many endpoints.
+    pub async fn prepare(&self, url: &str, types: Vec<EventType>) -> Result<WebhookEndpoint, EndpointError> {
+        let url = self.parse_url(url).await?;
+        let paging = Paging { after: None, limit: Some(MAX_ENDPOINTS) };
+        if self.table.get_webhook_endpoints(&paging).await?.items.len() >= MAX_ENDPOINTS {
+            return Err(EndpointError::TooMany);
+        }
+        let (id, secret) = (self.clock.ulid(), Secret::new(self.clock.random_secret()));
+        Ok(WebhookEndpoint { types, ..WebhookEndpoint::new(id, url, secret, self.clock.now()) })
+    }
+
+    /// Returns the endpoint `id`.
+    ///
+    /// # Errors
+    /// [`EndpointError::NoEndpoint`] if there is none.
+    pub async fn get(&self, id: Ulid) -> Result<WebhookEndpoint, EndpointError> {
+        self.table.get_webhook_endpoint(id).await?.ok_or(EndpointError::NoEndpoint)
+    }
+
+    /// Makes `change` to the endpoint `id`, and returns the changed endpoint.
+    ///
+    /// # Errors
+    /// If the new URL is not allowed, or if there is no such endpoint.
+    pub async fn change(&self, id: Ulid, change: EndpointChange) -> Result<WebhookEndpoint, EndpointError> {
+        let EndpointChange { url, types, enabled } = change;
+        let url = match url {
+            Some(text) => Some(self.parse_url(&text).await?),
+            None => None,
+        };
+        let changed = |stored: &WebhookEndpoint| {
+            let stored = stored.with_url(url.clone().unwrap_or_else(|| stored.url.clone()));
+            let types = types.clone().unwrap_or(stored.types);
+            let endpoint = WebhookEndpoint { types, ..stored };
+            Some(match enabled {
+                Some(true) => endpoint.enabled(),
+                Some(false) => endpoint.disabled(DISABLED_BY_OPERATOR),
+                None => endpoint,
+            })
+        };
+        let stored = self.get(id).await?;
+        self.table.change_webhook_endpoint(stored, changed).await?.ok_or(EndpointError::NoEndpoint)
+    }
+
+    /// Replaces the secret of the endpoint `id`, and returns the endpoint with its new secret.
+    ///
+    /// # Errors
+    /// If there is no such endpoint, or if its previous secret is still valid.
+    pub async fn rotate_secret(&self, id: Ulid) -> Result<WebhookEndpoint, EndpointError> {
+        let (secret, now) = (Secret::new(self.clock.random_secret()), self.clock.now());
+        let rotated = |stored: &WebhookEndpoint| stored.with_new_secret(secret.clone(), now).ok();
+        let stored = self.get(id).await?;
+        let endpoint = self.table.change_webhook_endpoint(stored, rotated).await?.ok_or(EndpointError::NoEndpoint)?;
+        match endpoint.previous_secret_until(now) {
+            // The new secret was not stored, because the secret was already rotated less than 24 hours ago. If a
+            // concurrent request did that, its caller has received the stored secret.
+            Some(until) if endpoint.secret != secret => Err(EndpointError::SecretStillValid(until)),
+            _ => Ok(endpoint),
+        }
+    }
+
+    /// Deletes the endpoint `id`.
+    ///
+    /// # Errors
+    /// [`EndpointError::NoEndpoint`] if there is none.
+    pub async fn remove(&self, id: Ulid) -> Result<(), EndpointError> {
+        if self.table.delete_webhook_endpoint(id).await? { Ok(()) } else { Err(EndpointError::NoEndpoint) }
+    }
+
+    /// Restarts the delivery `key`, which the caller must then add to the queue. Returns the restarted delivery.
+    ///
+    /// # Errors
+    /// If the endpoint or the delivery does not exist, the endpoint is disabled, or the event cannot be recovered.
+    pub async fn redeliver(&self, key: &DeliveryKey) -> Result<Delivery, EndpointError> {
+        if self.get(key.endpoint).await?.disabled_because.is_some() {
+            return Err(EndpointError::Disabled);
+        }
+        match self.table.restart_delivery(key, self.clock.now()).await {
+            Ok(restarted) => restarted.ok_or(EndpointError::NoDelivery),
+            Err(error @ TableError::Unreadable { .. }) => Err(EndpointError::DeliveryLost(error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Parses the URL of an endpoint, and checks its address.
+    async fn parse_url(&self, text: &str) -> Result<EndpointUrl, EndpointError> {
+        let url: EndpointUrl = text.parse().map_err(EndpointError::Url)?;
+        self.addresses.check(&url).await.map_err(EndpointError::Address)?;
+        Ok(url)
+    }
+}
