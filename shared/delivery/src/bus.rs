@@ -9,6 +9,7 @@ use crate::UnreadableRecord;
 /// An event that was created from a record of the stream of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "nearly every entry is an event")]
 pub enum StreamEvent {
     Event(CloudEvent),
     /// The record could not be read. The event contains the key of its item, so that an operator can investigate.

@@ -40,5 +40,6 @@ mod stripe_refunds;
 mod subscription_changes;
 mod table;
 mod table_audit;
+mod table_damages;
 mod unproven_errors;
 mod world;
