@@ -3,7 +3,7 @@
 use api::DeliveryView;
 use billing::{Delivery, DeliveryKey, DeliveryStatus};
 use clap::Args;
-use delivery::WebhookEndpoints;
+use delivery::{EndpointError, WebhookEndpoints};
 use serde_json::json;
 use store::Paging;
 
@@ -77,16 +77,24 @@ pub async fn redeliver(
             failed.into_iter().map(|delivery| delivery.key).collect()
         }
     };
-    let mut restarted = Vec::new();
+    let (mut restarted, mut sent) = (Vec::new(), Vec::new());
     for key in &keys {
-        let delivery = endpoints.redeliver(key).await.map_err(failure_of)?;
+        let delivery = match endpoints.redeliver(key).await {
+            // One delivery without its event must not stop the others.
+            Err(error @ EndpointError::DeliveryLost(_)) if args.failed => {
+                output::print_message(format!("error: {error}"));
+                continue;
+            }
+            restarted => restarted.map_err(failure_of)?,
+        };
+        sent.push(key.clone());
         restarted.push(DeliveryView::from(delivery));
     }
-    if let (Some(api), false) = (open_table.running_api(), keys.is_empty()) {
-        send_to_server(&api, &keys).await?;
+    if let (Some(api), false) = (open_table.running_api(), sent.is_empty()) {
+        send_to_server(&api, &sent).await?;
     }
     let is_queued = open_table.running_api().is_some();
-    context.print(&restarted, || match keys.len() {
+    context.print(&restarted, || match sent.len() {
         0 => "The endpoint has no failed delivery.\n".to_owned(),
         count => {
             let when = if is_queued { "" } else { ", as soon as `dueday` runs" };
@@ -94,7 +102,7 @@ pub async fn redeliver(
             format!("{events} will be sent again{when}\n")
         }
     })?;
-    Ok(Exit::Done)
+    Ok(Exit::done_if(sent.len() == keys.len()))
 }
 
 /// Asks the running local server at the URL `api` to make the deliveries `keys`. The queue is in the memory of the
