@@ -172,7 +172,7 @@ impl EventConsumer {
 }
 
 impl PublishedState {
-    /// Processes `event` as docs/events.md tells consumers to do: ignores repeated ids and lower versions.
+    /// Processes `event` as docs/events.md describes: ignores repeated ids and lower versions.
     fn apply(&mut self, event: &Value) {
         if !self.seen.insert(text(&event["id"])) {
             return;

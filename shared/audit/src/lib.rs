@@ -3,6 +3,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod account_check;
 mod consistency;
 mod explanation;
 mod forecast;

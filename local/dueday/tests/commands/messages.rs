@@ -265,7 +265,10 @@ fn closed_output_ends_every_command_without_an_error() {
         vec!["export", "receipts"],
         vec!["--help"],
     ] {
-        assert_eq!(run_with_closed_output(data, &arguments), (0, String::new()), "{arguments:?}");
+        let (code, stderr) = run_with_closed_output(data, &arguments);
+        // On a busy machine, the demo takes longer than ten seconds and prints its progress.
+        let errors: Vec<&str> = stderr.lines().filter(|line| !line.ends_with("days simulated")).collect();
+        assert_eq!((code, errors), (0, Vec::new()), "{arguments:?}");
     }
     // The time of day determines whether the runs of today are complete.
     let (code, stderr) = run_with_closed_output(data, &["runs"]);
