@@ -1,7 +1,7 @@
 //! The repairs of damaged index attributes: the dates from which the batches find a subscription. They follow from the other
 //! attributes, so each has one safe value.
 
-use billing::{LeadDays, Status, Subscription, days_after};
+use billing::{Status, Subscription, days_after};
 use chrono::NaiveDate;
 use serde::Serialize;
 use store::{AccountPartition, SubscriptionKey};
@@ -15,7 +15,7 @@ pub struct Repair {
     pub key: String,
     /// The changes of attributes, such as `NextPaymentDate: none -> 2027-01-31`.
     pub changes: Vec<String>,
-    /// The subscription as it is stored.
+    /// The stored subscription.
     #[serde(skip)]
     pub stored: Subscription,
     /// The subscription with the repaired attributes.
@@ -33,7 +33,7 @@ impl InvariantChecker {
             let key = SubscriptionKey::from_subscription(&stored).key().to_string();
             let is_violated =
                 |partition: &AccountPartition| self.check(partition).iter().any(|violation| violation.key == key);
-            let repaired = with_index_dates(&stored, self.lead, self.today);
+            let repaired = self.with_index_dates(&stored);
             if repaired == stored || !is_violated(&partition) {
                 continue;
             }
@@ -46,25 +46,28 @@ impl InvariantChecker {
         }
         repairs
     }
-}
 
-/// Returns `s` with the index dates that follow from its other attributes. A payment that is owed becomes due tomorrow,
-/// because a payment of another month may have succeeded today.
-fn with_index_dates(s: &Subscription, lead: LeadDays, today: NaiveDate) -> Subscription {
-    let tomorrow = days_after(today, 1);
-    let next_payment_on = match (&s.attempt, s.status.is_chargeable()) {
-        (Some(_), _) => s.next_payment_on.or(Some(today)),
-        (None, false) => None,
-        (None, true) if s.due_on > today => Some(s.due_on),
-        (None, true) => s.next_payment_on.filter(|on| *on >= s.due_on && *on <= tomorrow).or(Some(tomorrow)),
-    };
-    let is_announced = s.reminded_for == Some(s.due_on) || s.due_on <= today || s.is_ending();
-    let next_reminder_on = match s.status {
-        Status::Active if s.attempt.is_some() || is_announced => s.next_reminder_on,
-        Status::Active => Some(s.next_reminder_on.map_or(lead.before(s.due_on), |on| on.min(lead.before(s.due_on)))),
-        _ => None,
-    };
-    Subscription { next_payment_on, next_reminder_on, ..s.clone() }
+    /// Returns `s` with the index dates that follow from its other attributes. A date that agrees with them is kept. A
+    /// payment that is owed becomes due tomorrow, because a payment of another month may have succeeded today.
+    fn with_index_dates(&self, s: &Subscription) -> Subscription {
+        let latest = days_after(self.today, if s.status == Status::PastDue { self.retry_days.max(1) } else { 1 });
+        let next_payment_on = match (&s.attempt, s.status.is_chargeable()) {
+            (Some(_), _) => s.next_payment_on.or(Some(self.today)),
+            (None, false) => None,
+            (None, true) if s.due_on > self.today => Some(s.due_on),
+            (None, true) => {
+                s.next_payment_on.filter(|on| (s.due_on..=latest).contains(on)).or(Some(days_after(self.today, 1)))
+            }
+        };
+        let is_announced = s.reminded_for == Some(s.due_on) || s.due_on <= self.today || s.is_ending();
+        let planned = self.lead.before(s.due_on);
+        let next_reminder_on = match s.status {
+            Status::Active if s.attempt.is_some() || is_announced => s.next_reminder_on,
+            Status::Active => Some(s.next_reminder_on.map_or(planned, |on| on.min(planned))),
+            _ => None,
+        };
+        Subscription { next_payment_on, next_reminder_on, ..s.clone() }
+    }
 }
 
 /// Describes the index dates that differ between `stored` and `repaired`.

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Attempt, Money, Subscription};
 
 use crate::table_audit::{checker, violations, world_after_a_quarter};
-use crate::world::{World, date, new_subscription};
+use crate::world::{World, card, date, new_subscription};
 
 /// Stores a copy of each item whose sort key begins with `sk_prefix`, after `change` has changed the copy.
 async fn copy_items(world: &World, sk_prefix: &str, change: impl Fn(&mut HashMap<String, AttributeValue>)) {
@@ -94,6 +94,22 @@ async fn payment_planned_before_its_due_date_is_not_charged() {
         "{report:?}"
     );
     assert_eq!(world.charged_due_dates(), [] as [String; 0]);
+}
+
+#[tokio::test]
+async fn repair_of_a_reminder_keeps_the_date_of_a_retry() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    let declined = card("pm_card_visa_chargeDeclinedInsufficientFunds");
+    world.store(&Subscription { payment_method: declined, ..subscription.clone() }).await;
+    world.run_payments("2026-03-10").await;
+    world.run_payments("2026-03-11").await;
+    let retried = world.load(&subscription).await;
+    assert_eq!(retried.next_payment_on, Some(date("2026-03-13")));
+    let damage = |s: &Subscription| Subscription { next_reminder_on: Some(date("2026-03-03")), ..s.clone() };
+    world.change_subscription(&subscription, damage).await;
+    let partition = world.table.partitions().next().await.unwrap().unwrap();
+    let changes: Vec<_> = checker("2026-03-11").repairs(partition).into_iter().map(|repair| repair.changes).collect();
+    assert_eq!(changes, [["NextReminderDate: 2026-03-03 -> none"]]);
 }
 
 #[tokio::test]
