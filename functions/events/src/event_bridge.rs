@@ -10,10 +10,12 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use delivery::{Bus, BusEntry, FailedEntry, StreamEvent};
+use delivery::{Bus, BusEntry, FailedEntry, OperatorEvent, StreamEvent};
 
-/// The `Source` of all entries, by which EventBridge rules can match them.
+/// The `Source` of all entries except heartbeats, by which EventBridge rules can match them.
 const EVENT_SOURCE: &str = "dueday";
+/// The `Source` of heartbeats: rules of merchants for the other events do not match them.
+const HEARTBEAT_SOURCE: &str = "dueday.heartbeat";
 /// The maximum number of entries in a request ("PutEvents" in the EventBridge API reference).
 const MAX_REQUEST_ENTRIES: usize = 10;
 /// The maximum size of a request in bytes. It is below the limit of EventBridge, because EventBridge also counts fields
@@ -46,15 +48,21 @@ impl EventBridge {
     }
 
     fn prepare_entry(&self, index: usize, entry: &BusEntry) -> PreparedEntry {
-        let (event_type, at) = match &entry.event {
-            StreamEvent::Event(event) => (event.body.event_type().to_string(), event.time),
-            StreamEvent::Unreadable(event) => ("record.unreadable".to_owned(), event.time),
+        let (source, event_type, at) = match &entry.event {
+            StreamEvent::Event(event) => (EVENT_SOURCE, event.body.event_type().to_string(), event.time),
+            StreamEvent::Operator(event) => {
+                let source = match &event.body {
+                    OperatorEvent::Heartbeat { .. } => HEARTBEAT_SOURCE,
+                    OperatorEvent::RecordUnreadable { .. } => EVENT_SOURCE,
+                };
+                (source, event.body.to_string(), event.time)
+            }
         };
         let detail = serde_json::to_string(&entry.event).expect("every event can be serialized as JSON");
-        let bytes = detail.len() + event_type.len() + EVENT_SOURCE.len();
+        let bytes = detail.len() + event_type.len() + source.len();
         let entry = PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)
-            .source(EVENT_SOURCE)
+            .source(source)
             .detail_type(event_type)
             .time(DateTime::from_millis(at.timestamp_millis()))
             .detail(detail);

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use billing::CloudEvent;
 use serde::Serialize;
 
-use crate::UnreadableRecord;
+use crate::OperatorEvent;
 
 /// An event that was created from a record of the stream of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -12,8 +12,8 @@ use crate::UnreadableRecord;
 #[allow(clippy::large_enum_variant, reason = "nearly every entry is an event")]
 pub enum StreamEvent {
     Event(CloudEvent),
-    /// The record could not be read. The event contains the key of its item, so that an operator can investigate.
-    Unreadable(CloudEvent<UnreadableRecord>),
+    /// The record has no event for the merchant, but operators must learn about it.
+    Operator(CloudEvent<OperatorEvent>),
 }
 
 /// An event with its position in the stream, ready to be published on a bus.

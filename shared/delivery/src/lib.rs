@@ -6,14 +6,14 @@ mod bus;
 mod config;
 mod notice_content;
 mod notices;
+mod operator_event;
 pub mod outbound;
 mod publisher;
 mod stream_record;
-mod unreadable_record;
 
 pub use bus::{Bus, BusEntry, FailedEntry, StreamEvent};
 pub use config::*;
 pub use notices::{NOTICE_MESSAGE_FAILED, NOTICE_REJECTED, NoticeError, NoticeOutcome, Notices};
+pub use operator_event::OperatorEvent;
 pub use outbound::*;
 pub use publisher::{PublishOutcome, Publisher, StreamBatchError};
-pub use unreadable_record::UnreadableRecord;

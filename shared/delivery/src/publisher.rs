@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::stream_record::read_events;
-use crate::{Bus, StreamEvent};
+use crate::{Bus, OperatorEvent, StreamEvent};
 
 /// Publishes the events of stream records on a bus.
 #[derive(Debug)]
@@ -50,11 +50,11 @@ impl<B: Bus> Publisher<B> {
         }
         let entries: Vec<_> = records.iter().flat_map(read_events).collect();
         let unreadable = entries.iter().filter_map(|entry| match &entry.event {
-            StreamEvent::Unreadable(record) => Some(record),
-            StreamEvent::Event(_) => None,
+            StreamEvent::Operator(event) if matches!(event.body, OperatorEvent::RecordUnreadable { .. }) => Some(event),
+            StreamEvent::Operator(_) | StreamEvent::Event(_) => None,
         });
-        let unreadable = unreadable.inspect(|record| {
-            tracing::error!(record = ?record.body, "a stream record cannot be read; publishing record.unreadable instead");
+        let unreadable = unreadable.inspect(|event| {
+            tracing::error!(record = ?event.body, "a stream record cannot be read; publishing record.unreadable instead");
         });
         let unreadable = unreadable.count();
         let failed = if entries.is_empty() { Vec::new() } else { self.bus.put(&entries).await };

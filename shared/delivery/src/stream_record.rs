@@ -8,7 +8,7 @@ use billing::events_between_images;
 use serde_json::Value;
 use store::read_stream_image;
 
-use crate::unreadable_record::unreadable_record;
+use crate::operator_event::{created_at, heartbeat, unreadable_record};
 use crate::{BusEntry, StreamEvent};
 
 /// The text in the ARN of a stream that follows the ARN of its table.
@@ -17,20 +17,20 @@ const STREAM_ARN_INFIX: &str = "/stream/";
 /// Returns the events of the change in `record`, or one `record.unreadable` event if the record cannot be read.
 pub fn read_events(record: &Value) -> Vec<BusEntry> {
     let sequence = record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned();
-    match events_from_record(record) {
-        Ok(events) => events.into_iter().map(|event| BusEntry { sequence: sequence.clone(), event }).collect(),
-        Err(reason) => {
-            let source = table_arn(record["eventSourceARN"].as_str().unwrap_or_default());
-            let event = StreamEvent::Unreadable(unreadable_record(record, &sequence, source, reason));
-            vec![BusEntry { sequence, event }]
-        }
-    }
+    let source = table_arn(record["eventSourceARN"].as_str().unwrap_or_default());
+    let events = events_from_record(record, &sequence, source)
+        .unwrap_or_else(|reason| vec![StreamEvent::Operator(unreadable_record(record, &sequence, source, reason))]);
+    events.into_iter().map(|event| BusEntry { sequence: sequence.clone(), event }).collect()
 }
 
-fn events_from_record(record: &Value) -> Result<Vec<StreamEvent>, String> {
+fn events_from_record(record: &Value, sequence: &str, source: &str) -> Result<Vec<StreamEvent>, String> {
+    // The type of the record would replace an absent time by the year 1970.
+    let at = created_at(record).ok_or("it has no ApproximateCreationDateTime")?;
+    if record["dynamodb"]["Keys"]["PK"]["S"] == store::key_of_heartbeat().pk {
+        return Ok(vec![StreamEvent::Operator(heartbeat(sequence, source, at))]);
+    }
     // The decoder's own error is not used, because it may contain a value of the record.
     let record: EventRecord = serde_json::from_value(record.clone()).map_err(|_| "not a DynamoDB stream record")?;
-    let arn = record.event_source_arn.as_deref().unwrap_or_default();
     let change = record.change;
     let read_item = |item: serde_dynamo::Item| {
         let item: HashMap<_, _> = item.into();
@@ -38,7 +38,7 @@ fn events_from_record(record: &Value) -> Result<Vec<StreamEvent>, String> {
     };
     let (old, new) = (read_item(change.old_image)?, read_item(change.new_image)?);
     let events = events_between_images(old.as_ref(), new.as_ref(), change.approximate_creation_date_time);
-    Ok(events.into_iter().map(|event| StreamEvent::Event(CloudEvent::new(event, table_arn(arn)))).collect())
+    Ok(events.into_iter().map(|event| StreamEvent::Event(CloudEvent::new(event, source))).collect())
 }
 
 /// Returns the table's ARN, which is the first part of `stream_arn`.

@@ -243,6 +243,11 @@ pub fn key_of_settings() -> Key {
     Key { pk: "CTL#settings".to_owned(), sk: "CTL#settings".to_owned() }
 }
 
+/// Returns the key of the heartbeat item, which a schedule writes so that the stream always has a change to publish.
+pub fn key_of_heartbeat() -> Key {
+    Key { pk: "CTL#heartbeat".to_owned(), sk: "CTL#heartbeat".to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

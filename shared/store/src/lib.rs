@@ -89,7 +89,7 @@ pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use due::{DueList, DuePage, DueRow};
 pub use execution_lease::ExecutionLeaseOutcome;
 pub use items::{Due, EventSubscriber, Lane, Position};
-pub use keys::SubscriptionKey;
+pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use notices::NoticeClaimOutcome;
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
 pub use runs::{RunEnd, RunRecord, RunSums};

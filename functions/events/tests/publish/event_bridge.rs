@@ -58,9 +58,15 @@ impl FakeEventBridge {
         Self { url, state }
     }
 
+    /// Returns all accepted entries, in their order.
+    pub fn accepted_entries(&self) -> Vec<Value> {
+        self.state.recorded.lock().unwrap().accepted.clone()
+    }
+
     /// Returns the events (the field `Detail`) of all accepted entries, in their order.
     pub fn accepted(&self) -> Vec<Value> {
-        self.state.recorded.lock().unwrap().accepted.clone()
+        let entries = self.accepted_entries().into_iter();
+        entries.map(|entry| serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap()).collect()
     }
 
     /// Returns the number of requests that the stand-in has received.
@@ -84,7 +90,7 @@ async fn put_events(State(state): State<Arc<ServerState>>, headers: HeaderMap, b
     let is_allowed = headers["x-amz-target"] == "AWSEvents.PutEvents"
         && (1..=10).contains(&entries.len())
         && entries.iter().map(entry_size).sum::<usize>() < 262_144
-        && entries.iter().all(|entry| entry["EventBusName"] == "dueday-events" && entry["Source"] == "dueday");
+        && entries.iter().all(|entry| entry["EventBusName"] == "dueday-events");
     if !is_allowed {
         return error_response(StatusCode::BAD_REQUEST, "ValidationException");
     }
@@ -92,8 +98,7 @@ async fn put_events(State(state): State<Arc<ServerState>>, headers: HeaderMap, b
     let is_rejected = |index: usize| behavior == Behavior::RejectsEntry(index);
     if !matches!(behavior, Behavior::Fails | Behavior::HangsBefore) {
         let accepted = entries.iter().enumerate().filter(|(index, _)| !is_rejected(*index));
-        let details = accepted.map(|(_, entry)| serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap());
-        state.recorded.lock().unwrap().accepted.extend(details);
+        state.recorded.lock().unwrap().accepted.extend(accepted.map(|(_, entry)| entry.clone()));
     }
     match behavior {
         Behavior::Fails => return error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalException"),

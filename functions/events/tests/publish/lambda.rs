@@ -43,6 +43,7 @@ async fn function_publishes_the_events_of_the_engines_stream() {
             jsonschema::validator_for(&schema).unwrap().iter_errors(event).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?} {event:#}");
     }
+    assert!(bus.accepted_entries().iter().all(|entry| entry["Source"] == "dueday"));
     let minimum = accepted.len().div_ceil(10);
     assert_eq!(bus.requests(), minimum, "each request has as many entries as possible");
 }

@@ -3,6 +3,7 @@
 
 mod crash;
 mod event_bridge;
+mod heartbeat;
 mod lambda;
 mod poison;
 mod world;

@@ -32,6 +32,10 @@ async fn unreadable_record_is_published_with_its_key_and_does_not_block_others()
             "not a DynamoDB stream record",
         ),
         (poison(&|record| record["dynamodb"]["NewImage"]["SK"] = json!({ "S": "XYZ#1" })), "unknown prefix"),
+        (
+            poison(&|record| drop(record["dynamodb"].as_object_mut().unwrap().remove("ApproximateCreationDateTime"))),
+            "it has no ApproximateCreationDateTime",
+        ),
     ] {
         let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
         let published = publisher(&bus).await.publish(&batch).await.unwrap();

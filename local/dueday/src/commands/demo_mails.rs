@@ -43,7 +43,7 @@ impl Bus for KeepingBus {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(entries.iter().filter_map(|entry| match &entry.event {
             StreamEvent::Event(event) => Some(ReceivedEvent::from(event.clone())),
-            StreamEvent::Unreadable(_) => None,
+            StreamEvent::Operator(_) => None,
         }));
         Vec::new()
     }

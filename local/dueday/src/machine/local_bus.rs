@@ -38,7 +38,7 @@ impl Bus for LocalBus {
             .iter()
             .filter_map(|entry| match &entry.event {
                 StreamEvent::Event(event) => Some(event.clone().into()),
-                StreamEvent::Unreadable(_) => None,
+                StreamEvent::Operator(_) => None,
             })
             .collect();
         match self.consume(&events).await {

@@ -149,8 +149,28 @@ fn template_has_an_alarm_for_every_queue_without_a_redrive_policy() {
     };
     for (queue, _) in resources.iter().filter(|(_, resource)| is_queue_without_redrive_policy(resource)) {
         let alarm = &template["Resources"][format!("{}Alarm", text(queue)).as_str()]["Properties"];
-        assert_eq!(alarm["MetricName"], "ApproximateNumberOfMessagesVisible", "{queue:?} has no alarm");
+        // Heartbeats must arrive. Messages in the other queues are failures.
+        let (metric, missing) = match text(queue).as_str() {
+            "Heartbeats" => ("NumberOfMessagesSent", "breaching"),
+            _ => ("ApproximateNumberOfMessagesVisible", "notBreaching"),
+        };
+        assert_eq!((text(&alarm["MetricName"]), text(&alarm["TreatMissingData"])), (metric.into(), missing.into()), "{queue:?}");
     }
+}
+
+/// Returns the names of the alarms in the headings of `docs/operations.md`.
+fn documented_alarms() -> BTreeSet<String> {
+    let document = include_str!("../../../../docs/operations.md");
+    let headings = document.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    headings.flat_map(|heading| heading.split("`, `")).map(str::to_owned).collect()
+}
+
+#[test]
+fn template_alarms_are_those_of_the_document() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap().iter();
+    let alarms = resources.filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");
+    assert_eq!(documented_alarms(), alarms.map(|(name, _)| text(name)).collect());
 }
 
 #[test]

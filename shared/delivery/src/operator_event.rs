@@ -1,0 +1,66 @@
+//! Events for operators. They say whether the stream is published, and nothing about subscriptions, so they are not
+//! delivered to webhook endpoints.
+
+use billing::CloudEvent;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use strum::Display;
+
+/// The type and the data of an event for operators.
+#[derive(Clone, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum OperatorEvent {
+    /// A stream record cannot be read. It is published as this event, so that it does not block the records after it.
+    /// The record and its item are unchanged, and an operator must investigate.
+    #[serde(rename = "record.unreadable")]
+    #[strum(serialize = "record.unreadable")]
+    RecordUnreadable {
+        /// The item's partition key.
+        pk: String,
+        /// The item's sort key.
+        sk: String,
+        sequence_number: String,
+        /// Why the record cannot be read. Contains no value of the item, because values may be personal data.
+        reason: String,
+    },
+    /// A schedule has written the heartbeat item ([`store::key_of_heartbeat`]). If this event reaches the bus, the
+    /// stream is published.
+    #[serde(rename = "heartbeat")]
+    #[strum(serialize = "heartbeat")]
+    Heartbeat { sequence_number: String },
+}
+
+/// Returns the event that is published instead of the events of an unreadable `record`.
+pub fn unreadable_record(record: &Value, sequence: &str, source: &str, reason: String) -> CloudEvent<OperatorEvent> {
+    let key = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
+    let (pk, sk) = (key("PK"), key("SK"));
+    let subject = format!("{pk} {sk}");
+    let event = OperatorEvent::RecordUnreadable { pk, sk, sequence_number: sequence.to_owned(), reason };
+    envelope(sequence, source, subject, created_at(record).unwrap_or_default(), event)
+}
+
+/// Returns the event of a change of the heartbeat item at `at`.
+pub fn heartbeat(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
+    let event = OperatorEvent::Heartbeat { sequence_number: sequence.to_owned() };
+    envelope(sequence, source, store::key_of_heartbeat().pk, at, event)
+}
+
+/// Returns the time of the change in `record`, in whole seconds; `None` if the record does not contain it.
+///
+/// DynamoDB sends whole seconds, but records of the embedded engine may have fractions.
+pub fn created_at(record: &Value) -> Option<DateTime<Utc>> {
+    let seconds = record["dynamodb"]["ApproximateCreationDateTime"].to_string();
+    DateTime::from_timestamp(seconds.split('.').next()?.parse().ok()?, 0)
+}
+
+fn envelope(
+    sequence: &str,
+    source: &str,
+    subject: String,
+    at: DateTime<Utc>,
+    event: OperatorEvent,
+) -> CloudEvent<OperatorEvent> {
+    let event_type = event.to_string();
+    CloudEvent::with_body(format!("{sequence}.{event_type}"), source, subject, at, &event_type, event)
+}
