@@ -11,6 +11,7 @@ use ulid::Ulid;
 use super::{Batch, Key};
 use billing::DeliveryKey;
 use billing::{AccountId, Finding, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionCode, SubscriptionId};
+use dynamo::shard_of;
 
 /// The character between the parts of a key.
 const SEPARATOR: char = '#';
@@ -46,6 +47,10 @@ pub const WEBHOOKS: &str = "WEBHOOKS";
 pub const WEBHOOK_ENDPOINTS: &str = "ENDPOINT#";
 /// The prefix of the sort key of every delivery of an event to a webhook endpoint.
 pub const DELIVERIES: &str = "EVENT#";
+/// The number of partitions that the deliveries to one webhook endpoint are spread over, by the hash of the event's id.
+/// DynamoDB writes at most 1,000 units per second to one partition. A stored delivery is in the partition that this
+/// number gave, so it must never change.
+pub const DELIVERY_PARTITIONS: u32 = 8;
 
 /// The parts of the primary key of a subscription's item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
@@ -227,15 +232,27 @@ pub fn parse_webhook_endpoint(key: &Key) -> Option<Ulid> {
     key.sk.strip_prefix(WEBHOOK_ENDPOINTS)?.parse().ok()
 }
 
-/// Returns the partition key of the deliveries to a webhook endpoint.
-pub fn partition_key_of_deliveries(endpoint: Ulid) -> String {
-    format!("WEBHOOK#{endpoint}")
+/// Returns the partition key of the deliveries to a webhook endpoint in one of the [`DELIVERY_PARTITIONS`].
+pub fn partition_key_of_deliveries(endpoint: Ulid, partition: u32) -> String {
+    format!("WEBHOOK#{endpoint}#{partition}")
+}
+
+/// Returns the partition of the deliveries of the event with this id.
+pub fn partition_of_event(event: &str) -> u32 {
+    shard_of(event, DELIVERY_PARTITIONS)
 }
 
 /// Returns the key of the delivery of an event to a webhook endpoint. An endpoint has at most one delivery for each
 /// event.
 pub fn key_of_delivery(key: &DeliveryKey) -> Key {
-    Key { pk: partition_key_of_deliveries(key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
+    let partition = partition_of_event(&key.event);
+    Key { pk: partition_key_of_deliveries(key.endpoint, partition), sk: format!("{DELIVERIES}{}", key.event) }
+}
+
+/// Returns the key that the delivery had in earlier versions, which stored all deliveries to an endpoint in one
+/// partition.
+pub fn earlier_key_of_delivery(key: &DeliveryKey) -> Key {
+    Key { pk: format!("WEBHOOK#{}", key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
 }
 
 /// Returns the key of the settings item.

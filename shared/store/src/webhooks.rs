@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
 use super::items::{EventSubscriber, read_event_subscriber, recover_delivery};
-use super::{IdempotentRequest, Page, Paging, Replayed, Table, TableError, keys};
+use super::{Cursor, IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Delivery, DeliveryKey, WebhookEndpoint};
-use dynamo::{ABSENT, Entity as _, PrefixQuery, TransactionOutcome};
+use dynamo::{ABSENT, Entity as _, PrefixQuery, TransactionOutcome, key_of};
 
 impl Table {
     /// Creates `endpoint`, whose id is new. Sends one PutItem request, on condition that the endpoint is absent.
@@ -86,9 +86,26 @@ impl Table {
         self.put_if_absent(delivery.to_item()).await
     }
 
-    /// Returns the delivery `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
+    /// Returns the delivery `key`; `None` if it does not exist. Sends one strongly consistent GetItem request, and a
+    /// second one if there is no such item.
     pub async fn get_delivery(&self, key: &DeliveryKey) -> Result<Option<Delivery>, TableError> {
-        self.get(keys::key_of_delivery(key)).await?.map(|item| Delivery::from_item(&item)).transpose()
+        self.get_delivery_item(key).await?.map(|item| Delivery::from_item(&item)).transpose()
+    }
+
+    /// Returns the item of the delivery `key`. If an earlier version has stored it under
+    /// [`keys::earlier_key_of_delivery`], copies it to its key of this version first; the earlier item expires.
+    async fn get_delivery_item(&self, key: &DeliveryKey) -> Result<Option<Item>, TableError> {
+        let stored = self.get(keys::key_of_delivery(key)).await?;
+        if stored.is_some() {
+            return Ok(stored);
+        }
+        let Some(mut item) = self.get(keys::earlier_key_of_delivery(key)).await? else { return Ok(None) };
+        item.extend(keys::key_of_delivery(key).attributes());
+        match self.put_if_absent(item.clone()).await? {
+            true => Ok(Some(item)),
+            // Another worker has copied it at the same time, and may have changed the copy.
+            false => self.get(keys::key_of_delivery(key)).await,
+        }
     }
 
     /// Restarts the delivery `key`, whatever its status, and returns it; `None` if it does not exist. Sends one GetItem
@@ -102,7 +119,7 @@ impl Table {
         key: &DeliveryKey,
         now: DateTime<Utc>,
     ) -> Result<Option<Delivery>, TableError> {
-        let Some(item) = self.get(keys::key_of_delivery(key)).await? else { return Ok(None) };
+        let Some(item) = self.get_delivery_item(key).await? else { return Ok(None) };
         match (Delivery::from_item(&item), recover_delivery(key, &item, now)) {
             (Ok(stored), _) => self.change_delivery(stored, |stored| Some(stored.restarted(now))).await,
             (Err(_), Some(recovered)) => {
@@ -113,16 +130,31 @@ impl Table {
         }
     }
 
-    /// Returns the deliveries to the endpoint `id` that have not expired at `now`, in the order of their events' ids.
-    /// Sends one Query request for each page of DynamoDB.
+    /// Returns the deliveries to the endpoint `id` that have not expired at `now`, by partition, and in each partition in
+    /// the order of their events' ids. Sends one Query request for each page of DynamoDB in each of the partitions.
     pub async fn get_deliveries(
         &self,
         id: Ulid,
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Delivery>, TableError> {
-        let list = PrefixQuery::new(keys::partition_key_of_deliveries(id), keys::DELIVERIES).unexpired_at(now);
-        Ok(self.list(&list, paging).await?.read(|item| Delivery::from_item(&item)))
+        let cursor = paging.after.as_ref().and_then(|cursor| cursor.as_str().strip_prefix(keys::DELIVERIES));
+        let (first, mut after) = (cursor.map_or(0, keys::partition_of_event), paging.after.clone());
+        let (mut items, mut next) = (Vec::new(), None);
+        for partition in first..keys::DELIVERY_PARTITIONS {
+            let list =
+                PrefixQuery::new(keys::partition_key_of_deliveries(id, partition), keys::DELIVERIES).unexpired_at(now);
+            // One item more than the page has room for shows that there is a next page.
+            let limit = paging.limit.map(|limit| limit.saturating_add(1).saturating_sub(items.len()));
+            let mut part = self.list(&list, &Paging { after: after.take(), limit }).await?;
+            items.append(&mut part.items);
+            if let Some(limit) = paging.limit.filter(|limit| items.len() > *limit) {
+                items.truncate(limit);
+                next = items.last().map(|item| Cursor::after(key_of(item).sk));
+                break;
+            }
+        }
+        Ok(Page { items, unreadable: Vec::new(), next }.read(|item| Delivery::from_item(&item)))
     }
 
     /// Changes the delivery `stored` with `change`, and computes the change again on a write conflict. If `change`

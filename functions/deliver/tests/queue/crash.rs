@@ -12,17 +12,17 @@ use store::Paging;
 use crate::servers::start_merchant_server_with;
 use crate::world::{World, event};
 
-/// Processes two events for an endpoint that rejects the first request, until the queue is empty. The call with the
-/// number `number` has the fault `fault`, which kills the function. Asserts that both events are delivered, and returns
-/// the total number of calls.
-async fn run_with_kill_at(number: u64, fault: Fault) -> u64 {
+/// Processes two events for the endpoint with the path `endpoint` of the merchant's server, until the queue is empty. The
+/// endpoint rejects the first `rejected` requests. The call with the number `number` has the fault `fault`, which kills
+/// the function. Asserts that both events are delivered, and returns the total number of calls.
+async fn run_with_kill_at(endpoint: &str, rejected: u32, number: u64, fault: Fault) -> u64 {
     let is_due = Arc::new(AtomicBool::new(true));
     let faults =
         move |call: &Call<'_>| (call.number == number && is_due.swap(false, Ordering::SeqCst)).then_some(fault);
     let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
     let world = World::with_injector(injector.clone()).await;
     let (merchant, received) = start_merchant_server_with(injector.clone()).await;
-    let endpoint = world.create_endpoint(1, &format!("{merchant}/rejects-first"), &[]).await;
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/{endpoint}"), &[]).await;
     let mut queue = vec![event("e1", "account.created"), event("e2", "payment.succeeded")];
     let (mut kills, mut rounds) = (0, 0);
     loop {
@@ -38,16 +38,16 @@ async fn run_with_kill_at(number: u64, fault: Fault) -> u64 {
             }
         }
         rounds += 1;
-        assert!(rounds < 20, "killed at {number}, {fault:?}: {queue:?} is never empty");
+        assert!(rounds < 40, "killed at {number}, {fault:?}: {queue:?} is never empty");
     }
     let mut times = BTreeMap::new();
     for (_, event) in received.lock().unwrap().iter() {
         *times.entry(event["id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
     }
-    // Without a kill, the merchant's server gets three requests: the rejected request, and one accepted request for
-    // each event. A kill can add one request for each of the two deliveries in progress.
+    // Without a kill, the merchant's server gets the rejected requests, and one accepted request for each event. A kill
+    // can add one request for each of the two deliveries in progress.
     let all: u32 = times.values().sum();
-    assert!(times.len() == 2 && all <= 3 + 2 * kills, "killed at {number}, {fault:?}: {times:?}");
+    assert!(times.len() == 2 && all <= rejected + 2 + 2 * kills, "killed at {number}, {fault:?}: {times:?}");
     let deliveries = world.table.get_deliveries(endpoint.id, &Paging::all(), DateTime::UNIX_EPOCH).await.unwrap().items;
     let statuses: Vec<_> = deliveries.iter().map(|delivery| delivery.status).collect();
     assert_eq!(statuses, [DeliveryStatus::Delivered; 2], "killed at {number}, {fault:?}");
@@ -55,13 +55,24 @@ async fn run_with_kill_at(number: u64, fault: Fault) -> u64 {
     injector.calls()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn all_events_are_delivered_if_the_function_is_killed_at_any_call() {
-    let calls = run_with_kill_at(u64::MAX, Fault::CrashBefore).await;
+/// Kills the function before and after each of its calls.
+async fn kill_at_every_call(endpoint: &str, rejected: u32) {
+    let calls = run_with_kill_at(endpoint, rejected, u64::MAX, Fault::CrashBefore).await;
     assert!(calls >= 15, "{calls}");
     for number in 1..=calls {
         for fault in [Fault::CrashBefore, Fault::CrashAfter] {
-            run_with_kill_at(number, fault).await;
+            run_with_kill_at(endpoint, rejected, number, fault).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_events_are_delivered_if_the_function_is_killed_at_any_call() {
+    kill_at_every_call("rejects-first", 1).await;
+}
+
+/// Three rejected requests start the back-off of the endpoint, and the fourth rejects its first probe.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_events_are_delivered_if_the_function_is_killed_at_any_call_of_a_back_off() {
+    kill_at_every_call("rejects-the-first-four", 4).await;
 }

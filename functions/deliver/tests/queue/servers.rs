@@ -64,7 +64,7 @@ pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequest
 }
 
 /// Like [`start_merchant_server`], with faults. The path `/rejects-e1` accepts all events except `e1`; the path
-/// `/rejects-first` rejects only the first request.
+/// `/rejects-first` rejects only the first request, and `/rejects-the-first-four` the first four.
 pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
     async fn respond(
         State((received, injector)): StandInState,
@@ -90,6 +90,13 @@ pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, Rec
                 }
                 "rejects-first" => {
                     if received.is_empty() {
+                        503
+                    } else {
+                        200
+                    }
+                }
+                "rejects-the-first-four" => {
+                    if received.len() < 4 {
                         503
                     } else {
                         200

@@ -12,7 +12,7 @@ use deliver_function::Deliveries;
 use delivery::{AllowedAddresses, QueuedDelivery, Sender};
 use emulator::{Engine, Injector, Wire};
 use lambda_runtime::{Context, LambdaEvent};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::Table;
 use ulid::Ulid;
 
@@ -64,8 +64,13 @@ impl World {
 
     /// Removes the attribute `name` from the item of the delivery `key`, so that the item cannot be read.
     pub fn corrupt_delivery(&self, key: &DeliveryKey, name: &str) {
-        let (pk, sk) = (format!("WEBHOOK#{}", key.endpoint), format!("EVENT#{}", key.event));
-        let key = json!({ "PK": { "S": pk }, "SK": { "S": sk } });
+        let items = self.engine.execute("Scan", &json!({ "TableName": "dueday" })).unwrap();
+        let is_delivery = |item: &&Value| {
+            item["SK"]["S"] == format!("EVENT#{}", key.event)
+                && item["PK"]["S"].as_str().unwrap().starts_with(&format!("WEBHOOK#{}", key.endpoint))
+        };
+        let item = items["Items"].as_array().unwrap().iter().find(is_delivery).unwrap();
+        let key = json!({ "PK": item["PK"], "SK": item["SK"] });
         let remove = json!({ "TableName": "dueday", "Key": key, "UpdateExpression": "REMOVE #N",
             "ExpressionAttributeNames": { "#N": name } });
         self.engine.execute("UpdateItem", &remove).unwrap();

@@ -113,7 +113,12 @@ mod tests {
             }
         }
         remove("WEBHOOKS", &format!("ENDPOINT#{}", ulid::Ulid(1)), "Secret");
-        remove(&format!("WEBHOOK#{}", ulid::Ulid(2)), "EVENT#a", "Status");
+        let all = engine.execute("Scan", &json!({ "TableName": "dueday" })).unwrap();
+        let is_corrupted = |item: &&serde_json::Value| {
+            item["SK"]["S"] == "EVENT#a" && item["PK"]["S"].as_str().unwrap().contains(&ulid::Ulid(2).to_string())
+        };
+        let corrupted = all["Items"].as_array().unwrap().iter().find(is_corrupted).unwrap();
+        remove(corrupted["PK"]["S"].as_str().unwrap(), "EVENT#a", "Status");
         let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(1)).unwrap();
         let deliverer = Deliverer::new(table.clone(), sender, Arc::new(SystemClock));
         let (mut deliveries, _queue) = LocalDeliveries::new(table, deliverer);

@@ -134,6 +134,14 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     let both = [&new, &secret].map(|secret| sign(secret, id, timestamp, &body)).join(" ");
     assert_eq!(headers["webhook-signature"], both, "after a rotation, both signing secrets are valid for a while");
 
+    let name = created["id"].as_str().unwrap();
+    let (code, sent, stderr) = output(dueday(&data).args(["webhooks", "redeliver", name, id]));
+    assert_eq!((code, sent.as_str()), (0, "1 event will be sent again\n"), "{stderr}");
+    let (_, again, _) = merchant.next_delivery("account.created").await;
+    assert_eq!(again["id"], id);
+    let (code, _, stderr) = output(dueday(&data).args(["webhooks", "redeliver", name, "unknown"]));
+    assert!(code == 2 && stderr.contains("there is no such delivery"), "{code} {stderr}");
+
     let (_, listed) = api.send(&format!("GET {endpoint}/deliveries"), Value::Null).await;
     assert_eq!(listed["data"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["data"][0]["event"], id);

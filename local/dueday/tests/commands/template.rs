@@ -154,7 +154,11 @@ fn template_has_an_alarm_for_every_queue_without_a_redrive_policy() {
             "Heartbeats" => ("NumberOfMessagesSent", "breaching"),
             _ => ("ApproximateNumberOfMessagesVisible", "notBreaching"),
         };
-        assert_eq!((text(&alarm["MetricName"]), text(&alarm["TreatMissingData"])), (metric.into(), missing.into()), "{queue:?}");
+        assert_eq!(
+            (text(&alarm["MetricName"]), text(&alarm["TreatMissingData"])),
+            (metric.into(), missing.into()),
+            "{queue:?}"
+        );
     }
 }
 

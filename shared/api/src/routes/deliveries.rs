@@ -67,7 +67,7 @@ pub struct DeliveryPath {
 
 /// List the deliveries to a webhook endpoint
 ///
-/// Lists the deliveries of the last 30 days, sorted by the id of the event.
+/// Lists the deliveries of the last 30 days, in no particular order.
 #[utoipa::path(
     get,
     path = "/webhook-endpoints/{endpoint}/deliveries",

@@ -1,10 +1,12 @@
 //! `dueday webhooks deliveries` and `dueday webhooks redeliver`.
 
+use std::fmt::Display;
+
 use api::DeliveryView;
 use billing::{Delivery, DeliveryKey, DeliveryStatus};
 use clap::Args;
 use delivery::{EndpointError, WebhookEndpoints};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::Paging;
 
 use super::{EndpointArgs, failure_of, text};
@@ -77,44 +79,45 @@ pub async fn redeliver(
             failed.into_iter().map(|delivery| delivery.key).collect()
         }
     };
-    let (mut restarted, mut sent) = (Vec::new(), Vec::new());
+    if endpoints.get(endpoint).await.map_err(failure_of)?.disabled_because.is_some() {
+        return Err(failure_of(EndpointError::Disabled));
+    }
+    let api = open_table.running_api();
+    let mut restarted = Vec::new();
     for key in &keys {
-        let delivery = match endpoints.redeliver(key).await {
-            // One delivery without its event must not stop the others.
-            Err(error @ EndpointError::DeliveryLost(_)) if args.failed => {
-                output::print_message(format!("error: {error}"));
-                continue;
+        let result = match &api {
+            // The queue is in the memory of the server, so only the server can add the delivery to it.
+            Some(api) => redeliver_by_server(api, key).await,
+            None => {
+                endpoints.redeliver(key).await.map_err(failure_of).map(|delivery| json!(DeliveryView::from(delivery)))
             }
-            restarted => restarted.map_err(failure_of)?,
         };
-        sent.push(key.clone());
-        restarted.push(DeliveryView::from(delivery));
+        match result {
+            // One delivery without its event must not stop the others.
+            Err(Failure::Refused(reason)) if args.failed => output::print_message(format!("error: {reason}")),
+            result => restarted.push(result?),
+        }
     }
-    if let (Some(api), false) = (open_table.running_api(), sent.is_empty()) {
-        send_to_server(&api, &sent).await?;
-    }
-    let is_queued = open_table.running_api().is_some();
-    context.print(&restarted, || match sent.len() {
+    context.print(&restarted, || match restarted.len() {
         0 => "The endpoint has no failed delivery.\n".to_owned(),
         count => {
-            let when = if is_queued { "" } else { ", as soon as `dueday` runs" };
+            let when = if api.is_some() { "" } else { ", as soon as `dueday` runs" };
             let events = output::format_count(u64::try_from(count).unwrap_or(u64::MAX), "event");
             format!("{events} will be sent again{when}\n")
         }
     })?;
-    Ok(Exit::done_if(sent.len() == keys.len()))
+    Ok(Exit::done_if(restarted.len() == keys.len()))
 }
 
-/// Asks the running local server at the URL `api` to make the deliveries `keys`. The queue is in the memory of the
-/// server, so only the server can add deliveries to it.
-async fn send_to_server(api: &str, keys: &[DeliveryKey]) -> Result<(), Failure> {
-    let http = reqwest::Client::new();
-    for DeliveryKey { endpoint, event } in keys {
-        let url = format!("{api}/webhook-endpoints/{endpoint}/deliveries/{event}/redeliver");
-        let sent = http.post(url).json(&json!({})).send().await.and_then(reqwest::Response::error_for_status);
-        sent.map_err(|error| Failure::Refused(format!("the running server did not redeliver the event: {error}")))?;
-    }
-    Ok(())
+/// Asks the running local server at the URL `api` to repeat the delivery `key`. Returns the restarted delivery.
+async fn redeliver_by_server(api: &str, DeliveryKey { endpoint, event }: &DeliveryKey) -> Result<Value, Failure> {
+    let failed =
+        |reason: &dyn Display| Failure::Refused(format!("the running server did not redeliver the event: {reason}"));
+    let url = format!("{api}/webhook-endpoints/{endpoint}/deliveries/{event}/redeliver");
+    let response = reqwest::Client::new().post(url).json(&json!({})).send().await.map_err(|error| failed(&error))?;
+    let is_success = response.status().is_success();
+    let body: Value = response.json().await.map_err(|error| failed(&error))?;
+    if is_success { Ok(body) } else { Err(failed(&body["detail"].as_str().unwrap_or("it gave no reason"))) }
 }
 
 /// Returns the deliveries of the last 30 days to `endpoint` that have `status`. Prints those that cannot be read.

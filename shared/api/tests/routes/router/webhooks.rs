@@ -1,11 +1,13 @@
 //! Tests of webhook endpoints and their deliveries: repeated requests, refused addresses, and stored deliveries that
 //! cannot be read.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Delivery, DeliveryKey, DeliveryStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use store::{Key, Paging};
+use store::{Item, Paging};
 
 use super::world::World;
 
@@ -46,6 +48,16 @@ async fn endpoint_with_an_address_that_is_not_public_is_refused_at_creation_and_
     }
 }
 
+/// Returns the items of the deliveries of the event of `key` to its endpoint.
+async fn stored_deliveries(world: &World, key: &DeliveryKey) -> Vec<Item> {
+    let partition = format!("WEBHOOK#{}", key.endpoint);
+    let is_of_event = |item: &Item| {
+        let part = |name: &str| item[name].as_s().unwrap().as_str();
+        part("PK").starts_with(&partition) && part("SK") == format!("EVENT#{}", key.event)
+    };
+    world.table.scan().await.unwrap().into_iter().filter(is_of_event).collect()
+}
+
 /// Creates an endpoint and the delivery of the event `e1` with `body` to it. Removes the status from the item of the
 /// delivery, so that the item cannot be read. Returns the path of the endpoint's deliveries, and the key of the delivery.
 async fn create_corrupt_delivery(world: &World, body: &str) -> (String, DeliveryKey) {
@@ -58,8 +70,7 @@ async fn create_corrupt_delivery(world: &World, body: &str) -> (String, Delivery
         let new = Delivery::new(key, "account.created".to_owned(), body.to_owned(), now);
         assert!(world.table.create_delivery(&new).await.unwrap());
     }
-    let stored = Key { pk: format!("WEBHOOK#{endpoint}"), sk: "EVENT#e1".to_owned() };
-    let mut item = world.table.get(stored).await.unwrap().unwrap();
+    let mut item = stored_deliveries(&world, &key).await.remove(0);
     item.remove("Status");
     world.table.put(item).await.unwrap();
     (format!("/webhook-endpoints/{endpoint}/deliveries"), key)
@@ -103,9 +114,58 @@ async fn delivery_that_is_restarted_on_its_29th_day_is_stored_for_another_30_day
         Some(stored.after_attempt(&billing::DeliveryResponse::Rejected(500), restart + TimeDelta::seconds(1)))
     };
     world.table.change_delivery(restarted, tried).await.unwrap().unwrap();
-    let stored = Key { pk: format!("WEBHOOK#{}", key.endpoint), sk: "EVENT#e1".to_owned() };
-    let item = world.table.get(stored).await.unwrap().unwrap();
+    let item = stored_deliveries(&world, &key).await.remove(0);
     let Some(AttributeValue::N(expiry)) = item.get("TTL") else { panic!("no TTL: {item:?}") };
     let expiry: DateTime<Utc> = DateTime::from_timestamp(expiry.parse().unwrap(), 0).unwrap();
     assert!(expiry >= restart + TimeDelta::days(30), "{expiry}");
+}
+
+#[tokio::test]
+async fn deliveries_of_an_endpoint_are_in_several_partitions_and_listed_once_with_pages_of_any_size() {
+    let world = World::new().await;
+    let (deliveries, key) = create_corrupt_delivery(&world, EVENT).await;
+    let mut expected: BTreeSet<String> = ["e2".to_owned()].into();
+    for n in 3..40 {
+        let key = DeliveryKey { event: format!("e{n}"), ..key.clone() };
+        expected.insert(key.event.clone());
+        let new = Delivery::new(key, "account.created".to_owned(), EVENT.to_owned(), world.clock.now());
+        assert!(world.table.create_delivery(&new).await.unwrap());
+    }
+    let mut partitions = BTreeSet::new();
+    for event in &expected {
+        let item = stored_deliveries(&world, &DeliveryKey { event: event.clone(), ..key.clone() }).await.remove(0);
+        partitions.insert(item["PK"].as_s().unwrap().clone());
+    }
+    assert_eq!(partitions.len(), 8, "{partitions:?}");
+    for limit in [1, 2, 7, 38, 39, 100] {
+        let (mut listed, mut unreadable, mut cursor) = (Vec::new(), 0, String::new());
+        loop {
+            let page = world.request(&format!("GET {deliveries}?limit={limit}{cursor}"), "").await.json();
+            let events = page["data"].as_array().unwrap().iter().map(|one| one["event"].as_str().unwrap().to_owned());
+            listed.extend(events);
+            unreadable += page["unreadable"].as_array().map_or(0, Vec::len);
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={}", next.replace('#', "%23"));
+        }
+        assert_eq!((listed.len(), unreadable), (38, 1), "pages of {limit}");
+        assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), expected, "pages of {limit}");
+    }
+}
+
+#[tokio::test]
+async fn delivery_that_an_earlier_version_has_stored_is_found_and_copied_to_its_partition() {
+    let world = World::new().await;
+    let (_, key) = create_corrupt_delivery(&world, EVENT).await;
+    let key = DeliveryKey { event: "e2".to_owned(), ..key };
+    let mut item = stored_deliveries(&world, &key).await.remove(0);
+    item.insert("PK".to_owned(), AttributeValue::S(format!("WEBHOOK#{}", key.endpoint)));
+    item.insert("SK".to_owned(), AttributeValue::S("EVENT#e9".to_owned()));
+    item.insert("EventId".to_owned(), AttributeValue::S("e9".to_owned()));
+    world.table.put(item).await.unwrap();
+    let key = DeliveryKey { event: "e9".to_owned(), ..key };
+    let found = world.table.get_delivery(&key).await.unwrap().unwrap();
+    assert_eq!((found.key.clone(), found.status), (key.clone(), DeliveryStatus::Pending));
+    assert_eq!(world.table.restart_delivery(&key, world.clock.now()).await.unwrap().unwrap().key, key);
+    let stored = stored_deliveries(&world, &key).await;
+    assert_eq!(stored.len(), 2, "the earlier item expires, and its copy is used");
 }
