@@ -70,7 +70,7 @@ async fn create_corrupt_delivery(world: &World, body: &str) -> (String, Delivery
         let new = Delivery::new(key, "account.created".to_owned(), body.to_owned(), now);
         assert!(world.table.create_delivery(&new).await.unwrap());
     }
-    let mut item = stored_deliveries(&world, &key).await.remove(0);
+    let mut item = stored_deliveries(world, &key).await.remove(0);
     item.remove("Status");
     world.table.put(item).await.unwrap();
     (format!("/webhook-endpoints/{endpoint}/deliveries"), key)
