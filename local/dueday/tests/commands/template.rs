@@ -96,7 +96,7 @@ async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_n
     assert_declared(&declared["Properties"], &describe_table(table.client(), "dueday-orders").await);
     assert_eq!(
         (text(&declared["DeletionPolicy"]), text(&template["Parameters"]["Orders"]["Default"])),
-        ("Retain".into(), "off".into())
+        ("RetainExceptOnCreate".into(), "off".into())
     );
     let ttl = table.client().describe_time_to_live().table_name("dueday-orders").send().await.unwrap();
     let ttl = ttl.time_to_live_description.unwrap();
@@ -106,7 +106,7 @@ async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_n
     let optional: Vec<String> =
         optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
     assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
-    assert_eq!(optional.len(), 12, "{optional:?}");
+    assert_eq!(optional.len(), 14, "{optional:?}");
 }
 
 #[tokio::test]
@@ -175,6 +175,23 @@ fn template_alarms_are_those_of_the_document() {
     let resources = template["Resources"].as_mapping().unwrap().iter();
     let alarms = resources.filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");
     assert_eq!(documented_alarms(), alarms.map(|(name, _)| text(name)).collect());
+}
+
+#[test]
+fn template_shows_every_parameter_in_one_group_with_a_label() {
+    let template = template();
+    let shown = &template["Metadata"]["AWS::CloudFormation::Interface"];
+    let groups = shown["ParameterGroups"].as_sequence().unwrap().iter();
+    let mut grouped: Vec<String> =
+        groups.flat_map(|group| group["Parameters"].as_sequence().unwrap()).map(text).collect();
+    grouped.sort();
+    let names = |value: &Value| -> Vec<String> {
+        let mut names: Vec<String> = value.as_mapping().unwrap().keys().map(text).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(grouped, names(&template["Parameters"]));
+    assert_eq!(names(&shown["ParameterLabels"]), names(&template["Parameters"]));
 }
 
 #[test]
@@ -299,8 +316,21 @@ fn template_allows_only_mail_functions_to_send_by_ses() {
     let [statement] = statements.as_slice() else { panic!("{statements:?}") };
     let actions = statement["Action"].as_sequence().unwrap().iter().map(text);
     assert_eq!(actions.collect::<Vec<_>>(), ["ses:SendEmail", "ses:SendRawEmail"]);
-    let here = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}";
-    assert_eq!(all(&statement["Resource"]), [format!("{here}:identity/*"), format!("{here}:configuration-set/*")]);
+    // The identity of the sender, any address in its domain unless SesIdentity says which, and the stack's own
+    // configuration set.
+    let resources: Vec<String> = statement["Resource"]
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .map(|resource| serde_yaml_ng::to_string(resource).unwrap())
+        .collect();
+    let here = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:";
+    let ends = ["identity/${Identity}", "identity/*@${Domain}", "configuration-set/${MailConfigurationSet}"];
+    assert_eq!(resources.len(), ends.len());
+    for (resource, end) in resources.iter().zip(ends) {
+        assert!(resource.contains(&format!("{here}{end}")), "{resource}");
+    }
+    assert!(resources[1].starts_with("!If\n- HasSesIdentity\n- !Ref AWS::NoValue"), "{}", resources[1]);
 }
 
 #[test]
@@ -313,12 +343,12 @@ fn template_passes_the_configuration_set_in_the_mail_url() {
     for function in ["RemindersFunction", "NoticesFunction"] {
         let url = &template["Resources"][function]["Properties"]["Environment"]["Variables"]["DUEDAY_MAIL_URL"];
         let Value::Tagged(url) = url else { panic!("{url:?}") };
-        assert_eq!((url.tag.to_string().as_str(), text(&url.value[0]).as_str()), ("!If", "HasConfigurationSet"));
+        assert_eq!((url.tag.to_string().as_str(), text(&url.value[0]).as_str()), ("!If", "HasSes"));
         let (Value::Tagged(named), Value::Tagged(otherwise)) = (&url.value[1], &url.value[2]) else {
             panic!("{url:?}")
         };
         assert_eq!(text(&otherwise.value), "MailUrl", "{function}");
-        let named = text(&named.value).replace("${SesConfigurationSet}", "receipts_1-a");
+        let named = text(&named.value).replace("${MailConfigurationSet}", "receipts_1-a");
         for url in [named.as_str(), "ses:"] {
             assert!(Ses::new(url, "Shop <billing@example.com>", &sdk).is_ok(), "{function}: {url}");
         }

@@ -58,11 +58,11 @@ fn policy_permissions(function: &str) -> BTreeSet<Permission> {
         }
         let Value::Tagged(resource) = &statement["Resource"] else { panic!("{function}: {statement:?}") };
         let indexes = match resource.value.as_str().unwrap() {
-            "Table.Arn" | "OrdersTable.Arn" => vec![None],
-            "${Table.Arn}/index/*" | "${OrdersTable.Arn}/index/*" => {
+            "TableArn.Value" | "OrdersTableArn.Value" => vec![None],
+            "${TableArn.Value}/index/*" | "${OrdersTableArn.Value}/index/*" => {
                 vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())]
             }
-            name => vec![Some(name.strip_prefix("${Table.Arn}/index/").expect("an index of the table").to_owned())],
+            name => vec![Some(name.strip_prefix("${TableArn.Value}/index/").expect("an index of the table").to_owned())],
         };
         for action in actions.iter().filter(|action| action.starts_with("dynamodb:")) {
             assert!(!action.contains('*'), "{function}: {action} allows more than the function needs");
