@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Goods", &["orders"]),
     (
         "Set up and change the system",
-        &["import", "webhooks", "charging", "confirm-clock", "gateway", "move-gateway", "shards", "reshard"],
+        &["deploy", "import", "webhooks", "charging", "confirm-clock", "gateway", "move-gateway", "shards", "reshard"],
     ),
     ("Try and develop", &["demo", "listen", "simulate", "completions", "help"]),
 ];

@@ -9,6 +9,7 @@ mod confirm_clock;
 mod demo;
 mod demo_company;
 mod demo_mails;
+mod deploy;
 mod due;
 mod events;
 mod export;
@@ -141,6 +142,8 @@ pub(crate) enum Command {
     Reshard(reshard::ReshardArgs),
     /// Serve the sandbox gateway in its own process, or check a gateway
     Gateway(gateway::GatewayArgs),
+    /// Prepare the deployment on AWS
+    Deploy(deploy::DeployArgs),
     /// Export all accounts, subscriptions or receipts as CSV or JSON lines
     Export(export::ExportArgs),
     /// Print the completion script for a shell
@@ -196,6 +199,7 @@ impl Command {
             Self::Shards(args) => shards::shards(context, args).await,
             Self::Reshard(args) => reshard::reshard(context, args).await,
             Self::Gateway(args) => gateway::gateway(context, args).await,
+            Self::Deploy(args) => deploy::deploy(context, args),
             Self::Export(args) => export::export(context, args).await,
             Self::Completions(args) => completions::completions(args),
             Self::Simulate(args) => simulate::simulate(context, args).await,

@@ -5,6 +5,7 @@ mod architecture;
 mod command;
 mod deliveries;
 mod demo;
+mod deploy;
 mod documents;
 mod export;
 mod file;

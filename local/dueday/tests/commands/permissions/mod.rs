@@ -62,7 +62,9 @@ fn policy_permissions(function: &str) -> BTreeSet<Permission> {
             "${TableArn.Value}/index/*" | "${OrdersTableArn.Value}/index/*" => {
                 vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())]
             }
-            name => vec![Some(name.strip_prefix("${TableArn.Value}/index/").expect("an index of the table").to_owned())],
+            name => {
+                vec![Some(name.strip_prefix("${TableArn.Value}/index/").expect("an index of the table").to_owned())]
+            }
         };
         for action in actions.iter().filter(|action| action.starts_with("dynamodb:")) {
             assert!(!action.contains('*'), "{function}: {action} allows more than the function needs");

@@ -1,0 +1,43 @@
+"""Checks that AWS SAM reads the answers of `dueday deploy init` as they were given.
+
+    python .ci/profiles.py PATH_OF_DUEDAY
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from samcli.cli.types import CfnParameterOverridesType
+from samcli.lib.config.samconfig import SamConfig
+
+answers = {
+    "name": 'Café "Zürich" & Co, 100% #1',
+    "sender": "Shop <billing@example.com>",
+    "charge-with": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe",
+    "zone": "Europe/Vienna",
+    "tokens": "https://issuer.example.com/ dueday",
+    "alarms": "ops@example.com",
+}
+expected = {
+    "Merchant": answers["name"],
+    "MailFrom": answers["sender"],
+    "Gateway": "stripe",
+    "StripeSecret": answers["charge-with"],
+    "TimeZone": answers["zone"],
+    "JwtIssuer": "https://issuer.example.com/",
+    "JwtAudience": "dueday",
+    "AlarmEmail": answers["alarms"],
+}
+with tempfile.TemporaryDirectory() as folder:
+    for name in ("template.yaml", "samconfig.toml"):
+        pathlib.Path(folder, name).write_text(pathlib.Path(name).read_text(encoding="utf-8"), encoding="utf-8")
+    options = [word for name, value in answers.items() for word in (f"--{name}", value)]
+    subprocess.run([sys.argv[1], "deploy", "init", "--folder", folder, *options], check=True, capture_output=True)
+    config = SamConfig(folder)
+    for profile, stage in (("default", "dev"), ("dev", "dev"), ("prod", "prod")):
+        deploy = config.get_all(["deploy"], "parameters", env=profile)
+        read = CfnParameterOverridesType().convert(tuple(deploy["parameter_overrides"]), None, None)
+        assert {**expected, "Stage": stage}.items() <= read.items(), read
+        assert deploy["confirm_changeset"] is False, deploy
+print("AWS SAM reads the profiles as they were written")

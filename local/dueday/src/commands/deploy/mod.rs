@@ -1,0 +1,129 @@
+//! `dueday deploy init`: asks what a deployment on AWS must know, and writes it to `samconfig.toml`.
+
+mod answers;
+mod profiles;
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::terminal::confirmation::ask;
+use crate::terminal::output;
+use crate::{Exit, Failure};
+use answers::{Answers, QUESTIONS, Question};
+use profiles::ProfileError;
+
+/// The arguments of `dueday deploy`.
+#[derive(Debug, Args)]
+pub struct DeployArgs {
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The subcommands of `dueday deploy`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Ask what a deployment must know, and write the profiles dev and prod to samconfig.toml
+    Init(InitArgs),
+}
+
+/// The arguments of `dueday deploy init`: the answers that are not asked for.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The command asks for each answer that no option gives, checks it, and writes the profiles `dev` and `prod` to \
+samconfig.toml. `sam deploy` uses the profile `dev`. Then no other question is asked. All other parameters of template.yaml \
+have defaults; add them to `parameter_overrides` in samconfig.toml to change them.
+
+Examples:
+  dueday deploy init
+  sam build && sam deploy
+  sam build && sam deploy --config-env prod")]
+pub struct InitArgs {
+    /// The merchant's name in mails and receipts
+    #[arg(long = "name", value_name = "NAME")]
+    merchant: Option<String>,
+    /// The sender of mails, such as "Shop <billing@example.com>"
+    #[arg(long, value_name = "SENDER")]
+    sender: Option<String>,
+    /// The ARN of the AWS Secrets Manager secret with the key of Stripe, or the https URL of your own gateway
+    #[arg(long, value_name = "ARN|URL")]
+    charge_with: Option<String>,
+    /// The billing time zone, such as Europe/Vienna
+    #[arg(long, value_name = "ZONE")]
+    zone: Option<String>,
+    /// The issuer and the audience of the API's tokens, such as "https://issuer.example.com/ dueday"
+    #[arg(long, value_name = "ISSUER AUDIENCE")]
+    tokens: Option<String>,
+    /// The e-mail address that receives alarms
+    #[arg(long, value_name = "ADDRESS")]
+    alarms: Option<String>,
+    /// The folder with template.yaml
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+    /// Replace the profiles that an earlier `dueday deploy init` has written
+    #[arg(long)]
+    replace: bool,
+}
+
+/// Runs the subcommand.
+pub fn deploy(context: &Context, args: &DeployArgs) -> Result<Exit, Failure> {
+    match &args.action {
+        Action::Init(args) => init(context, args),
+    }
+}
+
+fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
+    let path = args.folder.join("samconfig.toml");
+    if !args.folder.join("template.yaml").is_file() {
+        let reason = format!("there is no template.yaml in {}: name its folder with --folder", args.folder.display());
+        return Err(Failure::Refused(reason));
+    }
+    let failed = |source: io::Error| Failure::Data { path: path.clone(), source };
+    let stored = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        stored => stored.map_err(failed)?,
+    };
+    // Before the questions, so that no answer is lost.
+    profiles::check_replaceable(&stored, args.replace)
+        .map_err(|error: ProfileError| Failure::Refused(error.to_string()))?;
+    let given = [&args.merchant, &args.sender, &args.charge_with, &args.zone, &args.tokens, &args.alarms];
+    let mut texts = Vec::new();
+    for (question, given) in QUESTIONS.iter().zip(given) {
+        texts.push(match given {
+            Some(text) => question.check(text).map_err(|reason| refusal(question, &reason))?,
+            None => ask_until_valid(question)?,
+        });
+    }
+    let answers = Answers::new(texts);
+    std::fs::write(&path, profiles::with_profiles(&stored, &answers)).map_err(failed)?;
+    let written = json!({ "written": path.display().to_string(), "profiles": ["dev", "prod"] });
+    context.print(&written, || {
+        format!(
+            "{} has the profiles dev and prod.\n\nDeploy for tests:     sam build && sam deploy\n\
+             Deploy for customers: sam build && sam deploy --config-env prod\n",
+            path.display()
+        )
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Asks `question` until the answer is valid.
+fn ask_until_valid(question: &Question) -> Result<String, Failure> {
+    loop {
+        let answer = ask(&format!("\n{}\n{}", question.asked, question.explanation));
+        match question.check(&answer.unwrap_or_default()) {
+            Ok(text) => return Ok(text),
+            Err(reason) if io::stdin().is_terminal() && io::stderr().is_terminal() => {
+                output::print_message(format!("error: the answer {reason}"));
+            }
+            Err(reason) => return Err(refusal(question, &reason)),
+        }
+    }
+}
+
+fn refusal(question: &Question, reason: &str) -> Failure {
+    Failure::Refused(format!("--{} {reason}", question.option))
+}
