@@ -3,6 +3,8 @@
 
 use std::io::ErrorKind;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,7 +17,8 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::guard::Guard;
@@ -26,7 +29,8 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 /// The limits for clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The maximum number of open connections. Further connections wait in the operating system's queue.
+    /// The maximum number of open connections. A further connection takes the place of the one that has been idle for
+    /// longest; if none is idle, it waits.
     pub connections: usize,
     /// The time limit for receiving the head of a request, counted from the moment at which the connection becomes
     /// idle. A second time limit of the same length applies to receiving the body and responding.
@@ -51,11 +55,16 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
         .layer(from_fn(move |request, next| with_time_limit(limits.wait, request, next)))
         .layer(from_fn_with_state(guard, Guard::admit));
     let mut connections = JoinSet::new();
+    let mut opened: Vec<OpenConnection> = Vec::new();
+    let idle = Arc::new(IdleEvents::default());
     loop {
         tokio::select! {
-            accepted = listener.accept(), if connections.len() < limits.connections => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, routes.clone(), limits));
+                    make_room(&mut connections, &mut opened, limits.connections, &idle).await;
+                    let activity = Arc::new(Activity::new(idle.clone()));
+                    let task = connections.spawn(serve_connection(stream, routes.clone(), limits, activity.clone()));
+                    opened.push(OpenConnection { task, activity });
                 }
                 Err(error) if is_client_error(error.kind()) => {}
                 Err(_) => tokio::time::sleep(PAUSE_AFTER_ERROR).await,
@@ -65,8 +74,81 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
     }
 }
 
+/// An open connection.
+struct OpenConnection {
+    task: AbortHandle,
+    activity: Arc<Activity>,
+}
+
+/// Whether a connection is idle, and since when.
+struct Activity {
+    /// The number of requests in progress: 0 or 1. The head of a request that is still incomplete does not count.
+    requests: AtomicUsize,
+    /// The number of the event with which the connection last became idle.
+    idle_since: AtomicU64,
+    events: Arc<IdleEvents>,
+}
+
+/// The events with which connections become idle.
+#[derive(Default)]
+struct IdleEvents {
+    count: AtomicU64,
+    /// Wakes a new connection that waits until another one becomes idle.
+    happened: Notify,
+}
+
+impl Activity {
+    fn new(events: Arc<IdleEvents>) -> Self {
+        let idle_since = events.count.fetch_add(1, Ordering::SeqCst).into();
+        Self { requests: AtomicUsize::new(0), idle_since, events }
+    }
+
+    fn begin_request(&self) {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn end_request(&self) {
+        self.idle_since.store(self.events.count.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+        self.requests.fetch_sub(1, Ordering::SeqCst);
+        self.events.happened.notify_one();
+    }
+
+    /// Returns when the connection became idle; `None` if a request is in progress.
+    fn idle_since(&self) -> Option<u64> {
+        (self.requests.load(Ordering::SeqCst) == 0).then(|| self.idle_since.load(Ordering::SeqCst))
+    }
+}
+
+/// Waits until fewer than `limit` connections are open. Closes the one that has been idle for longest: clients that send
+/// nothing must not keep others out.
+async fn make_room(connections: &mut JoinSet<()>, opened: &mut Vec<OpenConnection>, limit: usize, events: &IdleEvents) {
+    opened.retain(|connection| !connection.task.is_finished());
+    while opened.len() >= limit {
+        let idle = opened.iter().enumerate().filter_map(|(n, one)| Some((one.activity.idle_since()?, n))).min();
+        if let Some((_, n)) = idle {
+            opened.swap_remove(n).task.abort();
+        } else {
+            tokio::select! {
+                () = events.happened.notified() => {}
+                _ = connections.join_next() => {}
+            }
+            opened.retain(|connection| !connection.task.is_finished());
+        }
+    }
+}
+
 /// Serves the requests of one client until the connection is closed or reaches its maximum duration.
-async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits) {
+/// Records in `activity` whether a request is in progress.
+async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, activity: Arc<Activity>) {
+    let routes = routes.layer(from_fn(move |request: Request, next: Next| {
+        let activity = activity.clone();
+        async move {
+            activity.begin_request();
+            let response = next.run(request).await;
+            activity.end_request();
+            response
+        }
+    }));
     let mut http = http1::Builder::new();
     // The time-out also applies while an open connection waits for its next request.
     http.timer(TokioTimer::new()).header_read_timeout(limits.wait);

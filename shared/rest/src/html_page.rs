@@ -4,9 +4,10 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use minijinja::{Environment, Value};
 
-/// The content security policy of a web page without a logo: it allows inline styles, and forbids the page to load
-/// anything.
-const POLICY_WITHOUT_LOGO: &str = "default-src 'none'; style-src 'unsafe-inline'";
+/// The content security policy of a web page without a logo: it allows inline styles, forbids the page to load anything
+/// and to change the base of its links, and forbids other pages to show it in a frame.
+const POLICY_WITHOUT_LOGO: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Returns whether the header `Accept` prefers HTML to JSON, as browsers do. A program that sends `*/*` gets JSON.
 pub fn prefers_html(headers: &HeaderMap) -> bool {

@@ -128,40 +128,56 @@ async fn serve_ends_incomplete_requests_and_slow_handlers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_still_responds_when_incomplete_requests_use_every_connection() {
-    let address = start_server(Limits { connections: 32, ..limits(Duration::from_millis(200)) }).await;
+async fn serve_responds_at_once_when_silent_clients_and_incomplete_requests_use_every_connection() {
+    // No connection ends within this time limit, so those without a complete request must give way.
+    let address = start_server(Limits { connections: 32, ..limits(Duration::from_secs(3_600)) }).await;
     run_blocking_client(move || {
-        let half_open: Vec<TcpStream> = (0..96)
-            .map(|_| {
-                let mut stream = TcpStream::connect(address).unwrap();
-                stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
-                stream
-            })
-            .collect();
-        let response = send_request(address, &http_request("GET", &address.to_string(), &[], ""));
-        assert!(response.ends_with("here"), "{response}");
-        drop(half_open);
+        for sent in ["", "GET / HTTP/1.1\r\nHost: "] {
+            let open: Vec<TcpStream> = (0..300)
+                .map(|_| {
+                    let mut stream = TcpStream::connect(address).unwrap();
+                    stream.write_all(sent.as_bytes()).unwrap();
+                    stream
+                })
+                .collect();
+            let response = send_request(address, &http_request("GET", &address.to_string(), &[], ""));
+            assert!(response.ends_with("here"), "{response}");
+            drop(open);
+        }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_accepts_no_more_connections_than_its_limit() {
+async fn connection_with_a_request_in_progress_does_not_give_way_but_an_idle_one_does() {
     let address = start_server(Limits { connections: 1, ..limits(Duration::from_secs(60)) }).await;
     run_blocking_client(move || {
-        let mut first = TcpStream::connect(address).unwrap();
-        first.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
-        let mut buffer = [0; 16];
-        assert!(first.read(&mut buffer).unwrap() > 0, "the first connection gets a response and stays open");
-        let mut second = TcpStream::connect(address).unwrap();
-        second.write_all(http_request("GET", &address.to_string(), &[], "").as_bytes()).unwrap();
-        second.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        assert!(second.read(&mut buffer).is_err(), "the second connection waits");
-        drop(first);
-        second.set_read_timeout(None).unwrap();
+        let get = |stream: &mut TcpStream| {
+            stream.write_all(http_request("GET", &address.to_string(), &[], "").as_bytes()).unwrap();
+        };
+        let mut buffer = [0; 256];
+        let mut busy = TcpStream::connect(address).unwrap();
+        let head = format!("POST / HTTP/1.1\r\nHost: {address}\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        busy.write_all(head.as_bytes()).unwrap();
+        // The handler waits for the body.
+        assert!(busy.read(&mut buffer).unwrap() > 0 && buffer.starts_with(b"HTTP/1.1 100"));
+        let mut waiting = TcpStream::connect(address).unwrap();
+        get(&mut waiting);
+        waiting.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        assert!(waiting.read(&mut buffer).is_err(), "it waits for the connection with a request in progress");
+        busy.write_all(b"body").unwrap();
+        let length = busy.read(&mut buffer).unwrap();
+        assert!(buffer[..length].ends_with(b"read"), "it gets its response");
         let mut response = String::new();
-        second.read_to_string(&mut response).unwrap();
-        assert!(response.ends_with("here"), "the second connection is served after the first is closed: {response}");
+        waiting.set_read_timeout(None).unwrap();
+        waiting.read_to_string(&mut response).unwrap();
+        assert!(response.ends_with("here"), "{response}");
+
+        let mut idle = TcpStream::connect(address).unwrap();
+        idle.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+        assert!(idle.read(&mut buffer).unwrap() > 0, "it gets a response and stays open");
+        let response = send_request(address, &http_request("GET", &address.to_string(), &[], ""));
+        assert!(response.ends_with("here"), "{response}");
     })
     .await;
 }

@@ -60,7 +60,10 @@ async fn get_receipt_returns_json_or_a_web_page_until_the_receipt_expires() {
     let page = world.request_as(&acme(), &path, &browser, "").await;
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert_eq!((page.header("cache-control"), page.header("vary")), ("no-store", "accept"));
-    assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+    let policy = page.header("content-security-policy");
+    for directive in ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"] {
+        assert!(policy.split("; ").any(|part| part == directive), "{policy}");
+    }
     insta::assert_snapshot!("receipt", page.text);
     let number = world.request(&path, "").await.json()["number"].as_str().unwrap().to_owned();
     let found = world.request(&format!("GET /receipts/{number}"), "").await;
