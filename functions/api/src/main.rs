@@ -27,7 +27,7 @@ async fn main() -> Result<(), Error> {
         .await?
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
     // Without a gateway, the routes that need a gateway return 503. All other routes still work.
-    let api = match secrets::gateway_from_environment(env, &sdk, SIGN_UP_GATEWAY_TIMEOUT.to_std()?).await {
+    let api = match gateway_secrets::gateway_from_environment(env, &sdk, SIGN_UP_GATEWAY_TIMEOUT.to_std()?).await {
         Ok(gateway) => api.with_gateway(gateway, &charging),
         Err(error) => {
             tracing::error!(%error, "the payment gateway cannot be used; routes that need it return 503");

@@ -32,7 +32,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let limits = RunLimits::read(env, billing.zone)?;
     let sdk = load_sdk_config().await;
-    let gateway = secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
+    let gateway =
+        gateway_secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
     let table = config.connect(&sdk);
     let batch = PaymentBatch::new(table.clone(), gateway, (&billing, &charging), clock.clone());
     batch.connect().await;

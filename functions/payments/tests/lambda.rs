@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::http::StatusCode;
 use billing::Subscription;
 use clock::{Clock, SystemClock};
 use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve};
 use gateways::{Ledger, Sandbox};
-use serde_json::{Value, json};
 use store::{Batch, CreateOutcome, Paging, Table};
-use testkit::{Function, InvocationResult, sample};
+use testkit::{Function, InvocationResult, sample, start_secrets_manager};
 
 /// Returns a deadline in 15 minutes, the longest duration of a Lambda invocation, in milliseconds since 1970.
 fn deadline_ms() -> i64 {
@@ -131,20 +128,11 @@ async fn serve_routes(routes: axum::Router) -> String {
     url
 }
 
-/// Imitates `GetSecretValue` of Secrets Manager, with one secret.
-async fn respond_to_get_secret_value(body: String) -> (StatusCode, Json<Value>) {
-    let request: Value = serde_json::from_str(&body).unwrap();
-    match request["SecretId"].as_str() {
-        Some("stripe-key") => (StatusCode::OK, Json(json!({"Name": "stripe-key", "SecretString": STRIPE_KEY}))),
-        _ => (StatusCode::BAD_REQUEST, Json(json!({"__type": "ResourceNotFoundException", "Message": "none"}))),
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_charge_at_stripe_with_key_from_secrets_manager() {
     let stripe = StripeServer::new(Arc::new(SystemClock));
     let base = serve_routes(stripe.clone().router()).await;
-    let secrets = serve_routes(axum::Router::new().fallback(respond_to_get_secret_value)).await;
+    let secrets = start_secrets_manager(&[("stripe-key", STRIPE_KEY)]).await;
     let variables = |secret| {
         [
             ("DUEDAY_GATEWAY", "stripe"),

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use billing::{MailStatus, Subscription};
 use clock::{Clock as _, SystemClock};
 use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
 use gateways::{ChargeRequest, PaymentGateway as _, SigningSecrets, Stripe};
-use serde_json::{Value, json};
-use testkit::{Function, InvocationResult, sample};
+use serde_json::Value;
+use testkit::{Function, InvocationResult, sample, start_secrets_manager};
 
 /// The signing secret of the inbound webhook.
 const SECRET: &str = "whsec_0123456789abcdef";
@@ -34,17 +32,6 @@ async fn serve_routes(routes: axum::Router) -> String {
     url
 }
 
-/// Imitates `GetSecretValue` of Secrets Manager, with two secrets.
-async fn respond_to_get_secret_value(body: String) -> (StatusCode, Json<Value>) {
-    let request: Value = serde_json::from_str(&body).unwrap();
-    let secret = match request["SecretId"].as_str() {
-        Some("stripe-key") => STRIPE_KEY,
-        Some("stripe-webhook") => SECRET,
-        _ => return (StatusCode::BAD_REQUEST, Json(json!({"__type": "ResourceNotFoundException"}))),
-    };
-    (StatusCode::OK, Json(json!({"Name": "a secret", "SecretString": secret})))
-}
-
 /// Returns the request with which the payment batch would charge `subscription`.
 fn charge_request(subscription: &Subscription) -> ChargeRequest {
     ChargeRequest {
@@ -64,7 +51,7 @@ fn charge_request(subscription: &Subscription) -> ChargeRequest {
 async fn webhooks_accept_signed_sample_event_and_log_no_secrets() {
     let stripe = StripeServer::new(Arc::new(SystemClock));
     let base = serve_routes(stripe.clone().router()).await;
-    let secrets = serve_routes(axum::Router::new().fallback(respond_to_get_secret_value)).await;
+    let secrets = start_secrets_manager(&[("stripe-key", STRIPE_KEY), ("stripe-webhook", SECRET)]).await;
     let variables = [
         ("DUEDAY_GATEWAY", "stripe"),
         // These are the former names of two variables. They must still work.

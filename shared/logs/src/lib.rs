@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 33] = [
+const WORKSPACE_CRATES: [&str; 34] = [
     "api",
     "audit",
     "billing",
@@ -32,6 +32,7 @@ const WORKSPACE_CRATES: [&str; 33] = [
     "dynamo",
     "events",
     "events_function",
+    "gateway_secrets",
     "gateways",
     "inbound",
     "mail",

@@ -19,8 +19,8 @@ async fn main() -> Result<(), Error> {
     let env = Env::process();
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let sdk = load_sdk_config().await;
-    let stripe = secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT).await?;
-    let signing = secrets::stripe_signing_secrets(env, &sdk).await?;
+    let stripe = gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT).await?;
+    let signing = gateway_secrets::stripe_signing_secrets(env, &sdk).await?;
     let events = StripeEventHandler::new(
         config.connect(&sdk),
         Arc::new(stripe),

@@ -76,7 +76,7 @@ pub const BORDERS: &[Border] = &[
     border(&["orders-api"], &["api", "payments"]),
     border(&["api"], &["orders-api", "inbound"]),
     border(&["inbound"], &["api", "orders-api", "payments"]),
-    border(&["secrets", "ses"], &["dynamo"]),
+    border(&["secrets", "gateway-secrets", "ses"], &["dynamo"]),
     border(&["sqs"], &["gateways", "payments"]),
     border(&["payments-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "lettre", "axum"]),
     border(&["reminders-function"], &["aws-sdk-secretsmanager", "aws-sdk-sqs", "aws-sdk-eventbridge", "axum"]),
