@@ -76,6 +76,7 @@ pub const BORDERS: &[Border] = &[
     border(&["orders-api"], &["api", "payments"]),
     border(&["api"], &["orders-api", "inbound"]),
     border(&["inbound"], &["api", "orders-api", "payments"]),
+    border(&["encryption"], &["dynamo", "gateways", "aws-sdk-*"]),
     border(&["secrets", "gateway-secrets", "ses"], &["dynamo"]),
     border(&["sqs"], &["gateways", "payments"]),
     border(&["payments-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "lettre", "axum"]),
