@@ -34,5 +34,13 @@ async fn main() -> Result<(), Error> {
             api
         }
     };
+    // Without the encryption keys, only the routes that create a webhook endpoint or rotate its secret return 503.
+    let api = match secrets::encryption_keys(env, &sdk).await {
+        Ok(keys) => api.with_encryption(keys),
+        Err(error) => {
+            tracing::error!(%error, "the encryption keys cannot be used; routes that need them return 503");
+            api
+        }
+    };
     run(rest::behind_api_gateway(api.router(), TokenClaims::read(env)?)).await
 }

@@ -1,10 +1,10 @@
 //! Sends the API Gateway events in `events/` to the function, through the real Lambda runtime loop.
 
-use billing::{AccountId, Subscription};
+use billing::{AccountId, Secret, Subscription};
 use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 use store::Paging;
-use testkit::{Function, InvocationResult, sample};
+use testkit::{ENCRYPTION_KEY, Function, InvocationResult, items_with_plain_secret, sample, start_secrets_manager};
 
 /// The variable with the URL of the delivery queue. No server listens there, because these tests redeliver nothing.
 const QUEUE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");
@@ -52,6 +52,34 @@ async fn account_reads_the_account_and_subscription_that_an_operator_created() {
     let stored = function.table.get_subscriptions_by_account(&acme, &Paging::all()).await.unwrap().items;
     assert_eq!(stored.len(), 1);
     assert_eq!((stored[0].id.to_string(), stored[0].version), (created["id"].as_str().unwrap().to_owned(), 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhook_endpoint_is_created_with_the_encryption_key_in_secrets_manager() {
+    let secrets = start_secrets_manager(&[("encryption-keys", ENCRYPTION_KEY)]).await;
+    let start = async |name| {
+        let variables = [
+            QUEUE,
+            ("DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", name),
+            ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
+        ];
+        Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await
+    };
+    let mut create = sample_event("create-subscription");
+    create["rawPath"] = "/webhook-endpoints".into();
+    create["requestContext"]["http"]["path"] = "/webhook-endpoints".into();
+    create["body"] = r#"{"url": "https://1.1.1.1/hook"}"#.into();
+    let mut function = start("encryption-keys").await;
+    let (status, created, _) = invoke(&mut function, &create).await;
+    assert_eq!(status, 201, "{created}");
+    let secret: Secret = created["secret"].as_str().unwrap().parse().unwrap();
+    let (status, repeated, headers) = invoke(&mut function, &create).await;
+    assert_eq!((status, &repeated, &headers["idempotent-replayed"]), (201, &created, &"true".into()));
+    assert_eq!(items_with_plain_secret(&function.table, &secret).await, []);
+
+    let mut without_keys = start("another").await;
+    assert_eq!(invoke(&mut without_keys, &create).await.0, 503);
+    assert_eq!(invoke(&mut without_keys, &sample_event("health")).await.0, 200, "the other routes work");
 }
 
 #[tokio::test(flavor = "multi_thread")]

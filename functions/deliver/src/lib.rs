@@ -19,7 +19,7 @@ use delivery::DELIVERY_QUEUE;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use sqs::SqsQueue;
-use store::{Table, TableConfig, TableError, load_sdk_config};
+use store::{TableConfig, TableError, load_sdk_config};
 
 use batch::Batch;
 
@@ -52,13 +52,17 @@ enum MessageError {
 /// Creates the function's state from the environment variables `env`. `DUEDAY_DELIVERY_QUEUE` is the queue's URL.
 ///
 /// # Errors
-/// Returns an error if a variable is missing or invalid, or the HTTP client cannot be created.
+/// Returns an error if a variable is missing or invalid, the encryption keys cannot be read, or the HTTP client cannot
+/// be created.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, SetUpError> {
     let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
+    let keys = secrets::encryption_keys(env, &sdk).await?;
     let sender = Sender::new(AllowedAddresses::PublicOnly, DELIVERY_TIMEOUT)
         .map_err(|error| SetUpError::Http(error.to_string()))?;
-    Ok(Deliveries::new(config.connect(&sdk), sender, clock, Client::new(&sdk), env)?)
+    let deliverer = Deliverer::new(config.connect(&sdk), sender, keys, clock.clone());
+    let queue = SqsQueue::new(Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
+    Ok(Deliveries::new(deliverer, queue, clock))
 }
 
 /// Processes a batch of messages. The response lists the messages that must stay in the queue.
@@ -80,20 +84,9 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
 }
 
 impl Deliveries {
-    /// Creates the function's state. The deliveries are stored in `table` and sent by `sender`; `env` contains the URL
-    /// of the queue, to which `client` connects.
-    ///
-    /// # Errors
-    /// Returns an error if the variable with the queue's URL is missing or invalid.
-    pub fn new(
-        table: Table,
-        sender: Sender,
-        clock: Arc<dyn Clock>,
-        client: Client,
-        env: Env<'_>,
-    ) -> Result<Self, ConfigError> {
-        let queue = SqsQueue::new(client, env.text(&DELIVERY_QUEUE)?);
-        Ok(Self { deliverer: Deliverer::new(table, sender, clock.clone()), queue, clock })
+    /// Creates the function's state. `deliverer` makes the deliveries; `queue` contains those that must wait.
+    pub fn new(deliverer: Deliverer, queue: SqsQueue, clock: Arc<dyn Clock>) -> Self {
+        Self { deliverer, queue, clock }
     }
 
     /// Creates the deliveries of `events` and adds them to the queue.

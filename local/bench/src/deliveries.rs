@@ -13,8 +13,11 @@ use billing::{ReceivedEvent, Secret, WebhookEndpoint};
 use chrono::{DateTime, TimeDelta};
 use clap::Args;
 use clock::SystemClock;
-use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, DeliveryWorker, Sender};
+use delivery::{
+    AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, DeliveryWorker, EndpointSecrets, Sender,
+};
 use emulator::Engine;
+use encryption::{EncryptionKeys, generate_key};
 use store::Table;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -75,15 +78,18 @@ async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
     let expected = events * u64::try_from(HEALTHY_ENDPOINTS)?;
     let merchant = Merchant { accepted: Arc::default(), expected, has_all: Arc::default() };
     let server = serve(merchant.clone()).await?;
+    let keys = EncryptionKeys::parse(&generate_key(&SystemClock))?;
+    let secrets = EndpointSecrets::new(keys.clone(), Arc::new(SystemClock));
     // The broken endpoints come first in the list of endpoints.
     let paths = broken.iter().copied().chain((0..HEALTHY_ENDPOINTS).map(|_| "accepts"));
     for (number, path) in (1..).zip(paths) {
-        let url = format!("{server}/{path}").parse()?;
-        let endpoint = WebhookEndpoint::new(Ulid(number), url, Secret::new([1; 32]), DateTime::UNIX_EPOCH);
+        let (id, url) = (Ulid(number), format!("{server}/{path}").parse()?);
+        let secret = secrets.encrypt(id, &Secret::new([1; 32]));
+        let endpoint = WebhookEndpoint::new(id, url, secret, DateTime::UNIX_EPOCH);
         table.create_webhook_endpoint(&endpoint).await?;
     }
     let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)?;
-    let deliverer = Deliverer::new(table, sender, Arc::new(SystemClock));
+    let deliverer = Deliverer::new(table, sender, keys, Arc::new(SystemClock));
     let (worker, queue) = DeliveryWorker::new(deliverer.clone());
     let begun = Instant::now();
     let produce = async {

@@ -8,6 +8,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use config::{ConfigError, Env, Flag, Variable};
 use emulator::{Config, EXAMPLE_MERCHANT, environment_variables};
+use encryption::ENCRYPTION_KEYS;
 use gateways::{GATEWAY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
 use mail::{MAIL_FROM, MAIL_URL, MERCHANT};
 use store::TABLE;
@@ -92,7 +93,7 @@ impl Options {
 /// command line.
 pub fn help_of_environment() -> String {
     let line = |variable: &Variable| format!("  {}\n          {}\n", variable.name, variable.help);
-    let variables = [&MAIL_URL, &STRIPE_SECRET_KEY, &STRIPE_WEBHOOK_SECRET, &STRIPE_API_BASE];
+    let variables = [&MAIL_URL, &STRIPE_SECRET_KEY, &STRIPE_WEBHOOK_SECRET, &STRIPE_API_BASE, &ENCRYPTION_KEYS];
     "Environment variables without an option:\n".to_owned() + &variables.map(line).concat()
 }
 

@@ -30,6 +30,7 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
         payments::VARIABLES,
         gateways::VARIABLES,
         delivery::VARIABLES,
+        encryption::VARIABLES,
         orders::VARIABLES,
     ]
     .into_iter()

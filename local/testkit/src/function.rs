@@ -9,7 +9,7 @@ use store::Table;
 use tempfile::NamedTempFile;
 use tokio::process::{Child, Command};
 
-use crate::{InvocationResult, RuntimeApi};
+use crate::{ENCRYPTION_KEY, InvocationResult, RuntimeApi};
 use emulator::{Engine, RunningEngine, STRIPE_KEY};
 
 /// A running Lambda function with its table and its Runtime API. Dropping this value ends the function's process.
@@ -26,7 +26,8 @@ pub struct Function {
 }
 
 /// Texts of the sample events that the function must not log at any level: a mail address, tokens and keys.
-const NEVER_LOGGED: [&str; 5] = ["billing@acme.example.com", "Bearer TOKEN", "pm_card_visa", "cus_acme", STRIPE_KEY];
+const NEVER_LOGGED: [&str; 7] =
+    ["billing@acme.example.com", "Bearer TOKEN", "pm_card_visa", "cus_acme", STRIPE_KEY, ENCRYPTION_KEY, "whsec_"];
 
 impl Function {
     /// Starts the binary at `path` as the function `name`, with the environment `variables` and an empty table. The
@@ -83,6 +84,7 @@ impl Function {
             .env("AWS_REGION", "eu-west-1")
             .env("DUEDAY_DYNAMODB_ENDPOINT", dynamodb.url())
             .env("DUEDAY_MERCHANT", "Example Shop")
+            .env("DUEDAY_ENCRYPTION_KEYS", ENCRYPTION_KEY)
             .envs(variables.iter().copied())
             .stdout(log)
             .stderr(Stdio::inherit())

@@ -2,6 +2,7 @@
 //! and whole deployments in memory with a simulated clock.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod encryption;
 mod examples;
 mod faulty;
 mod fixed_resolver;
@@ -16,6 +17,7 @@ mod ses_server;
 mod settings;
 mod unread_queue;
 
+pub use encryption::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
 pub use examples::check_openapi_examples;
 pub use faulty::Faulty;
 pub use fixed_resolver::FixedResolver;

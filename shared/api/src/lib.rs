@@ -19,6 +19,7 @@ use billing::AccountId;
 use clock::Clock;
 use config::BillingConfig;
 use delivery::{AddressPolicy, AllowedAddresses, DeliveryQueue};
+use encryption::EncryptionKeys;
 use gateways::FullGateway;
 use mail::Merchant;
 use payments::{ChargeConfig, PaymentBatch};
@@ -48,6 +49,7 @@ pub struct Api {
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
     addresses: AddressPolicy,
+    encryption: Option<EncryptionKeys>,
     has_docs: bool,
 }
 
@@ -59,7 +61,7 @@ impl FromRef<Api> for Now {
 }
 
 impl Api {
-    /// Creates the API of `table`, without gateway and without delivery queue. Writes the settings item if the table is
+    /// Creates the API of `table`, without gateway, delivery queue and encryption keys. Writes the settings item if the table is
     /// new.
     ///
     /// # Errors
@@ -81,6 +83,7 @@ impl Api {
             clock,
             deliveries: None,
             addresses: AddressPolicy::new(AllowedAddresses::PublicOnly),
+            encryption: None,
             has_docs: false,
         })
     }
@@ -89,6 +92,12 @@ impl Api {
     /// have.
     pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, addresses: AddressPolicy) -> Self {
         Self { deliveries: Some(deliveries), addresses, ..self }
+    }
+
+    /// Adds the keys that encrypt the signing secrets of webhook endpoints. Without keys, the routes that create an
+    /// endpoint or rotate a secret return 503.
+    pub fn with_encryption(self, keys: EncryptionKeys) -> Self {
+        Self { encryption: Some(keys), ..self }
     }
 
     /// Adds the gateway, which the API needs for payment method setups, first payments at sign-up, and refunds. Each

@@ -41,6 +41,8 @@ pub enum Invariant {
     DatesNear,
     /// Every shard that a run has left unfinished was walked to its end by a later run.
     RunsFinished,
+    /// Every signing secret of a webhook endpoint is encrypted.
+    Encrypted,
     /// Every record belongs to an existing subscription, and every subscription to an existing account.
     Owned,
     /// Every receipt has a successful payment at the gateway with the same amount, and every such payment has a
@@ -86,6 +88,9 @@ impl Invariant {
             }
             Self::ShardSwept => "Move the subscription to a shard that the runs process with `dueday reshard`.",
             Self::RunsFinished => "Run the day again: docs/trouble.md, \"A day is not done\".",
+            Self::Encrypted => {
+                "Encrypt the secret with `dueday webhooks encrypt-secrets`: an earlier version has stored it as plain text."
+            }
             Self::Owned => "Create the missing account again with PUT /accounts/ACCOUNT, or delete the record by hand.",
             Self::Receipted => {
                 "Run the payments again: a run writes the receipt of a payment that the gateway knows. If the finding \

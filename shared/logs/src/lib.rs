@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 34] = [
+const WORKSPACE_CRATES: [&str; 35] = [
     "api",
     "audit",
     "billing",
@@ -30,6 +30,7 @@ const WORKSPACE_CRATES: [&str; 34] = [
     "deliver_function",
     "delivery",
     "dynamo",
+    "encryption",
     "events",
     "events_function",
     "gateway_secrets",

@@ -5,6 +5,18 @@ use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 
 use config::{ConfigError, Env, Variable};
+use encryption::{ENCRYPTION_KEYS, ENCRYPTION_KEYS_SECRET_NAME, EncryptionKeys};
+
+/// Reads the keys that encrypt the secrets in the table: from AWS Secrets Manager if
+/// `DUEDAY_ENCRYPTION_KEYS_SECRET_NAME` contains the name of a secret, otherwise from `DUEDAY_ENCRYPTION_KEYS`.
+///
+/// # Errors
+/// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read. The error never contains the
+/// keys.
+pub async fn encryption_keys(env: Env<'_>, sdk: &SdkConfig) -> Result<EncryptionKeys, ConfigError> {
+    let (from, text) = read_secret(env, sdk, (&ENCRYPTION_KEYS_SECRET_NAME, &ENCRYPTION_KEYS)).await?;
+    EncryptionKeys::parse(&text).map_err(|error| ConfigError::Invalid { name: from.name, reason: error.to_string() })
+}
 
 /// Returns the secret, and the variable from which it comes. If `name_variable` is set, its value is the name of the
 /// secret in AWS Secrets Manager; otherwise `value_variable` contains the secret itself.

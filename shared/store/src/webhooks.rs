@@ -21,14 +21,12 @@ impl Table {
     }
 
     /// Creates `endpoint`, whose id is new, with the idempotency record of `request`. If the idempotency key was used
-    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request, or one PutItem request
-    /// if there is no `request`.
+    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request.
     pub async fn create_webhook_endpoint_once(
         &self,
         endpoint: &WebhookEndpoint,
-        request: Option<&IdempotentRequest>,
+        request: &IdempotentRequest,
     ) -> Result<Option<Replayed>, TableError> {
-        let Some(request) = request else { return self.create_webhook_endpoint(endpoint).await.map(|()| None) };
         let writes = vec![self.build_put_if(endpoint.to_item(), ABSENT, None), self.build_idempotency_put(request)];
         match self.transact_with_retries(writes).await? {
             TransactionOutcome::Written => Ok(None),
@@ -66,6 +64,11 @@ impl Table {
         change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
     ) -> Result<Option<WebhookEndpoint>, TableError> {
         self.change(stored, change).await
+    }
+
+    /// Creates the error for the endpoint `id` whose item can be read, but not the secret that it contains.
+    pub fn unreadable_webhook_endpoint(id: Ulid, reason: impl std::fmt::Display) -> TableError {
+        TableError::unreadable(keys::key_of_webhook_endpoint(id), reason)
     }
 
     /// Deletes the endpoint `id`. Returns whether it existed. Sends one DeleteItem request.

@@ -2,19 +2,22 @@
 //! to endpoints, and failed deliveries are sent to the queue again.
 
 mod crash;
+mod encrypted_secrets;
 mod isolation;
 mod servers;
 mod world;
 
-use billing::{DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
+use std::sync::Arc;
+
+use billing::{DeliveryKey, DeliveryStatus, WebhookEndpoint};
 use chrono::{TimeDelta, Utc};
 use clock::{Clock, SystemClock};
-use delivery::sign;
+use delivery::{EndpointSecrets, sign};
 use serde_json::json;
-use testkit::{Function, InvocationResult};
+use testkit::{ENCRYPTION_KEY, Function, InvocationResult, encryption_keys, start_secrets_manager};
 
 use servers::{start_merchant_server, start_sqs};
-use world::{World, event};
+use world::{World, event, secret};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() {
@@ -33,9 +36,9 @@ async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() 
     let mut requests: Vec<_> = delivered.iter().map(|(sign, body)| (body["id"].as_str().unwrap(), sign)).collect();
     requests.sort_unstable();
     let at = world.clock.now().timestamp();
-    let signature = |endpoint: &WebhookEndpoint, id, body| sign(&endpoint.secret, id, at, body);
-    let (e1, e2) = (signature(&all_types, "e1", &created), signature(&all_types, "e2", &succeeded));
-    let own = signature(&only_succeeded, "e2", &succeeded);
+    let signature = |number, id, body| sign(&secret(number), id, at, body);
+    let (e1, e2) = (signature(1, "e1", &created), signature(1, "e2", &succeeded));
+    let own = signature(2, "e2", &succeeded);
     let mut expected = [("e1", &e1), ("e2", &e2), ("e2", &own)];
     expected.sort_unstable();
     assert_eq!(requests, expected, "each endpoint has its own secret");
@@ -149,10 +152,17 @@ async fn event_in_an_event_bridge_envelope_is_accepted_and_invalid_messages_stay
 async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_address() {
     let ((queue, sqs_requests), (merchant, received)) = (start_sqs().await, start_merchant_server().await);
     let url = format!("{queue}/queue");
-    let variables = [("DUEDAY_DELIVERY_QUEUE", url.as_str()), ("AWS_ENDPOINT_URL_SQS", queue.as_str())];
+    let secrets = start_secrets_manager(&[("encryption-keys", ENCRYPTION_KEY)]).await;
+    let variables = [
+        ("DUEDAY_DELIVERY_QUEUE", url.as_str()),
+        ("DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", "encryption-keys"),
+        ("AWS_ENDPOINT_URL_SQS", queue.as_str()),
+        ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
+    ];
     let mut function = Function::start(env!("CARGO_BIN_EXE_deliver"), "deliver", &variables).await;
     let (id, url) = ("01JZXCVBNM0123456789ABCDEF".parse().unwrap(), merchant.replace("http", "https") + "/200");
-    let endpoint = WebhookEndpoint::new(id, url.parse().unwrap(), Secret::new([1; 32]), Utc::now());
+    let secret = EndpointSecrets::new(encryption_keys(), Arc::new(SystemClock)).encrypt(id, &secret(1));
+    let endpoint = WebhookEndpoint::new(id, url.parse().unwrap(), secret, Utc::now());
     function.table.create_webhook_endpoint(&endpoint).await.unwrap();
     let deadline = || SystemClock.now().timestamp_millis() + 60_000;
     for (name, failures) in [("sqs-event", json!([])), ("sqs-delivery", json!([]))] {

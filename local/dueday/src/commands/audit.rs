@@ -9,8 +9,9 @@ use days::DayReader;
 use gateways::GatewayError;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use store::{Batch, Paging, Table, UpdateOutcome};
+use store::{Batch, Table, UpdateOutcome};
 
+use super::endpoint_audit::audit_endpoints;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -43,6 +44,7 @@ The invariants:
                        before its due date or long after it
   runs_finished        a later run has finished every shard that a run left unfinished
   resolved             every payment without a receipt is resolved (`dueday findings`)
+  encrypted            every signing secret of a webhook endpoint is encrypted
   owned                every record has its subscription, and every subscription its
                        account
   refunded             every receipt contains the sum of its refunds, and no refund is
@@ -124,10 +126,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         }
         progress.set_message(format!("{} read", format_count(report.accounts, "account")));
     }
-    for error in open_table.table.get_webhook_endpoints(&Paging::all()).await?.unreadable {
-        let (invariant, key) = (Invariant::Readable, "webhook endpoint".to_owned());
-        report.broken.push(BrokenInvariant { invariant, key, what: error.to_string() });
-    }
+    report.broken.extend(audit_endpoints(context, &open_table, judge.now).await?);
     for batch in Batch::ALL {
         let (table, zone) = (&open_table.table, context.config.billing.zone);
         let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, judge.now);

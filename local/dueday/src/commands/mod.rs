@@ -11,6 +11,7 @@ mod demo_company;
 mod demo_mails;
 mod deploy;
 mod due;
+mod endpoint_audit;
 mod events;
 mod export;
 mod findings;

@@ -107,6 +107,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;
     let api = api
         .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
+        .with_encryption(locked_folder.keys.clone())
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any));
     // The API listens on the loopback address only, so every caller is an operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());

@@ -12,12 +12,14 @@ use clock::Clock;
 use delivery::Notices;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
 use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
+use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway};
 use orders::ORDERS_TABLE;
 use orders::{Buckets, OrderDesk, OrdersTable};
 use serde::{Deserialize, Serialize};
 use store::{TableError, timeouts};
 
+use super::encryption_keys::{create_folder, read_or_create_keys};
 use super::event_file::EventFile;
 use super::follower::Follower;
 use super::gateway::Gateway;
@@ -61,6 +63,8 @@ pub struct RunningServer {
 /// The data folder, locked by this process.
 pub struct LockedFolder {
     pub engine: Engine,
+    /// The keys that encrypt the secrets in the table.
+    pub keys: EncryptionKeys,
     stream: Stream,
     pub gateway: Gateway,
     /// The URL of the API of this process; `None` if it serves no API.
@@ -99,7 +103,7 @@ impl LockedFolder {
     pub async fn lock(context: &Context, clock: &Arc<dyn Clock>) -> Result<LockOutcome, Failure> {
         let folder = &context.options.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
-        std::fs::create_dir_all(folder).map_err(io)?;
+        create_folder(folder).map_err(io)?;
         let lock_path = folder.join("running.json");
         let mut lock_file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(io)?;
@@ -127,9 +131,10 @@ impl LockedFolder {
         }
         // An earlier version of dueday may have created this table without the expiry of items: this call enables it.
         orders_table(engine.client()).create_if_absent().await?;
+        let keys = read_or_create_keys(folder, context.clock.as_ref())?;
         let gateway = Gateway::open(&context.options, clock.clone())?;
         let stream = engine.stream(&context.config.table.name)?;
-        Ok(LockOutcome::Acquired(Box::new(Self { engine, stream, gateway, api: None, lock_file, lock_path })))
+        Ok(LockOutcome::Acquired(Box::new(Self { engine, keys, stream, gateway, api: None, lock_file, lock_path })))
     }
 
     /// Creates the follower that stores the events of this folder's table and sends webhook deliveries to `queue`. If
@@ -183,7 +188,7 @@ impl LockedFolder {
         let table = context.config.table.connect_with(client);
         let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)
             .map_err(|error| Failure::Refused(error.to_string()))?;
-        Ok(Deliverer::new(table, sender, context.clock.clone()))
+        Ok(Deliverer::new(table, sender, self.keys.clone(), context.clock.clone()))
     }
 
     /// Creates the sender of notices to the customers of this folder's table.

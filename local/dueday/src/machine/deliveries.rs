@@ -83,11 +83,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use billing::{DeliveryKey, Secret, WebhookEndpoint};
+    use billing::{DeliveryKey, StoredSecret, WebhookEndpoint};
     use chrono::TimeDelta;
     use clock::SystemClock;
     use delivery::{AllowedAddresses, Sender};
     use emulator::Engine;
+    use encryption::{EncryptionKeys, generate_key};
     use serde_json::json;
 
     #[tokio::test]
@@ -104,7 +105,7 @@ mod tests {
         };
         for n in [1, 2] {
             let url = "http://127.0.0.1/".parse().unwrap();
-            let endpoint = WebhookEndpoint::new(ulid::Ulid(n), url, Secret::new([1; 32]), now);
+            let endpoint = WebhookEndpoint::new(ulid::Ulid(n), url, StoredSecret::Encrypted("v1".to_owned()), now);
             table.create_webhook_endpoint(&endpoint).await.unwrap();
             for event in ["a", "b"] {
                 let key = DeliveryKey { endpoint: endpoint.id, event: event.to_owned() };
@@ -120,7 +121,8 @@ mod tests {
         let corrupted = all["Items"].as_array().unwrap().iter().find(is_corrupted).unwrap();
         remove(corrupted["PK"]["S"].as_str().unwrap(), "EVENT#a", "Status");
         let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(1)).unwrap();
-        let deliverer = Deliverer::new(table.clone(), sender, Arc::new(SystemClock));
+        let keys = EncryptionKeys::parse(&generate_key(&SystemClock)).unwrap();
+        let deliverer = Deliverer::new(table.clone(), sender, keys, Arc::new(SystemClock));
         let (mut deliveries, _queue) = LocalDeliveries::new(table, deliverer);
         let errors: Vec<_> = deliveries.load_pending_deliveries().await.iter().map(TableError::to_string).collect();
         assert_eq!(errors.len(), 2, "{errors:?}");

@@ -3,6 +3,7 @@
 pub mod daily;
 pub mod data;
 pub mod deliveries;
+pub mod encryption_keys;
 pub mod event_file;
 pub mod follower;
 pub mod gateway;

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use billing::GatewayAccount;
+use config::Env;
 use emulator::Deployment;
+use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
 use gateways::{FullGateway, GatewayError};
 use orders::{Buckets, OrderDesk, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
 use super::data::{FolderPolicy, Machine};
+use super::encryption_keys::read_keys;
 use super::gateway::Gateway;
 use crate::Failure;
 use crate::context::Context;
@@ -114,6 +117,19 @@ impl OpenTable {
             Some(machine) => machine.catch_up(context).await,
             None => Ok(()),
         }
+    }
+
+    /// Returns the keys that encrypt the secrets in the table: of a local table from the data folder, of a table on AWS
+    /// from `DUEDAY_ENCRYPTION_KEYS`. Returns `None` if that variable is not set.
+    ///
+    /// # Errors
+    /// If the keys are invalid, or the file in the data folder cannot be read.
+    pub fn encryption_keys(&self, context: &Context) -> Result<Option<EncryptionKeys>, Failure> {
+        if self.machine.is_some() {
+            return read_keys(&context.options.data).map(Some);
+        }
+        let keys = Env::process().read_optional(&ENCRYPTION_KEYS, EncryptionKeys::parse);
+        keys.map_err(|error| Failure::Refused(error.to_string()))
     }
 
     /// Returns the order desk of this system. On AWS its orders table has the given `name`; a new orders table gets

@@ -7,6 +7,7 @@ mod deliveries;
 mod demo;
 mod deploy;
 mod documents;
+mod encrypted_secrets;
 mod export;
 mod file;
 mod gateway;

@@ -130,7 +130,7 @@ fn output_of_the_order_desk_matches_its_snapshot() {
 }
 
 /// Commands that change webhook endpoints and list their deliveries, also with values that are refused.
-const WEBHOOKS: [&str; 24] = [
+const WEBHOOKS: [&str; 25] = [
     "webhooks",
     "webhooks create http://127.0.0.1:9/hook --type account.created --type account.changed",
     "webhooks create ftp://127.0.0.1/",
@@ -144,6 +144,7 @@ const WEBHOOKS: [&str; 24] = [
     "webhooks change {endpoint} --url http://127.0.0.1:9/other --type account.changed",
     "webhooks rotate-secret {endpoint}",
     "webhooks rotate-secret {endpoint}",
+    "webhooks encrypt-secrets",
     "webhooks deliveries {endpoint}",
     "webhooks deliveries {endpoint} --status lost",
     "webhooks redeliver {endpoint}",

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use config::{ReadBy, Variable};
 use emulator::Engine;
 use emulator::environment_variables;
+use encryption::EncryptionKeys;
 use orders::OrdersTable;
 use payments::LEASE_MINUTES;
 use serde_yaml_ng::Value;
@@ -273,7 +274,10 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
     let who_may = template["Resources"].as_mapping().unwrap().iter();
     let who_may =
         who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
-    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(), ["StripeSecretPolicy", "WebhooksFunction"]);
+    assert_eq!(
+        who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(),
+        ["ApiFunction", "StripeSecretPolicy", "WebhooksFunction", "DeliverFunction"]
+    );
     let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][1];
     assert!(
         matches!(&own["Resource"], Value::Tagged(secret) if text(&secret.value) == "StripeWebhookSecret"),
@@ -296,6 +300,46 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
     );
     let Value::Tagged(resource) = &statement[0]["Resource"] else { panic!("{statement:?}") };
     assert_eq!(text(&resource.value), "StripeSecret");
+}
+
+#[test]
+fn template_allows_only_the_api_and_the_deliver_function_to_read_the_encryption_keys() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap();
+    let names_keys = |value: &Value| serde_yaml_ng::to_string(value).unwrap().contains("!Ref EncryptionKeys");
+    let who_may: Vec<String> =
+        resources.iter().filter(|(_, resource)| names_keys(resource)).map(|(name, _)| text(name)).collect();
+    assert_eq!(who_may, ["ApiFunction", "DeliverFunction"]);
+    for function in &who_may {
+        let statements = &template["Resources"][function.as_str()]["Properties"]["Policies"][0]["Statement"];
+        let of_keys: Vec<_> =
+            statements.as_sequence().unwrap().iter().filter(|statement| names_keys(statement)).collect();
+        let [statement] = of_keys[..] else { panic!("{function}: {of_keys:?}") };
+        assert_eq!(text(&statement["Action"]), "secretsmanager:GetSecretValue", "{function}");
+        assert!(matches!(statement["Resource"], Value::Tagged(_)), "{function}: only this secret");
+    }
+}
+
+#[test]
+fn template_generates_a_valid_encryption_key_and_retains_it() {
+    let template = template();
+    let secret = &template["Resources"]["EncryptionKeys"];
+    assert_eq!(
+        (text(&secret["DeletionPolicy"]), text(&secret["UpdateReplacePolicy"])),
+        ("RetainExceptOnCreate".into(), "Retain".into())
+    );
+    let generated = &secret["Properties"]["GenerateSecretString"];
+    assert!(generated["ExcludeUppercase"] == true && generated["ExcludePunctuation"] == true, "{generated:?}");
+    assert!(generated["RequireEachIncludedType"] == false && generated["IncludeSpace"].is_null(), "{generated:?}");
+    let excluded = text(&generated["ExcludeCharacters"]);
+    let characters: String = ('0'..='9').chain('a'..='z').filter(|character| !excluded.contains(*character)).collect();
+    assert_eq!(
+        characters, "0123456789abcdef",
+        "every possible character is a hexadecimal digit, with equal probability"
+    );
+    let length = usize::try_from(generated["PasswordLength"].as_u64().unwrap()).unwrap();
+    let key: String = characters.chars().cycle().take(length).collect();
+    assert!(EncryptionKeys::parse(&key).is_ok());
 }
 
 #[test]

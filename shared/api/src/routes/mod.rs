@@ -6,6 +6,7 @@ mod charge_now;
 mod created_view;
 mod deliveries;
 mod due;
+mod encrypted_responses;
 mod forecast;
 mod health;
 mod index;

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{EndpointUrl, EventType, SubscriptionId, WebhookEndpoint};
+use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use delivery::{DELIVERY_UNREADABLE, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
-use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
+use rest::idempotency::{IdempotencyKey, json_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
@@ -129,16 +129,17 @@ impl EndpointView {
 }
 
 impl EndpointWithSecret {
-    /// Returns the view of `endpoint` at the time `now`.
-    pub fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Self {
-        Self { endpoint: EndpointView::new(endpoint, now), secret: endpoint.secret.reveal() }
+    /// Returns the view of `endpoint` with its `secret` at the time `now`.
+    pub fn new(endpoint: &WebhookEndpoint, secret: &Secret, now: DateTime<Utc>) -> Self {
+        Self { endpoint: EndpointView::new(endpoint, now), secret: secret.reveal() }
     }
 }
 
 impl Api {
     /// Returns the object that changes webhook endpoints.
     pub(super) fn webhook_endpoints(&self) -> WebhookEndpoints {
-        WebhookEndpoints::new(self.table.clone(), self.addresses.clone(), self.clock.clone())
+        let (table, keys) = (self.table.clone(), self.encryption.clone());
+        WebhookEndpoints::new(table, keys, self.addresses.clone(), self.clock.clone())
     }
 }
 
@@ -154,6 +155,10 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
         EndpointError::DeliveryLost(_) => {
             tracing::error!(%error, "{DELIVERY_UNREADABLE} and cannot be repeated");
             Problem::conflict(error.to_string())
+        }
+        EndpointError::NoEncryptionKeys => {
+            tracing::error!(%error, "a webhook endpoint was not created or changed");
+            Problem::unavailable()
         }
         EndpointError::Table(error) => error.into(),
     }
@@ -180,23 +185,27 @@ pub async fn create(
     key: IdempotencyKey,
     body: Body<NewEndpoint>,
 ) -> Result<Response, Problem> {
-    let mut request = key.request(&body.hash, now);
-    if let Some(stored) = api.stored_response(request.as_ref(), StatusCode::CREATED).await? {
-        return Ok(stored);
+    let request = key.request(&body.hash, now);
+    if let Some(request) = &request
+        && let Some(replayed) = api.table.get_stored_response(request).await?
+    {
+        return api.decrypted_response(request, replayed, StatusCode::CREATED);
     }
     let NewEndpoint { url, types } = body.value;
     let types = types.into_iter().map(|requested| requested.0).collect();
-    let endpoint = api.webhook_endpoints().prepare(&url, types).await.map_err(problem_of)?;
-    let view = EndpointWithSecret::new(&endpoint, now);
+    let (endpoint, secret) = api.webhook_endpoints().prepare(&url, types).await.map_err(problem_of)?;
+    let view = EndpointWithSecret::new(&endpoint, &secret, now);
     let created = StoredResponse {
         json: serde_json::to_string(&view).expect("an endpoint can be serialized"),
         version: endpoint.version,
     };
-    if let Some(request) = &mut request {
-        request.response = created.clone();
-    }
-    match api.table.create_webhook_endpoint_once(&endpoint, request.as_ref()).await? {
-        Some(replayed) => replayed_response(replayed, StatusCode::CREATED),
+    let Some(request) = request else {
+        api.table.create_webhook_endpoint(&endpoint).await?;
+        return Ok(json_response(StatusCode::CREATED, created));
+    };
+    let request = api.with_encrypted_response(request, &created)?;
+    match api.table.create_webhook_endpoint_once(&endpoint, &request).await? {
+        Some(replayed) => api.decrypted_response(&request, replayed, StatusCode::CREATED),
         None => Ok(json_response(StatusCode::CREATED, created)),
     }
 }
@@ -320,6 +329,6 @@ pub async fn rotate_secret(
     _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
     let id = path.id.ok_or_else(missing::endpoint_not_found)?;
-    let endpoint = api.webhook_endpoints().rotate_secret(id).await.map_err(problem_of)?;
-    Ok(Json(EndpointWithSecret::new(&endpoint, now.at)))
+    let (endpoint, secret) = api.webhook_endpoints().rotate_secret(id).await.map_err(problem_of)?;
+    Ok(Json(EndpointWithSecret::new(&endpoint, &secret, now.at)))
 }

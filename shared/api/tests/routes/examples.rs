@@ -17,7 +17,7 @@ use payments::PaymentBatch;
 use rest::Caller;
 use store::{CardLink, Table};
 use sweep::{BatchRequest, Sweep};
-use testkit::{FixedResolver, UnreadQueue, check_openapi_examples};
+use testkit::{FixedResolver, UnreadQueue, check_openapi_examples, encryption_keys};
 use tower::ServiceExt as _;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
@@ -43,6 +43,7 @@ async fn world() -> World {
     let payments = Sweep::new(table.clone(), charge_due, (&config.table, config.limits), clock.clone()).await.unwrap();
     let api = api
         .with_gateway(sandbox, &config.charging)
+        .with_encryption(encryption_keys())
         .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)));
     World { router: api.router().layer(Extension(Caller::Operator)), clock, payments, table }
 }

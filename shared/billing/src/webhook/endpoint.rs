@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-use super::{EndpointBackoff, EndpointUrl, Secret};
+use super::{EndpointBackoff, EndpointUrl, StoredSecret};
 use crate::EventType;
 
 /// How long the replaced signing secret of a webhook endpoint stays valid, so that the merchant has time to configure
@@ -23,9 +23,9 @@ pub struct WebhookEndpoint {
     pub types: Vec<EventType>,
     /// The reason why the endpoint is disabled; `None` while it is enabled.
     pub disabled_because: Option<String>,
-    pub secret: Secret,
+    pub secret: StoredSecret,
     /// The replaced secret and the end of its validity; `None` if the secret was never replaced.
-    pub previous_secret: Option<(Secret, DateTime<Utc>)>,
+    pub previous_secret: Option<(StoredSecret, DateTime<Utc>)>,
     /// When the endpoint last accepted an event; `None` if it never did. The stored time may be an hour too early,
     /// because it is updated at most once an hour.
     pub last_success_at: Option<DateTime<Utc>>,
@@ -38,7 +38,7 @@ pub struct WebhookEndpoint {
 
 impl WebhookEndpoint {
     /// Creates an enabled endpoint that receives events of all types.
-    pub fn new(id: Ulid, url: EndpointUrl, secret: Secret, now: DateTime<Utc>) -> Self {
+    pub fn new(id: Ulid, url: EndpointUrl, secret: StoredSecret, now: DateTime<Utc>) -> Self {
         Self {
             id,
             url,
@@ -59,10 +59,9 @@ impl WebhookEndpoint {
         self.disabled_because.is_none() && (self.types.is_empty() || self.types.iter().any(is_type))
     }
 
-    /// Returns the signing secrets that are valid at `now`, the newest first.
-    pub fn secrets(&self, now: DateTime<Utc>) -> Vec<Secret> {
-        let previous = self.previous_secret.iter().filter(|(_, until)| now < *until).map(|(secret, _)| secret);
-        std::iter::once(&self.secret).chain(previous).cloned().collect()
+    /// Returns the previous signing secret, if it is valid at `now`.
+    pub fn valid_previous_secret(&self, now: DateTime<Utc>) -> Option<&StoredSecret> {
+        self.previous_secret.as_ref().filter(|(_, until)| now < *until).map(|(secret, _)| secret)
     }
 
     /// Returns when the replaced secret expires; `None` if there is none, or if it is not valid any more at `now`.
@@ -76,7 +75,7 @@ impl WebhookEndpoint {
     /// # Errors
     /// If two secrets are valid already, returns the time at which the older secret expires. A third secret would make
     /// the older secret invalid too early.
-    pub fn with_new_secret(&self, secret: Secret, now: DateTime<Utc>) -> Result<Self, DateTime<Utc>> {
+    pub fn with_new_secret(&self, secret: StoredSecret, now: DateTime<Utc>) -> Result<Self, DateTime<Utc>> {
         match self.previous_secret_until(now) {
             Some(until) => Err(until),
             None => {
@@ -84,6 +83,12 @@ impl WebhookEndpoint {
                 Ok(Self { secret, previous_secret, ..self.clone() })
             }
         }
+    }
+
+    /// Returns the endpoint with the new signing secret `secret`, and without a previous secret, for stored secrets that
+    /// cannot be decrypted.
+    pub fn with_only_secret(&self, secret: StoredSecret) -> Self {
+        Self { secret, previous_secret: None, ..self.clone() }
     }
 
     /// Returns whether a success at `now` must be stored, because it ends a series of failed tries, or because the

@@ -9,5 +9,5 @@ mod url;
 pub use backoff::{BackoffState, EndpointBackoff, FAILURES_BEFORE_BACKOFF, LONGEST_WAIT};
 pub use delivery::{Delivery, DeliveryKey, DeliveryResponse, DeliveryStatus, MAX_DELIVERY_AGE, RETRY_DELAYS};
 pub use endpoint::{SECRETS_OVERLAP, WebhookEndpoint};
-pub use secret::{Secret, SecretError};
+pub use secret::{Secret, SecretError, StoredSecret};
 pub use url::{EndpointUrl, UrlError};

@@ -50,6 +50,36 @@ impl FromStr for Secret {
     }
 }
 
+/// The signing secret of a webhook endpoint in the form in which the table stores it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StoredSecret {
+    /// The encrypted text of the secret.
+    Encrypted(String),
+    /// The secret itself, which an earlier version of Dueday has stored.
+    Plain(Secret),
+}
+
+impl StoredSecret {
+    /// Returns the text that the table stores.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Encrypted(text) => text.clone(),
+            Self::Plain(secret) => secret.reveal(),
+        }
+    }
+}
+
+impl FromStr for StoredSecret {
+    type Err = SecretError;
+
+    fn from_str(text: &str) -> Result<Self, SecretError> {
+        if text.starts_with(SECRET_PREFIX) {
+            return text.parse().map(Self::Plain);
+        }
+        Ok(Self::Encrypted(text.to_owned()))
+    }
+}
+
 /// Hides the secret, so that a log cannot contain it.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,5 +101,14 @@ mod tests {
         {
             assert_eq!(wrong.parse::<Secret>(), Err(SecretError), "{wrong}");
         }
+    }
+
+    #[test]
+    fn stored_text_is_a_plain_secret_only_with_the_prefix_of_secrets() {
+        let secret = Secret::new([7; 32]);
+        for stored in [StoredSecret::Plain(secret), StoredSecret::Encrypted("v1.0123abcd.AAAA".to_owned())] {
+            assert_eq!(stored.to_text().parse(), Ok(stored));
+        }
+        assert_eq!("whsec_MfKQ9r8G".parse::<StoredSecret>(), Err(SecretError), "a damaged plain secret");
     }
 }

@@ -6,9 +6,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::log_messages::{ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED};
 use super::probe::{Admission, admit, count_failure};
-use super::{NextTry, Sender};
-use billing::{Delivery, DeliveryKey, DeliveryStatus, WebhookEndpoint};
+use super::{EndpointSecrets, NextTry, Sender};
+use billing::{Delivery, DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
 use clock::Clock;
+use encryption::EncryptionKeys;
 use store::{Table, TableError};
 
 /// The reason why a delivery failed, if its endpoint does not exist any more.
@@ -27,13 +28,14 @@ const UNREADABLE_ENDPOINT_WAIT: TimeDelta = TimeDelta::hours(1);
 pub struct Deliverer {
     pub(super) table: Table,
     sender: Sender,
+    secrets: EndpointSecrets,
     pub(super) clock: Arc<dyn Clock>,
 }
 
 impl Deliverer {
-    /// Creates a deliverer that stores its deliveries in `table`.
-    pub fn new(table: Table, sender: Sender, clock: Arc<dyn Clock>) -> Self {
-        Self { table, sender, clock }
+    /// Creates a deliverer that stores its deliveries in `table`. `keys` decrypt the signing secrets of the endpoints.
+    pub fn new(table: Table, sender: Sender, keys: EncryptionKeys, clock: Arc<dyn Clock>) -> Self {
+        Self { table, sender, secrets: EndpointSecrets::new(keys, clock.clone()), clock }
     }
 
     /// Tries the delivery `key`, if it is pending and due, and its endpoint is not in back-off.
@@ -51,10 +53,7 @@ impl Deliverer {
         }
         let endpoint = match self.table.get_webhook_endpoint(key.endpoint).await {
             Ok(endpoint) => endpoint,
-            Err(error @ TableError::Unreadable { .. }) => {
-                tracing::error!(%error, "{ENDPOINT_UNREADABLE}; its deliveries wait");
-                return self.wait_for_repair(&delivery, now).await;
-            }
+            Err(error @ TableError::Unreadable { .. }) => return self.wait_for_repair(&delivery, &error, now).await,
             Err(error) => return Err(error),
         };
         let Some(endpoint) = endpoint else { return self.store(&delivery, delivery.abandoned(ENDPOINT_REMOVED)).await };
@@ -65,9 +64,13 @@ impl Deliverer {
         if is_new && !endpoint.receives(&delivery.event_type) {
             return self.store(&delivery, delivery.abandoned(NOT_SUBSCRIBED)).await;
         }
+        let secrets = match self.secrets.signing_secrets(&endpoint, now) {
+            Ok(secrets) => secrets,
+            Err(error) => return self.wait_for_repair(&delivery, &error, now).await,
+        };
         let updated = match admit(&self.table, endpoint, now, self.clock.ulid()).await? {
             Admission::Removed => delivery.abandoned(ENDPOINT_REMOVED),
-            Admission::Try(endpoint) => self.try_delivery(&endpoint, &delivery, now).await?,
+            Admission::Try(endpoint) => self.try_delivery(&endpoint, &secrets, &delivery, now).await?,
             Admission::Wait(_, until) if !delivery.is_too_old(now) => return Ok(NextTry::EndpointWaits(until)),
             Admission::Wait(endpoint, _) => {
                 let last_response =
@@ -91,8 +94,14 @@ impl Deliverer {
         Ok(stored.and_then(|stored| stored.next_try_at).map_or(NextTry::Done, NextTry::At))
     }
 
-    /// Postpones `delivery`, whose endpoint cannot be read. Fails it if it is too old to be postponed.
-    async fn wait_for_repair(&self, delivery: &Delivery, now: DateTime<Utc>) -> Result<NextTry, TableError> {
+    /// Postpones `delivery`, whose endpoint cannot be read because of `error`. Fails it if it is too old to be postponed.
+    async fn wait_for_repair(
+        &self,
+        delivery: &Delivery,
+        error: &TableError,
+        now: DateTime<Utc>,
+    ) -> Result<NextTry, TableError> {
+        tracing::error!(%error, "{ENDPOINT_UNREADABLE}; its deliveries wait");
         match now.checked_add_signed(UNREADABLE_ENDPOINT_WAIT).filter(|_| !delivery.is_too_old(now)) {
             Some(then) => Ok(NextTry::EndpointWaits(then)),
             None => {
@@ -103,24 +112,30 @@ impl Deliverer {
         }
     }
 
-    /// Sends the event of `delivery` to the endpoint, and returns the delivery with the outcome of this try, which the
-    /// caller stores. Stores the outcome in the endpoint if it changes the endpoint's state.
+    /// Sends the event of `delivery`, signed with `secrets`, to the endpoint. Returns the delivery with the outcome of this
+    /// try, which the caller stores. Stores the outcome in the endpoint if it changes the endpoint's state, and encrypts
+    /// the stored secrets after a success if they are not encrypted with the first key.
     async fn try_delivery(
         &self,
         endpoint: &WebhookEndpoint,
+        secrets: &[Secret],
         delivery: &Delivery,
         now: DateTime<Utc>,
     ) -> Result<Delivery, TableError> {
-        let (url, secrets) = (&endpoint.url, endpoint.secrets(now));
-        let response = self.sender.deliver(url, &secrets, &delivery.key.event, now.timestamp(), &delivery.body).await;
+        let url = &endpoint.url;
+        let response = self.sender.deliver(url, secrets, &delivery.key.event, now.timestamp(), &delivery.body).await;
         let updated = delivery.after_attempt(&response, self.clock.now());
         let (id, last_response) = (&endpoint.id, updated.last_response.as_deref().unwrap_or_default());
         match updated.status {
             DeliveryStatus::Delivered => {
                 tracing::info!(endpoint = %id, attempts = updated.attempts, "an event was delivered");
-                if endpoint.should_record_success(now) {
+                let must_write = |stored: &WebhookEndpoint| {
+                    stored.should_record_success(now) || !self.secrets.are_encrypted_with_first_key(stored, now)
+                };
+                if must_write(endpoint) {
                     let with_success = |stored: &WebhookEndpoint| {
-                        stored.should_record_success(now).then(|| stored.with_success_at(now))
+                        must_write(stored)
+                            .then(|| self.secrets.encrypt_with_first_key(stored.with_success_at(now), now))
                     };
                     self.table.change_webhook_endpoint(endpoint.clone(), with_success).await?;
                 }

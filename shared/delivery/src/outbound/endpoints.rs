@@ -5,11 +5,12 @@ use std::sync::Arc;
 use billing::{Delivery, DeliveryKey, EndpointUrl, EventType, Secret, UrlError, WebhookEndpoint};
 use chrono::{DateTime, SecondsFormat, Utc};
 use clock::Clock;
+use encryption::EncryptionKeys;
 use store::{Paging, Table, TableError};
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
-use super::{AddressError, AddressPolicy};
+use super::{AddressError, AddressPolicy, EndpointSecrets};
 
 /// The value of `disabled_because` for an endpoint that an operator has disabled.
 const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
@@ -35,6 +36,8 @@ pub enum EndpointError {
     Disabled,
     #[error("the previous secret is still valid until {}; rotate again after that", .0.to_rfc3339_opts(SecondsFormat::Secs, true))]
     SecretStillValid(DateTime<Utc>),
+    #[error("the encryption keys for signing secrets are missing")]
+    NoEncryptionKeys,
     #[error("the stored delivery cannot be read, and its event cannot be recovered from it: {0}")]
     DeliveryLost(TableError),
     #[error(transparent)]
@@ -56,6 +59,7 @@ pub struct EndpointChange {
 #[derive(Clone, Debug)]
 pub struct WebhookEndpoints {
     table: Table,
+    secrets: Option<EndpointSecrets>,
     addresses: AddressPolicy,
     clock: Arc<dyn Clock>,
 }
@@ -70,23 +74,27 @@ pub fn parse_event_type(name: &str) -> Result<EventType, String> {
 }
 
 impl WebhookEndpoints {
-    /// Creates an object that changes the endpoints in `table`. `addresses` decides which URLs they may have.
-    pub fn new(table: Table, addresses: AddressPolicy, clock: Arc<dyn Clock>) -> Self {
-        Self { table, addresses, clock }
+    /// Creates an object that changes the endpoints in `table`. `keys` encrypt the signing secrets; without keys, no
+    /// endpoint can be created, and no secret can be rotated. `addresses` decides which URLs the endpoints may have.
+    pub fn new(table: Table, keys: Option<EncryptionKeys>, addresses: AddressPolicy, clock: Arc<dyn Clock>) -> Self {
+        let secrets = keys.map(|keys| EndpointSecrets::new(keys, clock.clone()));
+        Self { table, secrets, addresses, clock }
     }
 
-    /// Returns a new endpoint with a new secret, which the caller must store.
+    /// Returns a new endpoint, which the caller must store, and its new secret.
     ///
     /// # Errors
-    /// If `url` is not allowed, or if there are too many endpoints.
-    pub async fn prepare(&self, url: &str, types: Vec<EventType>) -> Result<WebhookEndpoint, EndpointError> {
+    /// If there are no encryption keys, `url` is not allowed, or there are too many endpoints.
+    pub async fn prepare(&self, url: &str, types: Vec<EventType>) -> Result<(WebhookEndpoint, Secret), EndpointError> {
+        let secrets = self.secrets.as_ref().ok_or(EndpointError::NoEncryptionKeys)?;
         let url = self.parse_url(url).await?;
         let paging = Paging { after: None, limit: Some(MAX_ENDPOINTS) };
         if self.table.get_webhook_endpoints(&paging).await?.items.len() >= MAX_ENDPOINTS {
             return Err(EndpointError::TooMany);
         }
         let (id, secret) = (self.clock.ulid(), Secret::new(self.clock.random_secret()));
-        Ok(WebhookEndpoint { types, ..WebhookEndpoint::new(id, url, secret, self.clock.now()) })
+        let new = WebhookEndpoint::new(id, url, secrets.encrypt(id, &secret), self.clock.now());
+        Ok((WebhookEndpoint { types, ..new }, secret))
     }
 
     /// Returns the endpoint `id`.
@@ -107,13 +115,18 @@ impl WebhookEndpoints {
             Some(text) => Some(self.parse_url(&text).await?),
             None => None,
         };
+        let now = self.clock.now();
         let changed = |stored: &WebhookEndpoint| {
             let stored = stored.with_url(url.clone().unwrap_or_else(|| stored.url.clone()));
             let types = types.clone().unwrap_or(stored.types);
             let endpoint = WebhookEndpoint { types, ..stored };
-            Some(match enabled {
+            let endpoint = match enabled {
                 Some(true) => endpoint.enabled(),
                 Some(false) => endpoint.disabled(DISABLED_BY_OPERATOR),
+                None => endpoint,
+            };
+            Some(match &self.secrets {
+                Some(secrets) => secrets.encrypt_with_first_key(endpoint, now),
                 None => endpoint,
             })
         };
@@ -121,21 +134,43 @@ impl WebhookEndpoints {
         self.table.change_webhook_endpoint(stored, changed).await?.ok_or(EndpointError::NoEndpoint)
     }
 
-    /// Replaces the secret of the endpoint `id`, and returns the endpoint with its new secret.
+    /// Replaces the secret of the endpoint `id`, and returns the endpoint and its new secret. If a valid secret cannot be
+    /// decrypted, no event can be signed, so all former secrets become invalid at once.
     ///
     /// # Errors
-    /// If there is no such endpoint, or if its previous secret is still valid.
-    pub async fn rotate_secret(&self, id: Ulid) -> Result<WebhookEndpoint, EndpointError> {
+    /// If there are no encryption keys, there is no such endpoint, or its previous secret is still valid.
+    pub async fn rotate_secret(&self, id: Ulid) -> Result<(WebhookEndpoint, Secret), EndpointError> {
+        let secrets = self.secrets.as_ref().ok_or(EndpointError::NoEncryptionKeys)?;
         let (secret, now) = (Secret::new(self.clock.random_secret()), self.clock.now());
-        let rotated = |stored: &WebhookEndpoint| stored.with_new_secret(secret.clone(), now).ok();
+        let new = secrets.encrypt(id, &secret);
+        let rotated = |stored: &WebhookEndpoint| match secrets.signing_secrets(stored, now) {
+            Ok(_) => {
+                let rotated = stored.with_new_secret(new.clone(), now).ok()?;
+                Some(secrets.encrypt_with_first_key(rotated, now))
+            }
+            Err(_) => Some(stored.with_only_secret(new.clone())),
+        };
         let stored = self.get(id).await?;
         let endpoint = self.table.change_webhook_endpoint(stored, rotated).await?.ok_or(EndpointError::NoEndpoint)?;
         match endpoint.previous_secret_until(now) {
             // The new secret was not stored, because the secret was already rotated less than 24 hours ago. If a
             // concurrent request did that, its caller has received the stored secret.
-            Some(until) if endpoint.secret != secret => Err(EndpointError::SecretStillValid(until)),
-            _ => Ok(endpoint),
+            Some(until) if endpoint.secret != new => Err(EndpointError::SecretStillValid(until)),
+            _ => Ok((endpoint, secret)),
         }
+    }
+
+    /// Encrypts the secrets of the endpoint `id` with the first encryption key.
+    ///
+    /// # Errors
+    /// If there are no encryption keys, there is no such endpoint, or a valid secret cannot be decrypted.
+    pub async fn encrypt_secrets(&self, id: Ulid) -> Result<(), EndpointError> {
+        let secrets = self.secrets.as_ref().ok_or(EndpointError::NoEncryptionKeys)?;
+        let (stored, now) = (self.get(id).await?, self.clock.now());
+        secrets.signing_secrets(&stored, now)?;
+        let encrypted = |stored: &WebhookEndpoint| Some(secrets.encrypt_with_first_key(stored.clone(), now));
+        self.table.change_webhook_endpoint(stored, encrypted).await?.ok_or(EndpointError::NoEndpoint)?;
+        Ok(())
     }
 
     /// Deletes the endpoint `id`.

@@ -5,6 +5,7 @@
 mod address;
 mod address_policy;
 mod deliverer;
+mod endpoint_secrets;
 mod endpoints;
 mod fan_out;
 mod log_messages;
@@ -19,6 +20,7 @@ mod worker;
 pub use address::AllowedAddresses;
 pub use address_policy::{AddressError, AddressPolicy, HostResolver};
 pub use deliverer::Deliverer;
+pub use endpoint_secrets::EndpointSecrets;
 pub use endpoints::{EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 pub use log_messages::{DELIVERY_UNREADABLE, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED};
 pub use next_try::NextTry;

@@ -68,7 +68,7 @@ pub async fn count_failure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use billing::{EndpointBackoff, FAILURES_BEFORE_BACKOFF, Secret};
+    use billing::{EndpointBackoff, FAILURES_BEFORE_BACKOFF, StoredSecret};
     use chrono::TimeDelta;
     use emulator::Engine;
 
@@ -79,7 +79,10 @@ mod tests {
         table.create_if_absent().await.unwrap();
         let backoff = EndpointBackoff { failures: FAILURES_BEFORE_BACKOFF, until: Some(now), changed_by: None };
         let url = "https://example.com/".parse().unwrap();
-        let endpoint = WebhookEndpoint { backoff, ..WebhookEndpoint::new(Ulid(1), url, Secret::new([1; 32]), now) };
+        let endpoint = WebhookEndpoint {
+            backoff,
+            ..WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now)
+        };
         table.create_webhook_endpoint(&endpoint).await.unwrap();
         let first = admit(&table, endpoint.clone(), now, Ulid(1)).await.unwrap();
         assert!(matches!(first, Admission::Try(_)));
@@ -101,7 +104,7 @@ mod tests {
         let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
         table.create_if_absent().await.unwrap();
         let url = "https://example.com/".parse().unwrap();
-        let endpoint = WebhookEndpoint::new(Ulid(1), url, Secret::new([1; 32]), now);
+        let endpoint = WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now);
         table.create_webhook_endpoint(&endpoint).await.unwrap();
         for id in [1, 2] {
             count_failure(&table, &endpoint, now, Ulid(id)).await.unwrap();

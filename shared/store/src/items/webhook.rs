@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 use super::super::{Item, Key, Payments, TableError, keys};
 use billing::{
-    Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, EventType, ReceivedEvent, Secret,
+    Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, EventType, ReceivedEvent, StoredSecret,
     WebhookEndpoint,
 };
 use dynamo::{Entity, Instant, expiry, from_item, key_of};
@@ -49,8 +49,8 @@ impl Entity<Payments> for WebhookEndpoint {
             url: self.url.clone(),
             types: self.types.iter().map(EventType::to_string).collect(),
             disabled_because: self.disabled_because.clone(),
-            secret: self.secret.reveal(),
-            previous_secret: previous.map(|(secret, _)| secret.reveal()),
+            secret: self.secret.to_text(),
+            previous_secret: previous.map(|(secret, _)| secret.to_text()),
             previous_secret_until: previous.map(|(_, until)| Instant(*until)),
             last_taken_date: self.last_success_at.map(Instant),
             consecutive_failures: Some(self.backoff.failures).filter(|failures| *failures > 0),
@@ -63,7 +63,8 @@ impl Entity<Payments> for WebhookEndpoint {
 
     fn read(key: Key, item: WebhookEndpointItem) -> Result<Self, TableError> {
         let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
-        let secret = |text: &str| text.parse::<Secret>().map_err(|_| unreadable("its signing secret is not valid"));
+        let secret =
+            |text: &str| text.parse::<StoredSecret>().map_err(|_| unreadable("its signing secret is not valid"));
         let types = item.types.iter().map(|name| name.parse::<EventType>());
         let types: Result<_, _> = types.collect();
         let previous_secret = match (&item.previous_secret, item.previous_secret_until) {

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use api::{EndpointView, EndpointWithSecret};
 use billing::EventType;
 use clap::{Args, Subcommand};
-use delivery::{AddressPolicy, AllowedAddresses, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
-use store::Paging;
+use delivery::{
+    AddressPolicy, AllowedAddresses, EndpointChange, EndpointError, EndpointSecrets, WebhookEndpoints, parse_event_type,
+};
+use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
+use store::{Paging, TableError};
 use ulid::Ulid;
 
 use crate::context::Context;
@@ -51,6 +54,8 @@ pub enum Action {
     Change(ChangeArgs),
     /// Replace the secret of an endpoint, and print the new secret once
     RotateSecret(EndpointArgs),
+    /// Encrypt the secrets of all endpoints with the first encryption key
+    EncryptSecrets,
     /// Remove an endpoint
     Remove(RemoveArgs),
     /// List the deliveries of the last 30 days to an endpoint
@@ -110,6 +115,10 @@ fn failure_of(error: EndpointError) -> Failure {
     match error {
         EndpointError::Table(error) => error.into(),
         EndpointError::Url(_) | EndpointError::Address(_) => Failure::Refused(format!("the URL {error}")),
+        EndpointError::NoEncryptionKeys => Failure::Refused(format!(
+            "{error}: set {} to the text of the stack's secret EncryptionKeys (docs/operations.md, \"Encryption keys\")",
+            ENCRYPTION_KEYS.name
+        )),
         error => Failure::Refused(error.to_string()),
     }
 }
@@ -121,19 +130,21 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
         None => AllowedAddresses::Any,
     };
     let clock = context.clock.clone();
-    let endpoints = WebhookEndpoints::new(open_table.table.clone(), AddressPolicy::new(allowed), Arc::clone(&clock));
+    let (table, keys) = (open_table.table.clone(), open_table.encryption_keys(context)?);
+    let addresses = AddressPolicy::new(allowed);
+    let endpoints = WebhookEndpoints::new(table, keys.clone(), addresses, Arc::clone(&clock));
     let change = async |endpoint: EndpointArgs, change: EndpointChange| {
         let changed = endpoints.change(endpoint.endpoint, change).await.map_err(failure_of)?;
         print_endpoint(context, &EndpointView::new(&changed, clock.now()))
     };
     match &args.action {
-        None => list(context, &open_table).await,
+        None => list(context, &open_table, keys).await,
         Some(Action::Create(args)) => {
             // Process earlier changes first, so that their events are not sent to the new endpoint.
             open_table.catch_up(context).await?;
-            let new = endpoints.prepare(&args.url, args.types.clone()).await.map_err(failure_of)?;
+            let (new, secret) = endpoints.prepare(&args.url, args.types.clone()).await.map_err(failure_of)?;
             open_table.table.create_webhook_endpoint(&new).await?;
-            print_with_secret(context, &EndpointWithSecret::new(&new, clock.now()))
+            print_with_secret(context, &EndpointWithSecret::new(&new, &secret, clock.now()))
         }
         Some(Action::Show(args)) => {
             let stored = endpoints.get(args.endpoint).await.map_err(failure_of)?;
@@ -150,9 +161,10 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
             change(args.endpoint, EndpointChange { url: args.url.clone(), types, enabled: None }).await
         }
         Some(Action::RotateSecret(args)) => {
-            let rotated = endpoints.rotate_secret(args.endpoint).await.map_err(failure_of)?;
-            print_with_secret(context, &EndpointWithSecret::new(&rotated, clock.now()))
+            let (rotated, secret) = endpoints.rotate_secret(args.endpoint).await.map_err(failure_of)?;
+            print_with_secret(context, &EndpointWithSecret::new(&rotated, &secret, clock.now()))
         }
+        Some(Action::EncryptSecrets) => encrypt_secrets(context, &open_table, &endpoints).await,
         Some(Action::Remove(args)) => {
             let id = args.endpoint.endpoint;
             args.confirmation.confirm(&format!("Remove the webhook endpoint {id}?"))?;
@@ -166,10 +178,15 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
     }
 }
 
-/// Lists all endpoints.
-async fn list(context: &Context, open_table: &OpenTable) -> Result<Exit, Failure> {
-    let page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
+/// Lists all endpoints. Reports those whose secrets cannot be decrypted, if there are `keys`.
+async fn list(context: &Context, open_table: &OpenTable, keys: Option<EncryptionKeys>) -> Result<Exit, Failure> {
+    let mut page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
     let now = context.clock.now();
+    if let Some(keys) = keys {
+        let secrets = EndpointSecrets::new(keys, context.clock.clone());
+        let decrypted = page.items.iter().map(|endpoint| secrets.signing_secrets(endpoint, now));
+        page.unreadable.extend(decrypted.filter_map(Result::err));
+    }
     let views: Vec<EndpointView> = page.items.iter().map(|endpoint| EndpointView::new(endpoint, now)).collect();
     for error in &page.unreadable {
         output::print_message(format!("error: {error}"));
@@ -177,6 +194,31 @@ async fn list(context: &Context, open_table: &OpenTable) -> Result<Exit, Failure
     let is_healthy = page.unreadable.is_empty() && views.iter().all(|view| view.enabled);
     context.print(&views, || text::endpoint_table(&views))?;
     Ok(Exit::done_if(is_healthy))
+}
+
+/// Encrypts the secrets of all endpoints with the first encryption key. Reports the endpoints whose secrets cannot be
+/// decrypted.
+async fn encrypt_secrets(
+    context: &Context,
+    open_table: &OpenTable,
+    endpoints: &WebhookEndpoints,
+) -> Result<Exit, Failure> {
+    let page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
+    let (mut encrypted, mut errors) = (0_u64, page.unreadable);
+    for endpoint in page.items {
+        match endpoints.encrypt_secrets(endpoint.id).await {
+            Ok(()) => encrypted += 1,
+            Err(EndpointError::Table(error @ TableError::Unreadable { .. })) => errors.push(error),
+            Err(error) => return Err(failure_of(error)),
+        }
+    }
+    for error in &errors {
+        output::print_message(format!("error: {error}"));
+    }
+    context.print(&serde_json::json!({ "encrypted": encrypted }), || {
+        format!("the secrets of {} are encrypted with the first key\n", output::format_count(encrypted, "endpoint"))
+    })?;
+    Ok(Exit::done_if(errors.is_empty()))
 }
 
 /// Prints one endpoint.

@@ -17,7 +17,7 @@ use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscrip
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{AddressPolicy, AllowedAddresses, Deliverer, Sender};
+use delivery::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use delivery::{NoticeOutcome, Notices};
 use emulator::{Deployment, Fault, Injector, Operation, Permission, Wire};
 use rest::Caller;
@@ -25,7 +25,8 @@ use serde_yaml_ng::Value;
 use simulator::{Enrolment, population};
 use store::{Paging, RewriteOutcome, Settings};
 use sweep::{BatchRequest, Sweep, Task};
-use testkit::{Faulty, FixedResolver, InMemoryDeployment, RecordedMails, Script, UnreadQueue, config, sample};
+use testkit::sample;
+use testkit::{Faulty, FixedResolver, InMemoryDeployment, RecordedMails, Script, UnreadQueue, config, encryption_keys};
 use tower::ServiceExt as _;
 
 /// Returns the DynamoDB permissions that the policies in the template grant to the Lambda function `function`.
@@ -258,7 +259,7 @@ async fn api_policy_matches_the_requests_of_its_routes() {
         .unwrap();
     world.system.sandbox.set_url("http://127.0.0.1:7879");
     let addresses = AddressPolicy::public_only_with(Arc::new(FixedResolver));
-    let api = api.with_deliveries(Arc::new(UnreadQueue), addresses);
+    let api = api.with_deliveries(Arc::new(UnreadQueue), addresses).with_encryption(encryption_keys());
     let router = api.with_gateway(world.system.sandbox.clone(), &world.system.deployment.config.charging).router();
     let account = r#"{"email":"a@example.com","name":"A"}"#;
     let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",
@@ -366,10 +367,13 @@ async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
     let clock = world.system.clock.clone();
     // The deliverer refuses this address, because it is not public.
     let url = "https://127.0.0.1/".parse().unwrap();
-    let endpoint = WebhookEndpoint::new(clock.ulid(), url, Secret::new(clock.random_secret()), clock.now());
+    let id = clock.ulid();
+    let secrets = EndpointSecrets::new(encryption_keys(), clock.clone());
+    let secret = secrets.encrypt(id, &Secret::new(clock.random_secret()));
+    let endpoint = WebhookEndpoint::new(id, url, secret, clock.now());
     world.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
     let sender = Sender::new(AllowedAddresses::PublicOnly, std::time::Duration::from_secs(1)).unwrap();
-    let deliverer = Deliverer::new(world.recorded.table.clone(), sender, clock.clone());
+    let deliverer = Deliverer::new(world.recorded.table.clone(), sender, encryption_keys(), clock.clone());
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
     let keys = deliverer.fan_out(&[event]).await.unwrap();
     while let Some(then) = deliverer.deliver(&keys[0]).await.unwrap().instant() {

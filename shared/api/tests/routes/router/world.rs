@@ -11,13 +11,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
 use delivery::AddressPolicy;
 use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, Wire, serve};
+use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway, Sandbox, Stripe};
 use payments::PaymentBatch;
 use rest::Caller;
 use serde_json::Value;
 use store::Table;
 use sweep::{BatchRequest, Sweep};
-use testkit::{FixedResolver, InMemoryDeployment, RecordedMails, UnreadQueue, config, sample};
+use testkit::{FixedResolver, InMemoryDeployment, RecordedMails, UnreadQueue, config, encryption_keys, sample};
 use tower::ServiceExt;
 use ulid::Ulid;
 
@@ -107,6 +108,7 @@ impl World {
         let api = Api::new(wired, config.api_config(), system.clock.clone()).await.unwrap();
         let api = api.with_gateway(gateway.clone(), &system.deployment.config.charging);
         let router = api
+            .with_encryption(encryption_keys())
             .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)))
             .router();
         let gateway: Arc<dyn PaymentGateway> = gateway;
@@ -128,6 +130,18 @@ impl World {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
         let api = Api::new(self.table.clone(), config.api_config(), clock).await.unwrap();
         Self { router: api.with_gateway(self.sandbox.clone(), &config.charging).router(), ..self }
+    }
+
+    /// Returns this world, changed so that its API has the encryption keys `keys`, or none.
+    pub async fn with_encryption(self, keys: Option<EncryptionKeys>) -> Self {
+        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
+        let api = api.with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)));
+        let api = match keys {
+            Some(keys) => api.with_encryption(keys),
+            None => api,
+        };
+        Self { router: api.router(), ..self }
     }
 
     /// Sends `request`, such as `GET /health`, as `caller`.

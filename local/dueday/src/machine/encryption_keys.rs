@@ -1,0 +1,107 @@
+//! The encryption keys of the local system, in a file of the data folder that only its owner can read.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use clock::Clock;
+use encryption::{EncryptionKeys, generate_key};
+
+use crate::Failure;
+
+/// Returns the path of the file with the encryption keys of the data folder `folder`.
+pub fn path_of_keys(folder: &Path) -> PathBuf {
+    folder.join("encryption-keys")
+}
+
+/// Creates the data folder `folder`, if it does not exist. Only its owner can read a new folder.
+///
+/// # Errors
+/// If the folder cannot be created.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Reads the encryption keys of the data folder `folder`.
+///
+/// # Errors
+/// If the file does not exist, cannot be read, or contains no valid keys.
+pub fn read_keys(folder: &Path) -> Result<EncryptionKeys, Failure> {
+    let path = path_of_keys(folder);
+    let text = fs::read_to_string(&path).map_err(|source| Failure::Data { path: path.clone(), source })?;
+    EncryptionKeys::parse(&text).map_err(|error| Failure::File { path, reason: error.to_string() })
+}
+
+/// Reads the encryption keys of the data folder `folder`, which this process has locked. Creates the file with a new key
+/// if it does not exist.
+///
+/// # Errors
+/// If the file cannot be created or read, or contains no valid keys.
+pub fn read_or_create_keys(folder: &Path, clock: &dyn Clock) -> Result<EncryptionKeys, Failure> {
+    let path = path_of_keys(folder);
+    if !path.exists() {
+        write_new_key(&path, clock).map_err(|source| Failure::Data { path, source })?;
+    }
+    read_keys(folder)
+}
+
+/// Writes a new key to the file `path`. Renames a temporary file, because a process that is killed while it writes would
+/// leave an incomplete key.
+fn write_new_key(path: &Path, clock: &dyn Clock) -> io::Result<()> {
+    let new = path.with_extension("new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&new)?;
+    writeln!(file, "{}", generate_key(clock))?;
+    file.sync_all()?;
+    fs::rename(new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clock::SystemClock;
+
+    #[test]
+    fn keys_are_created_once_and_an_incomplete_file_of_a_killed_process_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(path_of_keys(folder.path()).with_extension("new"), "0123").unwrap();
+        let created = read_or_create_keys(folder.path(), &SystemClock).unwrap();
+        let read = read_or_create_keys(folder.path(), &SystemClock).unwrap();
+        assert_eq!(format!("{created:?}"), format!("{read:?}"), "the ids of the keys");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn missing_and_invalid_keys_are_errors_that_name_the_file_and_not_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = read_keys(folder.path()).unwrap_err().to_string();
+        assert!(missing.contains("encryption-keys"), "{missing}");
+        fs::write(path_of_keys(folder.path()), "0123abc").unwrap();
+        let invalid = read_or_create_keys(folder.path(), &SystemClock).unwrap_err().to_string();
+        assert!(invalid.contains("encryption-keys") && invalid.contains("64 hexadecimal digits"), "{invalid}");
+        assert!(!invalid.contains("0123abc"), "{invalid}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn new_folder_and_its_keys_can_be_read_only_by_their_owner() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data");
+        create_folder(&folder).unwrap();
+        read_or_create_keys(&folder, &SystemClock).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&path_of_keys(&folder))), (0o700, 0o600));
+    }
+}

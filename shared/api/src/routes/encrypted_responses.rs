@@ -1,0 +1,70 @@
+//! Idempotency records of responses that contain a secret. Such a record stores the response encrypted.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use encryption::EncryptionKeys;
+use rest::Problem;
+use rest::idempotency::replayed_response;
+use store::{IdempotentRequest, Replayed, StoredResponse};
+
+use crate::Api;
+
+/// Returns the context in which the response to `request` is encrypted.
+fn context_of(request: &IdempotentRequest) -> String {
+    format!("response to the request {}", request.key_hash)
+}
+
+impl Api {
+    /// Returns the keys that encrypt the secrets in the table.
+    ///
+    /// # Errors
+    /// 503 if this deployment has no encryption keys.
+    fn encryption_keys(&self) -> Result<&EncryptionKeys, Problem> {
+        self.encryption.as_ref().ok_or_else(|| {
+            tracing::error!("the encryption keys are missing");
+            Problem::unavailable()
+        })
+    }
+
+    /// Returns `request` with the encrypted `response`, for its idempotency record.
+    ///
+    /// # Errors
+    /// 503 if this deployment has no encryption keys.
+    pub(super) fn with_encrypted_response(
+        &self,
+        request: IdempotentRequest,
+        response: &StoredResponse,
+    ) -> Result<IdempotentRequest, Problem> {
+        let json = self.encryption_keys()?.encrypt(&response.json, &context_of(&request), self.clock.as_ref());
+        let response = StoredResponse { json, version: response.version };
+        Ok(IdempotentRequest { response, ..request })
+    }
+
+    /// Returns the decrypted response in `replayed`, the record of `request`, with `status`. Earlier versions stored the
+    /// response as plain text.
+    ///
+    /// # Errors
+    /// 422 if the key was used for a request with another body; 409 if the response cannot be decrypted; 503 if this
+    /// deployment has no encryption keys.
+    pub(super) fn decrypted_response(
+        &self,
+        request: &IdempotentRequest,
+        replayed: Replayed,
+        status: StatusCode,
+    ) -> Result<Response, Problem> {
+        let decrypted = match replayed {
+            Replayed::SameRequest(stored) if !stored.json.starts_with('{') => {
+                let json = self.encryption_keys()?.decrypt(&stored.json, &context_of(request)).map_err(|error| {
+                    tracing::error!(%error, "the stored response to an earlier request cannot be decrypted");
+                    Problem::conflict(
+                        "the request was carried out before, but its response with the secret cannot be decrypted; \
+                         find the webhook endpoint in the list, and rotate its secret",
+                    )
+                })?;
+                Replayed::SameRequest(StoredResponse { json, ..stored })
+            }
+            replayed => replayed,
+        };
+        replayed_response(decrypted, status)
+    }
+}

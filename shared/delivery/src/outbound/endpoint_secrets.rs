@@ -1,0 +1,97 @@
+//! Encrypts and decrypts the signing secrets of webhook endpoints.
+
+use std::sync::Arc;
+
+use billing::{Secret, StoredSecret, WebhookEndpoint};
+use chrono::{DateTime, Utc};
+use clock::Clock;
+use encryption::EncryptionKeys;
+use store::{Table, TableError};
+use ulid::Ulid;
+
+/// Encrypts and decrypts the signing secrets of webhook endpoints.
+#[derive(Clone, Debug)]
+pub struct EndpointSecrets {
+    keys: EncryptionKeys,
+    clock: Arc<dyn Clock>,
+}
+
+/// Returns the context in which the secrets of `endpoint` are encrypted. It does not say whether a secret is the current
+/// or the previous one, so a rotation moves the encrypted text without encrypting it again.
+fn context_of(endpoint: Ulid) -> String {
+    format!("signing secret of the webhook endpoint {endpoint}")
+}
+
+impl EndpointSecrets {
+    /// Creates an object that encrypts with the first of `keys`. `clock` is the source of random numbers.
+    pub fn new(keys: EncryptionKeys, clock: Arc<dyn Clock>) -> Self {
+        Self { keys, clock }
+    }
+
+    /// Encrypts `secret`, a signing secret of `endpoint`.
+    pub fn encrypt(&self, endpoint: Ulid, secret: &Secret) -> StoredSecret {
+        let text = self.keys.encrypt(&secret.reveal(), &context_of(endpoint), self.clock.as_ref());
+        StoredSecret::Encrypted(text)
+    }
+
+    /// Decrypts `stored`, a signing secret of `endpoint`.
+    ///
+    /// # Errors
+    /// [`TableError::Unreadable`], with the possible repairs, if the secret cannot be decrypted.
+    pub fn decrypt(&self, endpoint: Ulid, stored: &StoredSecret) -> Result<Secret, TableError> {
+        let encrypted = match stored {
+            StoredSecret::Encrypted(text) => text,
+            StoredSecret::Plain(secret) => return Ok(secret.clone()),
+        };
+        let unreadable = |reason: String| {
+            let reason = format!(
+                "its signing secret cannot be decrypted: {reason}. Restore the encryption keys, or replace the secret \
+                 with `dueday webhooks rotate-secret {endpoint}`"
+            );
+            Table::unreadable_webhook_endpoint(endpoint, reason)
+        };
+        let text =
+            self.keys.decrypt(encrypted, &context_of(endpoint)).map_err(|error| unreadable(error.to_string()))?;
+        text.parse().map_err(|_| unreadable("the decrypted text is no signing secret".to_owned()))
+    }
+
+    /// Returns the secrets of `endpoint` with which events are signed at `now`, the newest first.
+    ///
+    /// # Errors
+    /// [`TableError::Unreadable`], with the possible repairs, if a secret cannot be decrypted.
+    pub fn signing_secrets(&self, endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Result<Vec<Secret>, TableError> {
+        let valid = std::iter::once(&endpoint.secret).chain(endpoint.valid_previous_secret(now));
+        valid.map(|stored| self.decrypt(endpoint.id, stored)).collect()
+    }
+
+    /// Returns whether all secrets of `endpoint` that are valid at `now` are encrypted with the first key.
+    pub fn are_encrypted_with_first_key(&self, endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> bool {
+        let mut valid = std::iter::once(&endpoint.secret).chain(endpoint.valid_previous_secret(now));
+        valid.all(|stored| self.is_encrypted_with_first_key(stored))
+    }
+
+    fn is_encrypted_with_first_key(&self, stored: &StoredSecret) -> bool {
+        match stored {
+            StoredSecret::Encrypted(text) => self.keys.is_encrypted_with_first_key(text),
+            StoredSecret::Plain(_) => false,
+        }
+    }
+
+    /// Encrypts the secrets of `endpoint` again with the first key, if an earlier version has stored them as plain text,
+    /// or another key has encrypted them. Then it also removes a previous secret that is not valid any more at `now`. A
+    /// secret that the first key has encrypted, or that cannot be decrypted, stays unchanged.
+    #[must_use]
+    pub fn encrypt_with_first_key(&self, endpoint: WebhookEndpoint, now: DateTime<Utc>) -> WebhookEndpoint {
+        if self.are_encrypted_with_first_key(&endpoint, now) {
+            return endpoint;
+        }
+        let id = endpoint.id;
+        let encrypt = |stored: StoredSecret| match self.decrypt(id, &stored) {
+            Ok(secret) if !self.is_encrypted_with_first_key(&stored) => self.encrypt(id, &secret),
+            _ => stored,
+        };
+        let previous = endpoint.previous_secret.filter(|(_, until)| now < *until);
+        let previous_secret = previous.map(|(secret, until)| (encrypt(secret), until));
+        WebhookEndpoint { secret: encrypt(endpoint.secret), previous_secret, ..endpoint }
+    }
+}
