@@ -1,7 +1,7 @@
 //! Records each write to the table as the item before and after the write. Reports the writes to the oracle, the
 //! lagging indexes and the event consumer, in the order in which they took effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use audit::InvariantChecker;
@@ -66,9 +66,46 @@ impl History {
         self.event_consumer().find_contradictions(items.values())
     }
 
-    /// Returns the violations that `checker` finds in the current items.
-    pub fn audit(&self, checker: InvariantChecker) -> Vec<String> {
-        audit_items(checker, self.items.lock().unwrap_or_else(PoisonError::into_inner).values())
+    /// Returns the ids of all accounts.
+    pub fn accounts(&self) -> BTreeSet<String> {
+        let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        items.keys().filter_map(|(pk, _)| pk.strip_prefix("ACC#").map(str::to_owned)).collect()
+    }
+
+    /// Returns the current items of `account`.
+    pub fn items_of(&self, account: &str) -> Vec<Value> {
+        let (items, pk) = (self.items.lock().unwrap_or_else(PoisonError::into_inner), format!("ACC#{account}"));
+        items
+            .range((pk.clone(), String::new())..)
+            .take_while(|(key, _)| key.0 == pk)
+            .map(|(_, item)| item.clone())
+            .collect()
+    }
+
+    /// Returns the violations that `checker` finds in the current items of `account`.
+    pub fn audit_account(&self, account: &str, checker: InvariantChecker) -> Vec<String> {
+        let settings = ("CTL#settings".to_owned(), "CTL#settings".to_owned());
+        let settings = self.items.lock().unwrap_or_else(PoisonError::into_inner).get(&settings).cloned();
+        audit_items(checker, self.items_of(account).iter().chain(&settings))
+    }
+
+    /// Returns the violations that `checker` finds in the current items of all accounts that were not corrupted.
+    pub fn audit_intact_accounts(&self, checker: InvariantChecker, is_corrupted: impl Fn(&str) -> bool) -> Vec<String> {
+        let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        let intact = |(key, _): &(&ItemKey, &Value)| !key.0.strip_prefix("ACC#").is_some_and(&is_corrupted);
+        audit_items(checker, items.iter().filter(intact).map(|(_, item)| item))
+    }
+
+    /// Replaces an item of `table` by the corrupted `item`, without a report to the oracle and the event consumer. Returns
+    /// false if the table refuses the item.
+    pub fn corrupt(&self, table: &str, item: &Value) -> bool {
+        let Some(key) = item_key(item) else { return false };
+        if self.engine.execute("PutItem", &json!({"TableName": table, "Item": item})).is_err() {
+            return false;
+        }
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).write(self.clock.now(), &key, Some(item));
+        self.items.lock().unwrap_or_else(PoisonError::into_inner).insert(key, item.clone());
+        true
     }
 
     /// Returns all events, and the items that the table contains now.

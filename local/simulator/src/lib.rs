@@ -10,6 +10,7 @@ mod calendar;
 mod change;
 mod checker;
 mod company;
+mod corruptions;
 mod daily_runs;
 mod error;
 mod event_consumer;
@@ -33,9 +34,13 @@ mod unreliable_gateway;
 
 pub use checker::check;
 pub use company::{Company, CompanySize, euro};
+pub use corruptions::{Corruption, HARMLESS_CORRUPTIONS, corruptions_of_attribute, kind_of_account_item};
 pub use daily_runs::DailyRuns;
 pub use error::SimulationError;
-pub use fault_simulation::{FaultSimulationResult, FaultSimulationSettings, simulate_seeds, simulate_with_faults};
+pub use fault_simulation::{
+    FaultSimulationResult, FaultSimulationSettings, InjectedCorruption, simulate_seeds, simulate_with_corruptions,
+    simulate_with_faults,
+};
 pub use final_audit::audit_items;
 pub use history::SimulatedRecords;
 pub use invariant::{Invariant, InvariantResult};

@@ -6,6 +6,7 @@
 //! call by call.
 
 mod actor_tasks;
+mod corrupter;
 mod day_planner;
 mod process;
 mod random_choices;
@@ -28,6 +29,8 @@ use crate::population::Enrolment;
 use crate::random_faults::FaultConfig;
 use crate::schedule::{ActorId, Actors, Decision, now_or_panic};
 use crate::simulated_gateway::GatewayKind;
+use corrupter::Corrupter;
+pub use corrupter::InjectedCorruption;
 use day_planner::{DayPlanner, Outage, PlannedTask};
 pub use seeds::{FaultSimulationSettings, simulate_seeds};
 use world::World;
@@ -64,6 +67,8 @@ pub struct FaultSimulationResult {
     pub digest: u64,
     /// The events and the items of the simulation.
     pub records: SimulatedRecords,
+    /// The corruptions of stored items, in their order. Empty unless the simulation corrupts items.
+    pub corruptions: Vec<InjectedCorruption>,
     /// The violations that the oracle found. The simulation ends on the day of the first violation.
     pub violations: Vec<String>,
 }
@@ -77,6 +82,8 @@ struct FaultSimulation {
     /// The tasks of the day that have not started, the latest first.
     planned_tasks: Vec<(DateTime<Utc>, PlannedTask)>,
     planner: DayPlanner,
+    /// Corrupts items; `None` in a simulation without corruptions.
+    corrupter: Option<Corrupter>,
     subscription_days: u64,
     /// The number of subscriptions that were created during the simulation.
     created: u32,
@@ -88,10 +95,38 @@ struct FaultSimulation {
 /// # Errors
 /// [`SimulationError`] if a date is out of range, a subscription cannot be created, or the table cannot be accessed.
 pub fn simulate_with_faults(
+    config: Config,
+    enrolments: Vec<Enrolment>,
+    (from, months): (NaiveDate, u32),
+    (fault_config, gateway): (FaultConfig, GatewayKind),
+    on_day: impl FnMut(NaiveDate),
+) -> Result<FaultSimulationResult, SimulationError> {
+    run_simulation(config, enrolments, (from, months), (fault_config, gateway), None, on_day)
+}
+
+/// Simulates like [`simulate_with_faults`], and also corrupts one attribute of an item of most accounts, each on a random day.
+/// After each corruption, the audit of the account must find it, or the list of harmless corruptions must contain it. The
+/// corrupted items are not repaired. The oracle then checks that no month of such an account is charged twice, and that all
+/// other accounts are not affected. The published events are not checked.
+///
+/// # Errors
+/// As [`simulate_with_faults`].
+pub fn simulate_with_corruptions(
+    config: Config,
+    enrolments: Vec<Enrolment>,
+    (from, months): (NaiveDate, u32),
+    (fault_config, gateway): (FaultConfig, GatewayKind),
+) -> Result<FaultSimulationResult, SimulationError> {
+    let corrupter = Corrupter::new(fault_config.seed);
+    run_simulation(config, enrolments, (from, months), (fault_config, gateway), Some(corrupter), |_| {})
+}
+
+fn run_simulation(
     mut config: Config,
     enrolments: Vec<Enrolment>,
     (from, months): (NaiveDate, u32),
     (fault_config, gateway): (FaultConfig, GatewayKind),
+    corrupter: Option<Corrupter>,
     mut on_day: impl FnMut(NaiveDate),
 ) -> Result<FaultSimulationResult, SimulationError> {
     let eve = from.pred_opt().ok_or(SimulationError::Calendar)?;
@@ -116,6 +151,7 @@ pub fn simulate_with_faults(
         busy: Vec::new(),
         planned_tasks: Vec::new(),
         planner: DayPlanner::new(shards),
+        corrupter,
         subscription_days: 0,
         created: 0,
     };
@@ -125,6 +161,9 @@ pub fn simulate_with_faults(
             simulation.stop_faults()?;
         }
         if day < fault_free_from {
+            if let Some(corrupter) = &mut simulation.corrupter {
+                corrupter.corrupt_items(&simulation.world, checker, day);
+            }
             simulation.simulate_day_with_faults(day)?
         } else {
             simulation.simulate_day_without_faults(day)?
@@ -139,9 +178,12 @@ pub fn simulate_with_faults(
     let mut oracle = world.oracle();
     if oracle.violations.is_empty() {
         oracle.simulation_ended(world.clock.now(), to);
-        oracle.violations.extend(world.history.find_contradictions());
+        if simulation.corrupter.is_none() {
+            oracle.violations.extend(world.history.find_contradictions());
+        }
         let checker = InvariantChecker { shards, today: to, now: world.clock.now(), ..checker };
-        oracle.violations.extend(world.history.audit(checker));
+        let audited = world.history.audit_intact_accounts(checker, |account| oracle.is_corrupted(account));
+        oracle.violations.extend(audited);
     }
     Ok(FaultSimulationResult {
         seed: fault_config.seed,
@@ -156,6 +198,7 @@ pub fn simulate_with_faults(
         outage_days: simulation.planner.outage_days,
         digest: world.schedule.trace_digest(),
         records: world.history.records(),
+        corruptions: simulation.corrupter.map(|corrupter| corrupter.injected).unwrap_or_default(),
         violations: oracle.violations.clone(),
     })
 }

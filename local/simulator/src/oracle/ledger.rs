@@ -177,7 +177,7 @@ impl Oracle {
                 self.counts.late_duplicates += 1;
             }
         }
-        violations.into_iter().for_each(|reason| self.report_violation(now, &ledger_payment.subscription, reason));
+        violations.into_iter().for_each(|reason| self.report_second_charge(now, &ledger_payment.subscription, reason));
     }
 
     /// Checks that a charge belongs to the open attempt. The actor id is 0 if the request timed out and arrived later.
@@ -242,7 +242,7 @@ impl Oracle {
                 .count()
                 > 1
             {
-                self.report_violation(now, &subscription, format!("the payment due on {due} was paid twice"));
+                self.report_second_charge(now, &subscription, format!("the payment due on {due} was paid twice"));
             }
         }
     }

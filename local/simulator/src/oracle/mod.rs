@@ -68,6 +68,11 @@ pub struct Oracle {
     rules: Rules,
     zone: Tz,
     expected_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
+    /// The last expected states of the subscriptions whose account was corrupted. The oracle no longer predicts them, and
+    /// checks only that no month is charged twice.
+    unpredictable_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
+    /// The accounts of which an item was corrupted.
+    corrupted_accounts: BTreeSet<String>,
     active_actors: BTreeMap<ActorId, ActorState>,
     ledger: Ledger,
     pub counts: OracleCounts,
@@ -82,6 +87,8 @@ impl Oracle {
             rules,
             zone,
             expected_subscriptions: BTreeMap::new(),
+            unpredictable_subscriptions: BTreeMap::new(),
+            corrupted_accounts: BTreeSet::new(),
             active_actors: BTreeMap::new(),
             ledger: Ledger::default(),
             counts: OracleCounts::default(),
@@ -89,9 +96,23 @@ impl Oracle {
         }
     }
 
-    /// Returns the current expected state of each subscription.
+    /// Returns the current expected state of each subscription; for a subscription of a corrupted account, the state before
+    /// the corruption.
     pub fn expected_subscriptions(&self) -> impl Iterator<Item = &ExpectedSubscription> {
-        self.expected_subscriptions.values()
+        self.expected_subscriptions.values().chain(self.unpredictable_subscriptions.values())
+    }
+
+    /// Records that an item of `account` was corrupted. From now on, the oracle reports only second charges of a month of
+    /// this account.
+    pub fn account_corrupted(&mut self, account: &str) {
+        self.corrupted_accounts.insert(account.to_owned());
+        let corrupted = self.expected_subscriptions.extract_if(.., |name, _| name.0 == account);
+        self.unpredictable_subscriptions.extend(corrupted);
+    }
+
+    /// Returns whether an item of `account` was corrupted.
+    pub fn is_corrupted(&self, account: &str) -> bool {
+        self.corrupted_accounts.contains(account)
     }
 
     /// Checks a table request of actor `id` that took effect at `now`. `changes` contains the items that the request
@@ -99,7 +120,7 @@ impl Oracle {
     pub fn table_request_completed(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
         let mut changed = BTreeSet::new();
         for change in changes {
-            changed.extend(subscription_of(&change.key));
+            changed.extend(subscription_of(&change.key).filter(|(account, _)| !self.is_corrupted(account)));
         }
         for subscription in &changed {
             self.counts.writes += 1;
@@ -251,7 +272,15 @@ impl Oracle {
         (local_now, local_now.with_timezone(&self.zone).date_naive())
     }
 
+    /// Reports a violation of a rule, unless the account of `subscription` was corrupted.
     fn report_violation(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, reason: String) {
+        if !self.is_corrupted(&subscription.0) {
+            self.report_second_charge(now, subscription, reason);
+        }
+    }
+
+    /// Reports that a month was charged twice, which must never happen, even to a corrupted account.
+    fn report_second_charge(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, reason: String) {
         self.violations.push(format!("{} {}: {reason}", now.format("%Y-%m-%d %H:%M:%S"), display_name(subscription)));
     }
 }

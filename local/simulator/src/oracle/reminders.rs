@@ -118,7 +118,9 @@ impl Oracle {
                 })
             }
             _ => {
-                let subscription = (mail.to.as_str().to_owned(), mail.subject.clone());
+                // The simulated accounts have mail addresses such as ACCOUNT@example.com.
+                let account = mail.to.as_str().split('@').next().unwrap_or_default();
+                let subscription = (account.to_owned(), mail.subject.clone());
                 Some((subscription, "an actor without a matching reminder claim sent a mail".to_owned()))
             }
         };

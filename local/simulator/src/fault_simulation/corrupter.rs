@@ -1,0 +1,104 @@
+//! Corrupts random attributes of stored items while a simulation runs, and audits the account after each corruption.
+
+use std::collections::BTreeSet;
+
+use audit::InvariantChecker;
+use chrono::NaiveDate;
+use clock::Clock as _;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+
+use super::world::World;
+use crate::corruptions::{Corruption, corruptions_of_attribute, kind_of_account_item, reason_not_found};
+use crate::json::number;
+
+/// On average, an item of each account is corrupted once in this number of days.
+const CORRUPTION_ONE_IN: u32 = 150;
+/// The number of corruptions that are tried until the table accepts one: it refuses a wrong type of an index key.
+const MAX_TRIES: u32 = 20;
+
+/// A corruption of an item of a running simulation, and what the next audit found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InjectedCorruption {
+    pub day: NaiveDate,
+    pub account: String,
+    /// The kind of the item; for a subscription with its status.
+    pub kind: String,
+    /// The name of the attribute, and the change.
+    pub what: String,
+    /// The invariants that the audit reported as violated. Empty if the corruption is listed as one that no audit can find.
+    pub found: BTreeSet<String>,
+}
+
+/// Corrupts one item of each account at most, on a day chosen by the seed. A second corruption could hide the first one.
+pub struct Corrupter {
+    rng: ChaCha8Rng,
+    pub injected: Vec<InjectedCorruption>,
+}
+
+impl Corrupter {
+    pub fn new(seed: u64) -> Self {
+        Self { rng: ChaCha8Rng::seed_from_u64(seed), injected: Vec::new() }
+    }
+
+    /// Corrupts an item of each account that the random numbers choose for `day`. Adds a violation if the audit missed a
+    /// corruption that it must find, or reported one before.
+    pub fn corrupt_items(&mut self, world: &World, checker: InvariantChecker, day: NaiveDate) {
+        let now = world.clock.now();
+        let checker = InvariantChecker { today: world.day_of(now), now, ..checker };
+        for account in world.history.accounts() {
+            if world.oracle().is_corrupted(&account) || !self.rng.random_ratio(1, CORRUPTION_ONE_IN) {
+                continue;
+            }
+            let before = world.history.audit_account(&account, checker);
+            if !before.is_empty() {
+                world.oracle().violations.push(format!("{day}: the audit reports an intact account: {before:?}"));
+                return;
+            }
+            let Some((kind, corruption)) = self.corrupt_item(world, &account) else { continue };
+            world.oracle().account_corrupted(&account);
+            let found: BTreeSet<String> =
+                world.history.audit_account(&account, checker).iter().filter_map(|text| invariant_of(text)).collect();
+            let name = corruption.what.split(' ').next().unwrap_or_default();
+            if found.is_empty() && reason_not_found(&kind, name).is_none() {
+                let Corruption { what, item } = &corruption;
+                world.oracle().violations.push(format!("{day}: the audit misses {kind}: {what}, now {item}"));
+            }
+            self.injected.push(InjectedCorruption { day, account, kind, what: corruption.what, found });
+        }
+    }
+
+    /// Corrupts a random attribute of a random item of `account`: of a subscription in two of three cases. Expired items are
+    /// left out, because DynamoDB would have deleted them. Returns the kind of the item and the corruption; `None` if the
+    /// table refused all tries.
+    fn corrupt_item(&mut self, world: &World, account: &str) -> Option<(String, Corruption)> {
+        let now = world.clock.now().timestamp();
+        for _ in 0..MAX_TRIES {
+            let wants_subscription = self.rng.random_ratio(2, 3);
+            let is_wanted = |item: &Value| {
+                kind_of_account_item(item).is_some_and(|kind| kind.starts_with("SUB") == wants_subscription)
+                    && number::<i64>(item, "TTL").is_none_or(|expires| expires >= now)
+            };
+            let items: Vec<Value> = world.history.items_of(account).into_iter().filter(is_wanted).collect();
+            let Some(item) = items.choose(&mut self.rng) else { continue };
+            let kind = kind_of_account_item(item)?;
+            let names = item.as_object()?.keys().filter(|name| !["PK", "SK"].contains(&name.as_str()));
+            let names: Vec<&String> = names.collect();
+            let name = names.choose(&mut self.rng)?;
+            let Some(corruption) = corruptions_of_attribute(item, name).choose(&mut self.rng).cloned() else {
+                continue;
+            };
+            if world.history.corrupt(&world.config.table.name, &corruption.item) {
+                return Some((kind, corruption));
+            }
+        }
+        None
+    }
+}
+
+/// Returns the name of the invariant in the description of a violation.
+fn invariant_of(violation: &str) -> Option<String> {
+    violation.split(' ').nth(1).map(str::to_owned)
+}

@@ -1,0 +1,53 @@
+//! Simulated years in which stored items are corrupted: the audit finds the corruptions, and no month is charged twice. The seeds
+//! are fixed; `DUEDAY_CORRUPTION_SEEDS=FIRST,COUNT` chooses others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_corruptions};
+use testkit::config;
+
+/// Simulates a year of 24 accounts with one subscription each, with corruptions and faults. `settings` are environment variables and their values.
+fn simulate_year(seed: u64, gateway: GatewayKind, settings: &[(&str, &str)]) -> FaultSimulationResult {
+    let config = config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
+    let faults = FaultConfig { rate: 0.02, seed };
+    let enrolments = population(72).into_iter().step_by(3).collect();
+    simulate_with_corruptions(config, enrolments, ("2027-12-01".parse().unwrap(), 12), (faults, gateway)).unwrap()
+}
+
+#[test]
+fn year_with_corrupted_items_charges_no_month_twice_and_the_audit_finds_the_corruptions() {
+    let chosen = std::env::var("DUEDAY_CORRUPTION_SEEDS").ok();
+    let (first, count) = match chosen.as_deref().and_then(|text| text.split_once(',')) {
+        Some((first, count)) => (first.parse().unwrap(), count.parse().unwrap()),
+        None => (1, 2),
+    };
+    let (mut days, mut charges, mut injected, mut found) = (0, 0, 0, 0);
+    let mut missed: BTreeMap<String, u32> = BTreeMap::new();
+    let mut kinds = BTreeSet::new();
+    for seed in first..first + count {
+        let gateway = if seed % 3 == 0 { GatewayKind::Sandbox } else { GatewayKind::Stripe };
+        let settings: &[(&str, &str)] = match seed % 4 {
+            0 => &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait")],
+            1 => &[("DUEDAY_AFTER_LAST_RETRY", "cancelled")],
+            _ => &[],
+        };
+        let result = simulate_year(seed, gateway, settings);
+        assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
+        (days, charges) = (days + result.subscription_days, charges + result.counts.charges);
+        for corruption in result.corruptions {
+            injected += 1;
+            found += u32::from(!corruption.found.is_empty());
+            if corruption.found.is_empty() {
+                *missed.entry(format!("{}: {}", corruption.kind, corruption.what)).or_default() += 1;
+            }
+            kinds.insert(corruption.kind);
+        }
+    }
+    println!(
+        "{} subscription years, {charges} charges, {injected} corruptions, {found} found; not found: {missed:#?}",
+        days / 365
+    );
+    assert!(days / 365 >= 24 && charges > 100, "{days} days, {charges} charges");
+    assert!(injected >= 10 * u32::try_from(count).unwrap() && found * 2 > injected, "{found} of {injected}");
+    assert!(kinds.contains("SUB active") && kinds.contains("REC"), "{kinds:?}");
+}
