@@ -5,7 +5,7 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 /// The attributes whose corruption the audit does not find in every item, each with the kind of item and the reason.
-pub const HARMLESS_CORRUPTIONS: [(&str, &str, &str); 61] = [
+pub const HARMLESS_CORRUPTIONS: [(&str, &str, &str); 62] = [
     ("SUB", "PaymentDay", "in a short month, several payment days give the same due date"),
     ("SUB", "ReminderLease", "a reminder that is claimed twice is sent twice"),
     ("DSP", "Amount", "`dueday audit --gateway-list` finds it"),
@@ -54,6 +54,7 @@ pub const HARMLESS_CORRUPTIONS: [(&str, &str, &str); 61] = [
     ),
     ("SUB", "AttemptAt", "an earlier time only makes the look-up list more payments"),
     ("SUB", "AttemptLease", "a take-over that is too early repeats the same idempotency key"),
+    ("SUB", "ChargeableFrom", "a subscription whose last payment was made by an earlier version has none"),
     ("SUB", "CreatedDate", "it is only shown"),
     ("SUB", "FailedAttempts", "the retry schedule begins at another gap"),
     ("SUB", "FirstDeclinedDate", "it only limits the time of the retries"),

@@ -83,6 +83,9 @@ impl InvariantChecker {
         if due_on < first_due_on {
             all.push(format!("the due date {due_on} is before the first due date {first_due_on}"));
         }
+        if s.is_due_month_paid() {
+            all.push(format!("the month {month} is due, although ChargeableFrom says that it is paid"));
+        }
         if let Some(terms) = waiting_terms.iter().find(|terms| terms.from <= month) {
             all.push(format!("terms from {} wait, although the month {month} is due", terms.from));
         }
@@ -179,6 +182,11 @@ impl InvariantChecker {
         let is_recorded = |at: DateTime<Utc>| at > self.now - self.records_kept + TimeDelta::days(1);
         if let Some(at) = s.last_payment_at.filter(|at| is_recorded(*at) && newest.is_none_or(|newest| newest < *at)) {
             all.push(format!("the last payment was at {at}, but has no receipt"));
+        }
+        // A subscription whose last payment was made by an earlier version has no `ChargeableFrom`.
+        let after_paid = receipts.iter().map(|receipt| Period::from_day(receipt.due_on).next()).max();
+        if let Some((from, after_paid)) = s.chargeable_from.zip(after_paid).filter(|(from, after)| from != after) {
+            all.push(format!("ChargeableFrom is {from}, but should be {after_paid}"));
         }
         // Each attempt has ended with a receipt or a record, or is open. A late payment gives a receipt to a month whose
         // attempt was recorded as rejected before.

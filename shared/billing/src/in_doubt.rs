@@ -36,6 +36,8 @@ pub enum ClaimRefusal {
     DueOn(NaiveDate),
     /// The item is damaged: its next payment date is before its due date. A person must correct it.
     DueLater,
+    /// The item is damaged: the month of its due date is already paid. A person must correct it.
+    AlreadyPaid,
     /// There is nothing to charge: the payment is already settled, or is not due any more.
     NotDue,
     /// The payment method is disputed, and must not be charged.
@@ -65,10 +67,18 @@ pub fn claim_refusal(
         (None, Some(_)) if !subscription.status.is_chargeable() => ClaimRefusal::NotChargeable,
         (None, Some(next_on)) if next_on <= today && subscription.is_ending() => ClaimRefusal::CancellationDue,
         (None, Some(next_on)) if next_on <= today && next_on < subscription.due_on => ClaimRefusal::DueLater,
+        (None, Some(next_on)) if next_on <= today && subscription.is_due_month_paid() => ClaimRefusal::AlreadyPaid,
         (None, Some(next_on)) if next_on <= today && subscription.open_findings > 0 => ClaimRefusal::OpenFinding,
         (None, Some(next_on)) if next_on <= today && subscription.disputed_at.is_some() => ClaimRefusal::Disputed,
         (None, Some(next_on)) if next_on <= today && next_on != indexed_on => ClaimRefusal::DueOn(next_on),
         (None, _) => ClaimRefusal::NotDue,
+    }
+}
+
+impl Subscription {
+    /// Returns whether the month of the due date is already paid. This is so only if the item is damaged.
+    pub fn is_due_month_paid(&self) -> bool {
+        self.chargeable_from.is_some_and(|from| Period::from_day(self.due_on) < from)
     }
 }
 

@@ -86,6 +86,7 @@ impl NewSubscription {
             first_due_on: due_on,
             due_on,
             next_payment_on: Some(due_on),
+            chargeable_from: None,
             last_payment_at: None,
             next_reminder_on: Some(lead.before(due_on)),
             last_reminder_at: None,

@@ -167,6 +167,7 @@ pub(super) fn settle_success(
     next.failed_attempts = 0;
     (next.rejections, next.rejected_customer) = (0, None);
     next.last_payment_at = Some(now);
+    next.chargeable_from = next.chargeable_from.max(Some(paid.next()));
     if matches!(next.status, Status::PastDue | Status::Unpaid) {
         next.status = Status::Active;
     }

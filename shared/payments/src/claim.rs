@@ -52,6 +52,7 @@ impl PaymentBatch {
                 ClaimRefusal::InDoubt(_) | ClaimRefusal::Leased => return Ok(RowResult::LeftToOtherLane),
                 ClaimRefusal::DueOn(on) => seen = on,
                 ClaimRefusal::DueLater => return Ok(failure_because_due_later(&stored, seen)),
+                ClaimRefusal::AlreadyPaid => return Ok(failure_because_paid(&stored)),
                 ClaimRefusal::OpenFinding => return Ok(failure_because_of_finding(&stored)),
                 ClaimRefusal::Disputed => return self.process_disputed_subscription(stored).await,
                 ClaimRefusal::NotDue => return Ok(RowResult::Counted(PaymentOutcome::Skipped)),
@@ -170,6 +171,12 @@ fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
 /// Returns the failure of the row of a damaged subscription whose next payment date, `on`, is before its due date.
 fn failure_because_due_later(stored: &Subscription, on: NaiveDate) -> RowResult {
     let reason = format!("the next payment date {on} is before the due date {}; correct the item", stored.due_on);
+    RowResult::Failed { reason }
+}
+
+/// Returns the failure of the row of a damaged subscription whose due date is in a paid month.
+fn failure_because_paid(stored: &Subscription) -> RowResult {
+    let reason = format!("the month of the due date {} is already paid; correct the item", stored.due_on);
     RowResult::Failed { reason }
 }
 

@@ -35,12 +35,14 @@ static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The condition under which a payment can be claimed. The comparison of `CancelPeriod` with `DueDate` works because a
-/// month such as 2026-03 sorts before every date in it. The due date is never after the next payment date, unless the item
-/// is damaged.
+/// month such as 2026-03 sorts before every date in it; that of `ChargeableFrom` works in the same way. Only in a damaged item
+/// is the due date after the next payment date or in a paid month, or has an attempt a holder but no number.
 static IS_PAYABLE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{NEXT_PAYMENT_DATE} = :seen AND #{DUE_DATE} <= :seen AND #{STATUS} IN (:active, :past_due) \
-         AND attribute_not_exists(#{ATTEMPT_NO}) AND attribute_not_exists(#{DISPUTED_DATE}) \
+         AND attribute_not_exists(#{ATTEMPT_NO}) AND attribute_not_exists(#{ATTEMPT_BY}) \
+         AND (attribute_not_exists(#{CHARGEABLE_FROM}) OR #{CHARGEABLE_FROM} <= #{DUE_DATE}) \
+         AND attribute_not_exists(#{DISPUTED_DATE}) \
          AND attribute_not_exists(#{OPEN_FINDINGS}) \
          AND (attribute_not_exists(#{CANCEL_PERIOD}) OR #{CANCEL_PERIOD} > #{DUE_DATE})"
     )
@@ -85,7 +87,7 @@ pub enum ClaimOutcome {
 
 impl Table {
     /// Opens a payment attempt for the due date of the subscription, on these conditions: its next payment date is
-    /// `expected`, its due date is not later, it is active or past due, its scheduled cancellation (if any) does not include this due date, its
+    /// `expected`, its due date is not later, the month of the due date is not paid, it is active or past due, its scheduled cancellation (if any) does not include this due date, its
     /// payment method is not disputed, no finding blocks it, and no attempt is open. The number of the attempt comes
     /// from `AttemptSeq`, which is never reset. The attempt copies the amount, the currency and the payment method of
     /// the subscription. `table_id` is the id of this table, which is stored in the attempt. Sends one UpdateItem

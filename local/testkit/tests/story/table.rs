@@ -236,7 +236,9 @@ async fn stored_items_have_exactly_the_documented_attributes() {
     assert_eq!(attribute_names(&world, "SUB#").await, new_subscription_names.replace("AttemptSeq", attempt_names));
     assert!(claimed.attempt.is_some());
     world.run_payments("2026-03-06").await;
-    let paid_names = new_subscription_names.replace("FirstDueDate", "FirstDueDate LastPaymentDate");
+    let paid_names = new_subscription_names
+        .replace("CreatedDate", "ChargeableFrom CreatedDate")
+        .replace("FirstDueDate", "FirstDueDate LastPaymentDate");
     assert_eq!(attribute_names(&world, "SUB#").await, paid_names, "only the attempt's number is left");
     let receipt = "Card Currency DueDate GatewayCustomerId GatewayPaymentId PK ProcessedAmount ProcessedDate ProductName SK SKU TTL";
     assert_eq!(attribute_names(&world, "REC#").await, receipt);

@@ -97,6 +97,36 @@ async fn payment_planned_before_its_due_date_is_not_charged() {
 }
 
 #[tokio::test]
+async fn paid_month_is_not_charged_again_if_the_due_date_is_damaged() {
+    for damaged in ["2026-03-10", "2026-03-31", "2026-02-10"] {
+        let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+        world.store(&subscription).await;
+        world.run_payments("2026-03-10").await;
+        assert_eq!(world.charged_due_dates(), ["2026-03-10"]);
+        world.change_subscription(&subscription, |s| Subscription { due_on: date(damaged), ..s.clone() }).await;
+        let found = violations(&world, "2026-04-10").await;
+        assert!(found.iter().any(|(_, what)| what.contains("ChargeableFrom says that it is paid")), "{found:?}");
+        let report = world.run_payments("2026-04-10").await;
+        let expected = format!("the month of the due date {damaged} is already paid");
+        assert!(format!("{report:?}").contains(&expected), "{report:?}");
+        assert_eq!(world.charged_due_dates(), ["2026-03-10"], "{damaged}");
+    }
+}
+
+#[tokio::test]
+async fn attempt_that_lost_its_number_prevents_another_attempt() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.store(&subscription).await;
+    world.inject_charge_fault(emulator::Fault::LostAfter);
+    world.run_payments("2026-03-10").await;
+    assert_eq!(world.charged_due_dates(), ["2026-03-10"]);
+    copy_items(&world, "SUB#", |item| drop(item.remove("AttemptNo"))).await;
+    let report = world.run_payments("2026-03-11").await;
+    assert!(format!("{report:?}").contains("its attempt is incomplete"), "{report:?}");
+    assert_eq!(world.charged_due_dates(), ["2026-03-10"]);
+}
+
+#[tokio::test]
 async fn repair_of_a_reminder_keeps_the_date_of_a_retry() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     let declined = card("pm_card_visa_chargeDeclinedInsufficientFunds");

@@ -38,6 +38,8 @@ pub struct SubscriptionItem {
     status: Status,
     first_due_date: NaiveDate,
     due_date: NaiveDate,
+    /// The month after the last paid month; absent until a month is paid.
+    chargeable_from: Option<Period>,
     next_payment_date: Option<NaiveDate>,
     last_payment_date: Option<Instant>,
     next_reminder_date: Option<NaiveDate>,
@@ -97,7 +99,7 @@ impl SubscriptionItem {
     /// Returns the open attempt: `Some(None)` if no attempt is open, `None` if some of the attempt's attributes are
     /// missing.
     fn read_attempt(&self) -> Option<Option<Attempt>> {
-        let Some(no) = self.attempt_no else { return Some(None) };
+        let Some(no) = self.attempt_no else { return self.attempt_by.is_none().then_some(None) };
         Some(Some(Attempt {
             no,
             table: self.attempt_table,
@@ -138,6 +140,7 @@ impl Entity<Payments> for Subscription {
             status: self.status,
             first_due_date: self.first_due_on,
             due_date: self.due_on,
+            chargeable_from: self.chargeable_from,
             next_payment_date: self.next_payment_on,
             last_payment_date: self.last_payment_at.map(Instant),
             next_reminder_date: self.next_reminder_on,
@@ -197,6 +200,7 @@ impl Entity<Payments> for Subscription {
             status: item.status,
             first_due_on: item.first_due_date,
             due_on: item.due_date,
+            chargeable_from: item.chargeable_from,
             next_payment_on: item.next_payment_date,
             last_payment_at: item.last_payment_date.map(|i| i.0),
             next_reminder_on: item.next_reminder_date,
@@ -248,6 +252,7 @@ pub mod names {
         OPEN_FINDINGS = open_findings,
         STATUS = status,
         DUE_DATE = due_date,
+        CHARGEABLE_FROM = chargeable_from,
         NEXT_PAYMENT_DATE = next_payment_date,
         NEXT_REMINDER_DATE = next_reminder_date,
         FAILED_ATTEMPTS = failed_attempts,

@@ -130,6 +130,7 @@ fn request_claim(
             ClaimRefusal::Leased
             | ClaimRefusal::NotDue
             | ClaimRefusal::DueLater
+            | ClaimRefusal::AlreadyPaid
             | ClaimRefusal::Disputed
             | ClaimRefusal::OpenFinding => Phase::Idle,
         },
