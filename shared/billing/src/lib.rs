@@ -14,7 +14,8 @@
 //! 5. [`receipt`], [`attempt_record`], [`waived_period`]: the records of each month.
 //! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]: all other
 //!    changes. [`refusal`]: the reasons why a change is refused.
-//! 7. [`event`]: the events that are published for a change of a stored item.
+//! 7. [`audit_record`]: the stored results of audits.
+//! 8. [`event`]: the events that are published for a change of a stored item.
 //!
 //! # Example
 //! A subscription is created, its first payment succeeds, and the next payment becomes due in the next month:
@@ -91,6 +92,7 @@ pub mod account;
 pub mod after_dispute;
 pub mod attempt;
 pub mod attempt_record;
+pub mod audit_record;
 pub mod calendar;
 pub mod cancellation;
 pub mod card;
@@ -132,6 +134,7 @@ pub mod webhook;
 pub use account::{Account, AccountChanges, MailStatus};
 pub use attempt::{Attempt, ClaimToken, Outcome};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
+pub use audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};
 pub use calendar::{CalendarError, PaymentDay, Period, days_after, parse_date};
 pub use card::{Card, CardError};
 pub use card_number::{NO_CARD_NUMBER, contains_card_number};
@@ -141,9 +144,9 @@ pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
-    AccountData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType, ExpiredReceiptData,
-    ItemImage, PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaitingTerms,
-    WaivedPeriodData, events_between_images,
+    AccountData, AuditData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType,
+    ExpiredReceiptData, ItemImage, PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData,
+    UnreadableEvent, WaitingTerms, WaivedPeriodData, events_between_images,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;

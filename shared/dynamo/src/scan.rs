@@ -1,6 +1,6 @@
 //! Scans: reading the whole table.
 
-use crate::{Dynamo, Items, Values, collect_attribute_names, s, values};
+use crate::{Dynamo, Items, Key, Values, collect_attribute_names, s, values};
 
 /// A scan: the items of the whole table that are returned, and how they are read.
 #[derive(Debug)]
@@ -9,12 +9,13 @@ pub struct Scan {
     values: Values,
     attributes: Option<&'static str>,
     is_consistent: bool,
+    after: Option<Key>,
 }
 
 impl Scan {
     /// Creates a scan of all items, with strongly consistent reads.
     pub fn all() -> Self {
-        Self { filter: None, values: Values::new(), attributes: None, is_consistent: true }
+        Self { filter: None, values: Values::new(), attributes: None, is_consistent: true, after: None }
     }
 
     /// Creates a scan that returns the items for which the filter expression `filter` is true, with strongly consistent
@@ -33,6 +34,11 @@ impl Scan {
         Self { attributes: Some(attributes), ..self }
     }
 
+    /// Returns the same scan, starting after the item with the key `after`; at the first item if it is `None`.
+    pub fn after(self, after: Option<Key>) -> Self {
+        Self { after, ..self }
+    }
+
     /// Returns the same scan with eventually consistent reads, which cost half as much.
     pub fn eventually_consistent(self) -> Self {
         Self { is_consistent: false, ..self }
@@ -43,7 +49,7 @@ impl<S> Dynamo<S> {
     /// Returns the items of `scan`. [`Items`] sends the Scan requests, one for each page, when the caller reads the
     /// items.
     pub fn scan(&self, scan: Scan) -> Items {
-        let Scan { filter, values, attributes, is_consistent } = scan;
+        let Scan { filter, values, attributes, is_consistent, after } = scan;
         let names = collect_attribute_names(&[filter.unwrap_or_default(), attributes.unwrap_or_default()]);
         let request = self
             .client
@@ -54,6 +60,6 @@ impl<S> Dynamo<S> {
             .set_projection_expression(attributes.map(str::to_owned))
             .set_expression_attribute_names((!names.is_empty()).then_some(names))
             .set_expression_attribute_values((!values.is_empty()).then_some(values));
-        Items::from_scan(request, None)
+        Items::from_scan(request, after.map(Key::attributes))
     }
 }

@@ -58,23 +58,42 @@ pub struct RecordExpiry {
 #[derive(Debug)]
 pub struct AccountPartitions {
     items: Items,
+    /// The key of the last item that was read of the account that [`AccountPartitions::next`] returned last.
+    position: Option<String>,
+    /// The partition key of the account after which the caller continues. New items of this account are not read, because
+    /// they would look like an incomplete account.
+    skipped: Option<String>,
 }
 
 impl Table {
     /// Returns all accounts with their stored items. [`AccountPartitions`] sends strongly consistent Scan requests, one
     /// for each page, when the caller reads the accounts.
     pub fn partitions(&self) -> AccountPartitions {
-        AccountPartitions { items: self.dynamo.scan(Scan::all()) }
+        AccountPartitions { items: self.dynamo.scan(Scan::all()), position: None, skipped: None }
+    }
+
+    /// Returns the accounts after `position`, which [`AccountPartitions::position`] returned; all accounts if it is `None`.
+    pub fn partitions_after(&self, position: Option<String>) -> AccountPartitions {
+        let after = position.as_deref().and_then(|text| text.split_once(' '));
+        let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
+        let skipped = after.as_ref().map(|after| after.pk.clone());
+        AccountPartitions { items: self.dynamo.scan(Scan::all().after(after)), position, skipped }
     }
 }
 
 impl AccountPartitions {
+    /// Returns the position after the account that [`AccountPartitions::next`] returned last, from which
+    /// [`Table::partitions_after`] continues; `None` before the first account.
+    pub fn position(&self) -> Option<&str> {
+        self.position.as_deref()
+    }
+
     /// Returns the next account with its items; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<AccountPartition>, TableError> {
         let mut partition: Option<AccountPartition> = None;
         while let Some(item) = self.items.peek().await? {
             let pk = item.get("PK").and_then(|pk| pk.as_s().ok()).cloned().unwrap_or_default();
-            if !pk.starts_with(keys::ACCOUNTS) {
+            if !pk.starts_with(keys::ACCOUNTS) || self.skipped.as_deref() == Some(&pk) {
                 self.items.next().await?;
                 continue;
             }
@@ -84,6 +103,8 @@ impl AccountPartitions {
                 break;
             }
             if let Some(item) = self.items.next().await? {
+                let Key { pk, sk } = key_of(&item);
+                self.position = Some(format!("{pk} {sk}"));
                 current.add_item(item);
             }
         }

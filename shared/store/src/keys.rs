@@ -39,6 +39,13 @@ pub const RUNS: &str = "SHARD#";
 /// The prefix of the sort key of the charge total of each day and shard.
 pub const CHARGED: &str = "CHARGED#";
 
+/// The partition key of all audits.
+pub const AUDITS: &str = "AUDITS";
+/// The prefix of every audit's sort key, and of the partition key of its violations.
+pub const AUDIT: &str = "AUDIT#";
+/// The prefix of the sort key of every violation that an audit found.
+pub const VIOLATIONS: &str = "VIOLATION#";
+
 /// The prefix of the partition key of every item that stores whether a notice was sent.
 pub const NOTICES: &str = "NOTICE#";
 /// The partition key of all webhook endpoints.
@@ -253,6 +260,21 @@ pub fn key_of_delivery(key: &DeliveryKey) -> Key {
 /// partition.
 pub fn earlier_key_of_delivery(key: &DeliveryKey) -> Key {
     Key { pk: format!("WEBHOOK#{}", key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
+}
+
+/// Returns the key of an audit.
+pub fn key_of_audit(id: Ulid) -> Key {
+    Key { pk: AUDITS.to_owned(), sk: format!("{AUDIT}{id}") }
+}
+
+/// Returns the partition key of the violations that an audit found.
+pub fn partition_key_of_violations(audit: Ulid) -> String {
+    format!("{AUDIT}{audit}")
+}
+
+/// Returns the key of the violation with this number, in the order of the numbers.
+pub fn key_of_violation(audit: Ulid, number: u64) -> Key {
+    Key { pk: partition_key_of_violations(audit), sk: format!("{VIOLATIONS}{number:08}") }
 }
 
 /// Returns the key of the settings item.

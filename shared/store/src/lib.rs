@@ -17,7 +17,8 @@
 //! 4. [`runs`], [`execution_lease`] and [`day_total`]: the run records, the lease of a daily execution, and the charge
 //!    total of a day.
 //! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
-//! 6. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
+//! 6. [`audits`]: the stored results of audits.
+//! 7. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
 //! replacement of DynamoDB.
@@ -40,6 +41,7 @@
 
 pub mod account_partitions;
 pub mod accounts;
+pub mod audits;
 pub mod batch;
 pub mod card_links;
 pub mod changes;

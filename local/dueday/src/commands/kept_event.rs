@@ -123,6 +123,11 @@ fn event_details(data: &EventData) -> String {
             format!("{}, due {}, attempt {}: {}", failed.amount, failed.due_on, failed.attempt_no, failed.code)
         }
         EventData::PeriodWaived(waived) => format!("due {}, {}", waived.due_on, waived.reason),
+        EventData::AuditCompleted(audit) => format!(
+            "{} accounts, {} violations",
+            audit.accounts,
+            audit.violations.values().fold(0_u64, |sum, count| sum.saturating_add(*count))
+        ),
         EventData::ReceiptExpired(gone) => format!("{}, due {}", gone.amount, gone.due_on),
     }
 }

@@ -171,8 +171,7 @@ mod tests {
             "data":{"account":"acme","version":1,"locale":"en","mail_status":"deliverable"}}"#;
         let data: EventData = serde_json::from_str(account).unwrap();
         assert_eq!(data.event_type(), EventType::AccountCreated);
-        let event =
-            Event { id: id.to_owned(), account: "acme".parse().unwrap(), at: DateTime::<Utc>::UNIX_EPOCH, data };
+        let event = Event { id: id.to_owned(), subject: "acme".to_owned(), at: DateTime::<Utc>::UNIX_EPOCH, data };
         BusEntry { sequence: id.to_owned(), event: StreamEvent::Event(CloudEvent::new(event, "urn:table")) }
     }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use billing::CloudEvent;
 use billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, ClaimToken, Dispute, DisputeStatus, EventType, ItemImage, MailStatus,
-    Money, Period, REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms,
-    WaivedPeriod, WaivedReason, events_between_images,
+    Account, Attempt, AttemptEnd, AttemptRecord, AuditRecord, ClaimToken, Dispute, DisputeStatus, EventType, ItemImage,
+    MailStatus, Money, Period, REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription,
+    Terms, WaivedPeriod, WaivedReason, events_between_images,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
@@ -140,6 +140,13 @@ fn attempt_record(outcome: AttemptEnd) -> AttemptRecord {
 fn waived_period() -> WaivedPeriod {
     let Subscription { account, id, due_on, .. } = active_subscription();
     WaivedPeriod { account, subscription: id, due_on, reason: WaivedReason::Paused, waived_at: event_time() }
+}
+
+/// Returns an audit that found a violation.
+fn audit(ended_at: Option<DateTime<Utc>>) -> AuditRecord {
+    let mut audit = AuditRecord::new(Ulid::from_parts(4, 4), false, event_time());
+    audit.add_violation("indexed", "ACC#acme", "the payment index does not contain it");
+    AuditRecord { ended_at, accounts: 2, subscriptions: 3, ..audit }
 }
 
 fn subscription_image(subscription: Subscription) -> ItemImage {
@@ -342,6 +349,12 @@ fn changes_with_events() -> Vec<Change> {
         ("a receipt expires", Some(ItemImage::Receipt(receipt())), None, &["receipt.expired"]),
         ("a decline", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Declined))), &["payment.declined"]),
         ("a rejection", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Rejected))), &["payment.rejected"]),
+        (
+            "an audit ends",
+            Some(ItemImage::Audit(audit(None))),
+            Some(ItemImage::Audit(audit(Some(event_time())))),
+            &["audit.completed"],
+        ),
         ("a month is waived", None, Some(ItemImage::Waived(waived_period())), &["period.waived"]),
     ]
 }
@@ -369,6 +382,8 @@ fn changes_without_events() -> Vec<Change> {
             },
         ),
         change_without_event("another shard", |_| {}, |s| s.shard = 7),
+        ("an audit makes progress", Some(ItemImage::Audit(audit(None))), Some(ItemImage::Audit(audit(None))), &[]),
+        ("an audit expires", Some(ItemImage::Audit(audit(Some(event_time())))), None, &[]),
         ("a dropped attempt", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Dropped))), &[]),
         ("the expiry of an attempt record", Some(ItemImage::Attempt(attempt_record(AttemptEnd::Declined))), None, &[]),
         ("the expiry of a waived month", Some(ItemImage::Waived(waived_period())), None, &[]),

@@ -20,7 +20,7 @@ pub struct CloudEvent<B = EventData> {
     pub id: String,
     /// The URI of the table in which the change happened.
     pub source: String,
-    /// The id of the account; for the event of an unreadable stream record, the key of the item.
+    /// The id of the account; for the event of an audit, `audit/` and its id; for the event of an unreadable stream record, the key of the item.
     pub subject: String,
     /// When the change happened.
     pub time: DateTime<Utc>,
@@ -35,9 +35,9 @@ pub struct CloudEvent<B = EventData> {
 impl CloudEvent {
     /// Creates the envelope of `event`. `source` is a URI of the table, such as its ARN.
     pub fn new(event: Event, source: &str) -> Self {
-        let Event { id, account, at, data } = event;
+        let Event { id, subject, at, data } = event;
         let event_type = data.event_type().to_string();
-        Self::with_body(id, source, account.to_string(), at, &event_type, data)
+        Self::with_body(id, source, subject, at, &event_type, data)
     }
 }
 

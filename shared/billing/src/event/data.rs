@@ -1,12 +1,14 @@
 //! The event types, and the data of each event.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
 
 use super::super::{
-    Account, AccountId, AttemptRecord, Dispute, DisputeStatus, GatewayToken, Label, Locale, MailStatus, Money, Receipt,
-    Refund, Sku, SubscriptionId, WaivedPeriod, WaivedReason,
+    Account, AccountId, AttemptRecord, AuditRecord, Dispute, DisputeStatus, GatewayToken, Label, Locale, MailStatus,
+    Money, Receipt, Refund, Sku, SubscriptionId, WaivedPeriod, WaivedReason,
 };
 use super::SubscriptionData;
 
@@ -103,6 +105,10 @@ pub enum EventData {
     #[serde(rename = "receipt.expired")]
     #[strum_discriminants(strum(serialize = "receipt.expired"))]
     ReceiptExpired(ExpiredReceiptData),
+    /// An audit has checked all items of the table.
+    #[serde(rename = "audit.completed")]
+    #[strum_discriminants(strum(serialize = "audit.completed"))]
+    AuditCompleted(AuditData),
 }
 crate::openapi_schema!(EventType, "EventType", schema());
 
@@ -340,6 +346,35 @@ impl WaivedPeriodData {
     pub(super) fn from_waived_period(waived: &WaivedPeriod) -> Self {
         let WaivedPeriod { account, subscription, due_on, reason, waived_at } = waived.clone();
         Self { account, subscription, due_on, reason, waived_at }
+    }
+}
+
+/// The data of the event of a completed audit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AuditData {
+    /// The id of the audit.
+    pub audit: String,
+    pub started_at: DateTime<Utc>,
+    pub ended_at: DateTime<Utc>,
+    /// Whether the audit compared the table with the lists of the gateway.
+    pub with_gateway_lists: bool,
+    pub accounts: u64,
+    pub subscriptions: u64,
+    /// The number of violations by the name of the invariant; empty if all invariants hold.
+    pub violations: BTreeMap<String, u64>,
+}
+
+impl AuditData {
+    pub(super) fn from_audit(audit: &AuditRecord, ended_at: DateTime<Utc>) -> Self {
+        Self {
+            audit: audit.id.to_string(),
+            started_at: audit.started_at,
+            ended_at,
+            with_gateway_lists: audit.has_gateway_lists,
+            accounts: audit.accounts,
+            subscriptions: audit.subscriptions,
+            violations: audit.violations.clone(),
+        }
     }
 }
 

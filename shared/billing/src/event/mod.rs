@@ -12,13 +12,13 @@ mod subscription;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Account, AccountId, AttemptEnd, AttemptRecord, Dispute, DisputeStatus, Receipt, Refund, RefundStatus, Subscription,
-    WaivedPeriod,
+    Account, AttemptEnd, AttemptRecord, AuditRecord, Dispute, DisputeStatus, Receipt, Refund, RefundStatus,
+    Subscription, WaivedPeriod,
 };
 pub use cloud_event::CloudEvent;
 pub use data::{
-    AccountData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData, RefundData,
-    ReversalData, WaivedPeriodData,
+    AccountData, AuditData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData,
+    RefundData, ReversalData, WaivedPeriodData,
 };
 pub use received::{ReceivedEvent, UnreadableEvent};
 pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
@@ -33,14 +33,16 @@ pub enum ItemImage {
     Dispute(Dispute),
     Attempt(AttemptRecord),
     Waived(WaivedPeriod),
+    Audit(AuditRecord),
 }
 
-/// A fact about a change of an account, a subscription or a payment.
+/// A fact about a change of an account, a subscription or a payment, or about an audit of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// The unique id of the event. A repeated computation of the same event gives the same id.
     pub id: String,
-    pub account: AccountId,
+    /// The id of the account; `audit/` and the id of the audit for an event of an audit.
+    pub subject: String,
     /// When the change happened.
     pub at: DateTime<Utc>,
     pub data: EventData,
@@ -91,7 +93,11 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
         (None, Some(ItemImage::Waived(waived))) => {
             let data = EventData::PeriodWaived(WaivedPeriodData::from_waived_period(waived));
             let id = format!("{}.{}.{}", waived.subscription, waived.due_on, data.event_type());
-            vec![Event { id, account: waived.account.clone(), at: waived.waived_at, data }]
+            vec![Event { id, subject: waived.account.to_string(), at: waived.waived_at, data }]
+        }
+        (old, Some(ItemImage::Audit(audit))) => {
+            let had_ended = matches!(old, Some(ItemImage::Audit(old)) if old.ended_at.is_some());
+            audit.ended_at.filter(|_| !had_ended).map(|ended_at| audit_event(audit, ended_at)).into_iter().collect()
         }
         // The records of attempts and waived periods never change, and their expiry publishes no event.
         _ => Vec::new(),
@@ -114,12 +120,12 @@ fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Opt
 fn new_account_event(account: &Account, data: EventData, at: DateTime<Utc>) -> Event {
     let created_at = account.created_at.timestamp_millis();
     let id = format!("{}.{created_at}.{}.{}", account.id, account.version, data.event_type());
-    Event { id, account: account.id.clone(), at, data }
+    Event { id, subject: account.id.to_string(), at, data }
 }
 
 fn new_subscription_event(subscription: &Subscription, data: EventData, at: DateTime<Utc>) -> Event {
     let id = format!("{}.{}.{}", subscription.id, subscription.version, data.event_type());
-    Event { id, account: subscription.account.clone(), at, data }
+    Event { id, subject: subscription.account.to_string(), at, data }
 }
 
 /// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that two payments never
@@ -127,7 +133,7 @@ fn new_subscription_event(subscription: &Subscription, data: EventData, at: Date
 fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> Event {
     let Receipt { subscription, due_on, payment, .. } = receipt;
     let id = format!("{subscription}.{due_on}.{}.{}", payment.as_str(), data.event_type());
-    Event { id, account: receipt.account.clone(), at, data }
+    Event { id, subject: receipt.account.to_string(), at, data }
 }
 
 /// Returns the event of a refund with a new status. A successful refund can fail later, if the bank of the customer
@@ -142,7 +148,7 @@ fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
         RefundStatus::Failed => EventData::RefundFailed(RefundData::from_refund(refund)),
     };
     let id = format!("{}.{}", refund.id, data.event_type());
-    Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), data })
+    Some(Event { id, subject: refund.account.to_string(), at: refund.settled_at.unwrap_or(at), data })
 }
 
 /// Returns the events of a dispute whose status has changed: disputed, dispute closed, payment reversed. If a new
@@ -155,7 +161,7 @@ fn dispute_events(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Ve
     }
     let event = |data: EventData, at: DateTime<Utc>| {
         let id = format!("{}.{}.{}", new.id, new.version, data.event_type());
-        Event { id, account: new.account.clone(), at, data }
+        Event { id, subject: new.account.to_string(), at, data }
     };
     let closed_at = new.closed_at.unwrap_or(at);
     // A debit that was returned by the bank was never disputed.
@@ -169,6 +175,13 @@ fn dispute_events(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Ve
     opened.into_iter().chain(closed).chain(reversed).collect()
 }
 
+/// Returns the event of an audit that ended at `ended_at`.
+fn audit_event(audit: &AuditRecord, ended_at: DateTime<Utc>) -> Event {
+    let data = EventData::AuditCompleted(AuditData::from_audit(audit, ended_at));
+    let id = format!("{}.{}", audit.id, data.event_type());
+    Event { id, subject: format!("audit/{}", audit.id), at: ended_at, data }
+}
+
 fn attempt_event(record: &AttemptRecord) -> Option<Event> {
     let data = match record.outcome {
         AttemptEnd::Declined => EventData::PaymentDeclined(DeclineData::from_attempt_record(record)),
@@ -178,5 +191,5 @@ fn attempt_event(record: &AttemptRecord) -> Option<Event> {
         AttemptEnd::Dropped => return None,
     };
     let id = format!("{}.{}.{}", record.subscription, record.attempt_no, data.event_type());
-    Some(Event { id, account: record.account.clone(), at: record.processed_at, data })
+    Some(Event { id, subject: record.account.to_string(), at: record.processed_at, data })
 }

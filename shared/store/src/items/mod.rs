@@ -3,6 +3,7 @@
 
 mod account;
 mod attempt_record;
+mod audit;
 mod dispute;
 mod due_item;
 mod finding;
@@ -23,10 +24,11 @@ pub(super) use webhook::{read_event_subscriber, recover_delivery};
 
 use super::{Key, Payments, TableError, keys};
 use billing::{
-    Account, AccountId, Delivery, Dispute, PaymentMethodSetup, Refund, Subscription, SubscriptionId, WebhookEndpoint,
+    Account, AccountId, AuditRecord, Delivery, Dispute, PaymentMethodSetup, Refund, Subscription, SubscriptionId,
+    WebhookEndpoint,
 };
 
-dynamo::versioned!(Payments: Account, Delivery, Dispute, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
+dynamo::versioned!(Payments: Account, AuditRecord, Delivery, Dispute, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
 
 /// Returns the account and the subscription of the receipt or other payment record with this key.
 fn subscription_of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {

@@ -1,0 +1,110 @@
+//! The stored items of audits, and of the violations that they found.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::super::{Key, Payments, TableError, keys};
+use billing::{AUDIT_RETENTION, AuditRecord, AuditViolation};
+use dynamo::{Entity, Instant, expiry};
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AuditItem {
+    started_date: Instant,
+    ended_date: Option<Instant>,
+    /// The key of the last item that was checked.
+    position: Option<String>,
+    with_gateway_lists: bool,
+    accounts: u64,
+    subscriptions: u64,
+    violations: BTreeMap<String, u64>,
+    version: u64,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ViolationItem {
+    invariant: String,
+    item_key: String,
+    problem: String,
+    started_date: Instant,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl Entity<Payments> for AuditRecord {
+    type Attributes = AuditItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_audit(self.id)
+    }
+
+    fn attributes(&self) -> AuditItem {
+        AuditItem {
+            started_date: Instant(self.started_at),
+            ended_date: self.ended_at.map(Instant),
+            position: self.position.clone(),
+            with_gateway_lists: self.has_gateway_lists,
+            accounts: self.accounts,
+            subscriptions: self.subscriptions,
+            violations: self.violations.clone(),
+            version: self.version,
+            ttl: expiry(self.started_at, AUDIT_RETENTION),
+        }
+    }
+
+    fn read(key: Key, item: AuditItem) -> Result<Self, TableError> {
+        let id = key.sk.strip_prefix(keys::AUDIT).and_then(|id| id.parse().ok());
+        let id = id.ok_or_else(|| TableError::unreadable(key.clone(), "its key is not the key of an audit"))?;
+        Ok(Self {
+            id,
+            started_at: item.started_date.0,
+            ended_at: item.ended_date.map(|at| at.0),
+            position: item.position,
+            has_gateway_lists: item.with_gateway_lists,
+            accounts: item.accounts,
+            subscriptions: item.subscriptions,
+            violations: item.violations,
+            version: item.version,
+        })
+    }
+}
+
+impl Entity<Payments> for AuditViolation {
+    type Attributes = ViolationItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_violation(self.audit, self.number)
+    }
+
+    fn attributes(&self) -> ViolationItem {
+        ViolationItem {
+            invariant: self.invariant.clone(),
+            item_key: self.key.clone(),
+            problem: self.problem.clone(),
+            started_date: Instant(self.started_at),
+            ttl: expiry(self.started_at, AUDIT_RETENTION),
+        }
+    }
+
+    fn read(key: Key, item: ViolationItem) -> Result<Self, TableError> {
+        let audit = key.pk.strip_prefix(keys::AUDIT).and_then(|id| id.parse().ok());
+        let number = key.sk.strip_prefix(keys::VIOLATIONS).and_then(|number| number.parse().ok());
+        let (audit, number) = audit
+            .zip(number)
+            .ok_or_else(|| TableError::unreadable(key.clone(), "its key is not the key of a violation"))?;
+        Ok(Self {
+            audit,
+            number,
+            invariant: item.invariant,
+            key: item.item_key,
+            problem: item.problem,
+            started_at: item.started_date.0,
+        })
+    }
+}
