@@ -31,8 +31,8 @@ use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
 pub use routes::{
-    AccountView, DeliveryView, EndpointView, EndpointWithSecret, ExplanationView, ReceiptView, RefundView, SetupView,
-    SubscriptionView,
+    AccountView, AuditView, AuditViolationView, DeliveryView, EndpointView, EndpointWithSecret, ExplanationView,
+    ReceiptView, RefundView, SetupView, SubscriptionView,
 };
 
 /// The state that all routes of the API share: table, gateway, queue and configuration. It is created once, before the

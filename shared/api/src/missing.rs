@@ -31,3 +31,8 @@ pub fn endpoint_not_found() -> Problem {
 pub fn delivery_not_found() -> Problem {
     Problem::not_found("there is no such delivery to this endpoint, or it is more than 30 days old")
 }
+
+/// 404: there is no such audit.
+pub fn audit_not_found() -> Problem {
+    Problem::not_found("there is no such audit, or it is more than 90 days old")
+}

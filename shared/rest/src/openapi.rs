@@ -138,8 +138,8 @@ fn add_example(operation: &mut Value, example: &Example) {
 }
 
 /// The path parameters that contain the id of a stored item. An operation with one of them can return 404.
-const ITEM_PARAMETERS: [&str; 9] =
-    ["account", "endpoint", "order", "product", "setup", "warehouse", "employee", "link", "number"];
+const ITEM_PARAMETERS: [&str; 10] =
+    ["account", "audit", "endpoint", "order", "product", "setup", "warehouse", "employee", "link", "number"];
 
 /// Adds the error responses that the operation can return, computed from its parameters and its body.
 fn add_problems(operation: &mut Value) {

@@ -1,6 +1,7 @@
 //! The routes of the API, one file per resource.
 
 mod accounts;
+mod audits;
 mod card_links;
 mod charge_now;
 mod created_view;
@@ -23,6 +24,7 @@ mod webhook_endpoints;
 mod why;
 
 pub use accounts::AccountView;
+pub use audits::{AuditView, AuditViolationView};
 pub use deliveries::DeliveryView;
 pub use payment_method_setups::SetupView;
 pub use receipts::ReceiptView;
@@ -59,6 +61,8 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(due::list))
         .routes(routes!(forecast::read))
         .routes(routes!(runs::list))
+        .routes(routes!(audits::list))
+        .routes(routes!(audits::read))
         .routes(routes!(reports::read))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(webhook_endpoints::read, webhook_endpoints::change, webhook_endpoints::remove))

@@ -7,6 +7,7 @@ use api::Api;
 use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
+use billing::AuditRecord;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use config::Env;
@@ -76,6 +77,16 @@ async fn examples_get_the_documented_responses() {
             let link = CardLink { account: acme, subscription, due_on: "2027-02-28".parse().unwrap() };
             let id = "01MCCKG2G0000G0000000000ZZ".parse().unwrap();
             table.put_card_link(id, &link, clock.now()).await.unwrap();
+        }
+        // Store an audit that found a violation.
+        "list_audits" => {
+            let audit = AuditRecord::new("01MCCKG2G0000G0000000000AA".parse().unwrap(), false, clock.now());
+            table.create_audit(&audit).await.unwrap();
+            let mut ended = AuditRecord { accounts: 1, subscriptions: 1, ended_at: Some(clock.now()), ..audit.clone() };
+            let key = "ACC#acme SUB#01MCCKG2G0000G000000000002#SKU#gold";
+            let problem = "the subscription is active, but the payment index does not contain it";
+            let violation = ended.add_violation("indexed", key, problem).unwrap();
+            table.update_audit(&audit, ended, vec![violation]).await.unwrap();
         }
         _ => {}
     };

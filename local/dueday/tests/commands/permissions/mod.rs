@@ -302,6 +302,7 @@ async fn api_policy_matches_the_requests_of_its_routes() {
         ("GET /due/payments".to_owned(), ""),
         ("GET /due/reminders".to_owned(), ""),
         ("GET /runs".to_owned(), ""),
+        ("GET /audits".to_owned(), ""),
         ("GET /reports/days".to_owned(), ""),
         (format!("GET {endpoint}"), ""),
         (format!("PATCH {endpoint}"), r#"{"enabled": false}"#),

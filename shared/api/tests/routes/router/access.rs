@@ -50,6 +50,8 @@ async fn account_may_read_and_change_only_its_own_data() {
         ("GET /due/payments", "", "-"),
         ("GET /due/reminders", "", "-"),
         ("GET /runs", "", "-"),
+        ("GET /audits", "", "-"),
+        ("GET /audits/01MCCKG2G0000G0000000000AA", "", "-"),
         ("GET /forecast", "", "-"),
         ("GET /receipts/202603-7KQ29M-4T3XWA", "", "-"),
         ("GET /reports/days", "", "-"),
