@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use billing::{Finding, FindingReason};
+use billing::{AuditRecord, Finding, FindingReason, Subscription};
 use chrono::{Datelike, TimeDelta, Utc};
 use clock::{Clock, SystemClock};
 use emulator::{Engine, Limits, RunningEngine, gateway_router, serve};
@@ -280,7 +280,7 @@ async fn findings_are_shown_until_a_person_resolves_them() {
     let (code, text, _) = remote.run(&["runs", "payments"]);
     assert!(code == 1 && text.contains("successful payments have no receipt: pay_1"), "{text}");
     let (code, text, _) = remote.run(&["audit"]);
-    assert!(code == 1 && text.contains("resolved") && text.contains("1 finding"), "{text}");
+    assert!(code == 1 && text.contains("resolved") && text.contains("1 violation"), "{text}");
 
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -298,6 +298,52 @@ async fn findings_are_shown_until_a_person_resolves_them() {
     assert!(code == 2 && stderr.contains("there is no open finding about the payment pay_1"), "{stderr}");
     assert_eq!(remote.run(&["findings"]).0, 0);
     assert_eq!(remote.run(&["audit"]).0, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupted_audit_continues_after_its_last_account_and_is_stored() {
+    let remote = RemoteTable::new().await;
+    let (code, _, stderr) = remote.run(&["audit", "--resume"]);
+    assert!(code == 2 && stderr.contains("no audit was interrupted"), "{stderr}");
+    assert_eq!(remote.run(&["audit", "list"]).1, "No audit is stored: run `dueday audit`.\n");
+
+    // Damage a subscription of every account. The audit was interrupted after the first account.
+    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let mut partitions = table.partitions();
+    let first = partitions.next().await.unwrap().unwrap();
+    let position = partitions.position().map(str::to_owned);
+    let mut damaged = vec![first.subscriptions[0].clone()];
+    while let Some(partition) = partitions.next().await.unwrap() {
+        damaged.push(partition.subscriptions[0].clone());
+    }
+    for stored in &damaged {
+        let damage = |s: &Subscription| Ok::<_, ()>(Subscription { next_payment_on: None, ..s.clone() });
+        table.rewrite_subscription(stored.clone(), damage).await.unwrap();
+    }
+    let started = AuditRecord::new(SystemClock.ulid(), false, Utc::now());
+    let interrupted = AuditRecord { accounts: 1, subscriptions: 1, position, ..started };
+    table.create_audit(&interrupted).await.unwrap();
+    let listed = remote.json(&["audit", "list", "--json"]);
+    assert_eq!((&listed[0]["accounts"], &listed[0]["ended_at"]), (&1.into(), &Value::Null));
+
+    let (code, json, stderr) = remote.run(&["audit", "--resume", "--json"]);
+    let resumed: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(resumed["accounts"], damaged.len(), "the first account was counted before");
+    assert_eq!(resumed["violations"], damaged.len() - 1, "the first account is not checked again: {resumed}");
+    let shown = remote.json(&["audit", "show", "--json"]);
+    let keys: Vec<&str> = shown["stored"].as_array().unwrap().iter().map(|v| v["key"].as_str().unwrap()).collect();
+    assert_eq!((keys.len(), &shown["violations"]["indexed"]), (damaged.len() - 1, &(damaged.len() - 1).into()));
+    assert!(!keys.iter().any(|key| key.contains(&damaged[0].id.to_string())), "{keys:?}");
+    let (code, text, _) = remote.run(&["audit", "show", &interrupted.id.to_string(), "--limit", "1"]);
+    assert!(code == 0 && text.contains("indexed") && !text.contains("not ended"), "{text}");
+    let (code, _, stderr) = remote.run(&["audit", "--resume"]);
+    assert!(code == 2 && stderr.contains("no audit was interrupted"), "{stderr}");
+
+    // A second process that continues the same audit is refused.
+    let next = AuditRecord { accounts: 2, ..interrupted.clone() };
+    let lost = table.update_audit(&interrupted, next, Vec::new()).await;
+    assert!(matches!(lost, Err(store::TableError::Contended { .. })), "{lost:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,15 +1,21 @@
-//! `dueday audit`: checks the invariants of all items in the table.
+//! `dueday audit`: checks the invariants of all items in the table, and stores the result. `dueday audit list` and
+//! `dueday audit show` show stored audits.
+
+mod recorder;
+mod stored;
 
 use std::collections::BTreeSet;
 
 use audit::unfinished_runs;
 use audit::{BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair};
-use clap::Args;
+use billing::AuditRecord;
+use clap::{Args, Subcommand};
 use days::DayReader;
 use gateways::GatewayError;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use store::{Batch, Table, UpdateOutcome};
+use ulid::Ulid;
 
 use super::endpoint_audit::audit_endpoints;
 use crate::context::Context;
@@ -20,6 +26,10 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
+use recorder::Recorder;
+
+/// The maximum number of violations that the command prints, and of repairs that it makes.
+const MAX_SHOWN: usize = 1_000;
 
 const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), Column::text("problem")];
 
@@ -63,14 +73,23 @@ With --fix, the command shows and makes the repairs of NextPaymentDate and NextR
 with the subscription. Audit again afterwards.
 
 The command reads the whole table. It exits with 1 if an invariant is broken. Months whose records have expired are \
-not checked.
+not checked. The audit and its violations are stored for 90 days, and the event audit.completed is published at its end. \
+An interrupted audit continues with --resume.
 
 Examples:
   dueday audit
+  dueday audit list
+  dueday audit --resume
   dueday audit --gateway-list
   dueday audit --fix
   dueday audit --table dueday --json")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct AuditArgs {
+    #[command(subcommand)]
+    pub command: Option<AuditCommand>,
+    /// Continue the latest audit, which was interrupted
+    #[arg(long, conflicts_with = "gateway_list")]
+    pub resume: bool,
     /// Also compare receipts, refunds and disputes with the gateway's lists
     #[arg(long)]
     pub gateway_list: bool,
@@ -81,10 +100,24 @@ pub struct AuditArgs {
     pub confirmation: ConfirmationArgs,
 }
 
+/// The commands for stored audits.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// List the audits of the last 90 days, the newest first
+    List(stored::ListArgs),
+    /// Show a stored audit and its violations
+    Show(stored::ShowArgs),
+}
+
 #[derive(Serialize)]
 struct AuditReport {
+    /// The id of the stored audit.
+    audit: Ulid,
     accounts: u64,
     subscriptions: u64,
+    /// The number of all violations.
+    violations: u64,
+    /// The first violations, sorted: at most [`MAX_SHOWN`].
     broken: Vec<BrokenInvariant>,
     /// The repairs that `--fix` has made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -92,51 +125,76 @@ struct AuditReport {
 }
 
 pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        Some(AuditCommand::List(list)) => return stored::list(context, list).await,
+        Some(AuditCommand::Show(show)) => return stored::show(context, show).await,
+        None => {}
+    }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let table = &open_table.table;
     let judge = InvariantChecker {
         shards: open_table.settings.shards,
         today: context.today(),
         now: context.clock.now(),
-        records_kept: open_table.table.receipt_retention(),
+        records_kept: table.receipt_retention(),
         retry_days: context.config.billing.policy.dunning.days(),
         lease: context.config.charging.lease,
         lead: context.config.billing.policy.lead,
     };
-    let mut report = AuditReport { accounts: 0, subscriptions: 0, broken: Vec::new(), repairs: Vec::new() };
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
+    let stored = if args.resume { Some(stored::interrupted_audit(table, judge.now).await?) } else { None };
     let mut reconciliation = None;
-    if args.gateway_list {
+    let mut unlisted = Vec::new();
+    if args.gateway_list || stored.as_ref().is_some_and(|stored| stored.has_gateway_lists) {
         let gateway = open_table.gateway(context).await?;
-        let (started, unlisted) =
+        let (started, missing) =
             Reconciliation::begin(gateway, judge, open_table.settings.table_id).await.map_err(refused)?;
-        report.broken.extend(unlisted);
-        reconciliation = Some(started);
+        (reconciliation, unlisted) = (Some(started), missing);
     }
+    let mut recorder = match stored {
+        // The first part of the audit has already recorded the missing lists.
+        Some(stored) => Recorder::resume(table, stored),
+        None => {
+            let audit = AuditRecord::new(context.clock.ulid(), args.gateway_list, judge.now);
+            let mut recorder = Recorder::begin(table, audit).await?;
+            recorder.add(unlisted).await?;
+            recorder
+        }
+    };
     let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
-    let mut partitions = open_table.table.partitions();
+    let (mut partitions, mut repairs) = (table.partitions_after(recorder.audit().position.clone()), Vec::new());
     while let Some(partition) = partitions.next().await? {
-        report.accounts += 1;
-        report.subscriptions += u64::try_from(partition.subscriptions.len()).unwrap_or(u64::MAX);
-        report.broken.extend(judge.check(&partition));
+        let mut broken = judge.check(&partition);
         if let Some(reconciliation) = &mut reconciliation {
-            report.broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
+            broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
-        if args.fix {
-            report.repairs.extend(judge.repairs(partition));
+        recorder.add_account(&partition, broken, partitions.position()).await?;
+        if args.fix && repairs.len() < MAX_SHOWN {
+            repairs.extend(judge.repairs(partition));
         }
-        progress.set_message(format!("{} read", format_count(report.accounts, "account")));
+        progress.set_message(format!("{} read", format_count(recorder.audit().accounts, "account")));
     }
-    report.broken.extend(audit_endpoints(context, &open_table, judge.now).await?);
+    let mut broken = audit_endpoints(context, &open_table, judge.now).await?;
     for batch in Batch::ALL {
-        let (table, zone) = (&open_table.table, context.config.billing.zone);
+        let zone = context.config.billing.zone;
         let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, judge.now);
-        report.broken.extend(unfinished_runs(&mut reader, judge.today).await?);
+        broken.extend(unfinished_runs(&mut reader, judge.today).await?);
     }
+    recorder.add(broken).await?;
     drop(progress);
-    report.broken.sort();
-    repair(&open_table.table, args, &report.repairs).await?;
-    context.print(&report, || text(&report))?;
-    Ok(Exit::done_if(report.broken.is_empty()))
+    let (ended, mut shown) = recorder.end(context.clock.now()).await?;
+    shown.sort();
+    let report = AuditReport {
+        audit: ended.id,
+        accounts: ended.accounts,
+        subscriptions: ended.subscriptions,
+        violations: ended.violation_count(),
+        broken: shown,
+        repairs,
+    };
+    repair(table, args, &report.repairs).await?;
+    context.print(&report, || text(&report, ended.violations.keys()))?;
+    Ok(Exit::done_if(report.violations == 0))
 }
 
 /// Shows `repairs`, asks for confirmation, and makes them. A subscription that has changed since it was read is not
@@ -158,17 +216,25 @@ async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair]) -> Result<(
     Ok(())
 }
 
-fn text(report: &AuditReport) -> String {
-    let AuditReport { accounts, subscriptions, broken, repairs } = report;
+/// Returns the report as text. `violated` are the names of the violated invariants.
+fn text<'a>(report: &AuditReport, violated: impl Iterator<Item = &'a String>) -> String {
+    let AuditReport { audit, accounts, subscriptions, violations, broken, repairs } = report;
     let read = format!("{} and {}", format_count(*accounts, "account"), format_count(*subscriptions, "subscription"));
-    if broken.is_empty() {
+    if *violations == 0 {
         return format!("{read}: every invariant {}\n", output::green("holds"));
     }
     let rows = broken
         .iter()
         .map(|broken| vec![output::red(&broken.invariant.to_string()), broken.key.clone(), broken.what.clone()]);
-    let findings = format_count(u64::try_from(broken.len()).unwrap_or(u64::MAX), "finding");
-    let invariants: BTreeSet<Invariant> = broken.iter().map(|broken| broken.invariant).collect();
+    let rest = match u64::try_from(broken.len()) {
+        Ok(shown) if shown < *violations => format!(
+            "{shown} of {} are shown; see the stored ones with `dueday audit show {audit}`\n",
+            format_count(*violations, "violation")
+        ),
+        _ => String::new(),
+    };
+    let count = format_count(*violations, "violation");
+    let invariants: BTreeSet<Invariant> = violated.filter_map(|name| name.parse().ok()).collect();
     let steps: String =
         invariants.iter().map(|invariant| format!("{invariant}: {}\n", invariant.next_step())).collect();
     let repaired = match repairs.len() {
@@ -178,5 +244,5 @@ fn text(report: &AuditReport) -> String {
             format_count(u64::try_from(repairs.len()).unwrap_or(u64::MAX), "subscription")
         ),
     };
-    format!("{}{read}: {findings}\n{repaired}\nNext steps\n{steps}", table(&COLUMNS, rows))
+    format!("{}{rest}{read}: {count}\n{repaired}\nNext steps\n{steps}", table(&COLUMNS, rows))
 }

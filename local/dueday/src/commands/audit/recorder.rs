@@ -1,0 +1,89 @@
+//! Records the progress of an audit in the table: the counts, the position and the violations, which are written as they are
+//! found.
+
+use audit::BrokenInvariant;
+use billing::{AuditRecord, AuditViolation};
+use chrono::{DateTime, Utc};
+use store::{AccountPartition, Table, TableError};
+
+use super::MAX_SHOWN;
+
+/// The number of violations that are written together.
+const BATCH: usize = 25;
+
+/// The number of accounts after which the position is stored, even if there is no violation.
+const ACCOUNTS_PER_UPDATE: u64 = 1_000;
+
+/// The recorder of one audit.
+pub struct Recorder<'a> {
+    table: &'a Table,
+    /// The audit as it is stored.
+    stored: AuditRecord,
+    /// The audit as it will be stored by the next write.
+    next: AuditRecord,
+    /// The violations that are not written yet.
+    unwritten: Vec<AuditViolation>,
+    /// The first violations, to be printed.
+    shown: Vec<BrokenInvariant>,
+}
+
+impl<'a> Recorder<'a> {
+    /// Stores the new audit `audit`, and returns its recorder.
+    pub async fn begin(table: &'a Table, audit: AuditRecord) -> Result<Self, TableError> {
+        table.create_audit(&audit).await?;
+        Ok(Self::resume(table, audit))
+    }
+
+    /// Returns the recorder of the audit `stored`, which was interrupted.
+    pub fn resume(table: &'a Table, stored: AuditRecord) -> Self {
+        Self { table, next: stored.clone(), stored, unwritten: Vec::new(), shown: Vec::new() }
+    }
+
+    /// Returns the audit with everything that was recorded so far.
+    pub fn audit(&self) -> &AuditRecord {
+        &self.next
+    }
+
+    /// Records violations that belong to no account.
+    pub async fn add(&mut self, broken: Vec<BrokenInvariant>) -> Result<(), TableError> {
+        for broken in broken {
+            let BrokenInvariant { invariant, key, what } = &broken;
+            self.unwritten.extend(self.next.add_violation(&invariant.to_string(), key, what));
+            if self.shown.len() < MAX_SHOWN {
+                self.shown.push(broken);
+            }
+        }
+        self.write_if(self.unwritten.len() >= BATCH).await
+    }
+
+    /// Records that `partition` was checked, with its violations. `position` is the position after it.
+    pub async fn add_account(
+        &mut self,
+        partition: &AccountPartition,
+        broken: Vec<BrokenInvariant>,
+        position: Option<&str>,
+    ) -> Result<(), TableError> {
+        let subscriptions = u64::try_from(partition.subscriptions.len()).unwrap_or(u64::MAX);
+        self.next.accounts = self.next.accounts.saturating_add(1);
+        self.next.subscriptions = self.next.subscriptions.saturating_add(subscriptions);
+        self.next.position = position.map(str::to_owned);
+        self.add(broken).await?;
+        self.write_if(self.next.accounts >= self.stored.accounts.saturating_add(ACCOUNTS_PER_UPDATE)).await
+    }
+
+    /// Stores that the audit ended at `now`. Returns the audit and the first violations that this process found.
+    pub async fn end(mut self, now: DateTime<Utc>) -> Result<(AuditRecord, Vec<BrokenInvariant>), TableError> {
+        (self.next.ended_at, self.next.position) = (Some(now), None);
+        self.write_if(true).await?;
+        Ok((self.stored, self.shown))
+    }
+
+    async fn write_if(&mut self, is_time: bool) -> Result<(), TableError> {
+        if is_time {
+            let violations = std::mem::take(&mut self.unwritten);
+            self.stored = self.table.update_audit(&self.stored, self.next.clone(), violations).await?;
+            self.next = self.stored.clone();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! `dueday audit list` and `dueday audit show`: the stored audits and their violations.
+
+use api::{AuditView, AuditViolationView};
+use billing::AuditRecord;
+use chrono::{DateTime, Utc};
+use clap::Args;
+use serde::Serialize;
+use store::{Paging, Table};
+use ulid::Ulid;
+
+use crate::commands::listed_items::LimitArgs;
+use crate::context::Context;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+const AUDIT_COLUMNS: [Column; 5] = [
+    Column::whole("audit"),
+    Column::whole("started"),
+    Column::whole("ended"),
+    Column::number("accounts"),
+    Column::text("violations"),
+];
+
+/// The arguments of `dueday audit list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub limit: LimitArgs,
+}
+
+/// The arguments of `dueday audit show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The audit's id; the latest audit if absent
+    pub audit: Option<Ulid>,
+    #[command(flatten)]
+    pub limit: LimitArgs,
+}
+
+/// A stored audit with its first violations.
+#[derive(Serialize)]
+struct ShownAudit {
+    #[serde(flatten)]
+    audit: AuditView,
+    stored: Vec<AuditViolationView>,
+}
+
+/// Lists the stored audits.
+pub async fn list(context: &Context, args: &ListArgs) -> Result<Exit, Failure> {
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let page = open_table.table.get_audits(&args.limit.paging(), context.clock.now()).await?;
+    let views: Vec<AuditView> = page.require_all_readable()?.items.into_iter().map(AuditView::from).collect();
+    context.print(&views, || match views.as_slice() {
+        [] => "No audit is stored: run `dueday audit`.\n".to_owned(),
+        views => table(&AUDIT_COLUMNS, views.iter().map(row)),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Shows a stored audit.
+pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let (table_of_data, now) = (&open_table.table, context.clock.now());
+    let audit = match args.audit {
+        Some(id) => table_of_data.get_audit(id, now).await?,
+        None => latest_audit(table_of_data, now).await?,
+    };
+    let Some(audit) = audit else {
+        return Err(Failure::Refused("there is no such audit, or it is more than 90 days old".to_owned()));
+    };
+    let page = table_of_data.get_audit_violations(&audit, &args.limit.paging()).await?;
+    let has_more = page.next.is_some();
+    let stored = page.require_all_readable()?.items.into_iter().map(AuditViolationView::from).collect();
+    let shown = ShownAudit { audit: audit.into(), stored };
+    context.print(&shown, || {
+        let rows = shown
+            .stored
+            .iter()
+            .map(|violation| vec![output::red(&violation.invariant), violation.key.clone(), violation.problem.clone()]);
+        let more = if has_more { "More violations are stored: use --limit.\n" } else { "" };
+        format!("{}\n{}{more}", table(&AUDIT_COLUMNS, [row(&shown.audit)]), table(&super::COLUMNS, rows))
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Returns the latest audit, which was interrupted.
+///
+/// # Errors
+/// [`Failure::Refused`] if there is no audit, or the latest audit has ended.
+pub async fn interrupted_audit(table: &Table, now: DateTime<Utc>) -> Result<AuditRecord, Failure> {
+    match latest_audit(table, now).await? {
+        Some(audit) if audit.ended_at.is_none() => Ok(audit),
+        _ => Err(Failure::Refused("no audit was interrupted: run `dueday audit` without --resume".to_owned())),
+    }
+}
+
+async fn latest_audit(table: &Table, now: DateTime<Utc>) -> Result<Option<AuditRecord>, Failure> {
+    let page = table.get_audits(&Paging { after: None, limit: Some(1) }, now).await?;
+    Ok(page.into_items()?.pop())
+}
+
+fn row(audit: &AuditView) -> Vec<String> {
+    let counts: Vec<String> =
+        audit.violations.iter().map(|(invariant, count)| format!("{count} {invariant}")).collect();
+    vec![
+        audit.id.clone(),
+        audit.started_at.format("%Y-%m-%d %H:%M").to_string(),
+        audit.ended_at.map_or_else(|| "not ended".to_owned(), |at| at.format("%Y-%m-%d %H:%M").to_string()),
+        audit.accounts.to_string(),
+        if counts.is_empty() { "none".to_owned() } else { counts.join(", ") },
+    ]
+}
