@@ -75,6 +75,8 @@ struct ServerState {
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,
+    /// The decline code of the next declines; `None` for the code of the test payment method.
+    decline_code: Option<&'static str>,
     /// The advice code of the next declines; `None` if banks give none.
     advice: Option<&'static str>,
     /// The customers that were deleted.
@@ -220,6 +222,11 @@ impl StripeServer {
     /// Makes banks give the advice code `advice` with each decline from now on ("Declines", on advice codes).
     pub fn set_decline_advice(&self, advice: &'static str) {
         self.state().advice = Some(advice);
+    }
+
+    /// Makes banks give the decline code `code` with each decline from now on.
+    pub fn set_decline_code(&self, code: &'static str) {
+        self.state().decline_code = Some(code);
     }
 
     /// Deletes the customer `id`.

@@ -66,7 +66,7 @@ impl ServerState {
         };
         let (status, error, bank_outcome) = match behaviour {
             Behaviour::Succeeds => ("succeeded", None, None),
-            Behaviour::Declines(code) => ("requires_payment_method", Some(code), None),
+            Behaviour::Declines(code) => ("requires_payment_method", Some(self.decline_code.unwrap_or(code)), None),
             Behaviour::Processes(then) => ("processing", None, Some((now + BANK_TIME, then))),
         };
         let named = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));

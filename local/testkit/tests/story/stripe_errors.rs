@@ -1,12 +1,15 @@
 //! Tests of Stripe's errors: decline advice, errors that Stripe stores for an idempotency key, unknown and deleted
 //! customers, and API keys without permission to read the account.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use billing::{PaymentMethod, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta};
+use delivery::{Bus, BusEntry, FailedEntry, Publisher};
 use emulator::{STRIPE_KEY, STRIPE_RESTRICTED_KEY, StripeFault, StripeServer, Wire};
 use gateways::{GatewayError, PaymentGateway as _, Stripe};
+use serde_json::Value;
 use sweep::{BatchRequest, SweepError};
 
 use crate::stripe::{charge_example, connect, subscription_with_card};
@@ -87,6 +90,42 @@ async fn unknown_customer_has_no_payments_and_a_deleted_customer_is_an_error() {
     let deleted = stripe.payments_of(&"cus_deleted".parse().unwrap(), DateTime::UNIX_EPOCH).await.unwrap_err();
     let GatewayError::Unknown { reason } = &deleted else { panic!("{deleted}") };
     assert!(reason.contains("cus_deleted was deleted"), "{reason}");
+}
+
+/// A bus that keeps the published events.
+#[derive(Clone, Default)]
+struct KeptEvents(Arc<Mutex<Vec<Value>>>);
+
+#[async_trait]
+impl Bus for KeptEvents {
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        self.0.lock().unwrap().extend(entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap()));
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn code_of_300_kilobytes_is_stored_and_published_with_100_characters() {
+    let subscription = subscription_with_card("pm_card_visa_chargeDeclinedInsufficientFunds");
+    let (world, server, stripe) = world_with_stripe(&subscription, STRIPE_KEY).await;
+    let stream = world.system.engine.stream(world.table.name()).unwrap();
+    server.set_decline_code("é".repeat(150 * 1_024).leak());
+    assert_eq!(run_payments(&world, &stripe, DAY, 0).await.unwrap(), [("declined", 1)]);
+    let listed = stripe.payments_of(&subscription.payment_method.customer, DateTime::UNIX_EPOCH).await.unwrap();
+    let PaymentStatus::Declined(decline) = &listed[0].status else { panic!("{listed:?}") };
+    assert_eq!(decline.code.len(), 300 * 1_024, "the adapter receives the whole code");
+
+    let cut = "é".repeat(100);
+    let items = world.table.scan().await.unwrap();
+    let record = items.iter().find(|item| item["SK"].as_s().unwrap().starts_with("ATT#")).unwrap();
+    assert_eq!(record["Code"].as_s().unwrap(), &cut);
+    let kept = KeptEvents::default();
+    let published = Publisher::new(kept.clone()).publish(&stream.after(None, 1_000).unwrap()).await.unwrap();
+    assert_eq!((published.unreadable, published.first_unpublished), (0, None));
+    let events = kept.0.lock().unwrap();
+    let declined = events.iter().find(|event| event["type"] == "payment.declined").unwrap();
+    assert_eq!(declined["data"]["code"], cut);
+    assert!(events.iter().all(|event| event.to_string().len() < 2_000), "no event contains the whole code");
 }
 
 #[tokio::test]
