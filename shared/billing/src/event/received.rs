@@ -97,7 +97,10 @@ mod tests {
             locale: "en".parse().unwrap(),
             mail_status: MailStatus::Deliverable,
         });
-        CloudEvent::new(Event { id: "1".to_owned(), subject: account.to_string(), at: chrono::DateTime::UNIX_EPOCH, data }, "urn:table")
+        CloudEvent::new(
+            Event { id: "1".to_owned(), subject: account.to_string(), at: chrono::DateTime::UNIX_EPOCH, data },
+            "urn:table",
+        )
     }
 
     #[test]
