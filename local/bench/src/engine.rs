@@ -42,7 +42,7 @@ pub struct EngineArgs {
 }
 
 /// Returns the `n`th account and its subscription, whose first payment is due `today` and whose reminder was sent.
-fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subscription) {
+pub fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subscription) {
     let account = Account { id: format!("account-{n:06}").parse().expect("a valid account id"), ..sample::account() };
     let sample = sample::subscription(1, today);
     let new = NewSubscription {
@@ -63,7 +63,7 @@ fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subs
 }
 
 /// Returns the `n`th id.
-fn ulid(n: u32) -> Ulid {
+pub fn ulid(n: u32) -> Ulid {
     Ulid::from_parts(1_000_000 + u64::from(n), n.into())
 }
 

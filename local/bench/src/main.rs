@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 
+mod audit_speed;
 mod buckets;
 mod chart;
 mod contestant;
@@ -54,6 +55,8 @@ enum Command {
     Durable(durable::DurableArgs),
     /// Measure reading all open orders, from a write-sharded index and with a scan
     Buckets(buckets::BucketsArgs),
+    /// Measure the audit of a large table beside a plain scan of it
+    Audit(audit_speed::AuditArgs),
     /// Measure how much broken webhook endpoints delay the deliveries to all others
     Deliveries(deliveries::DeliveriesArgs),
     /// Measure the size and the start time of each function
@@ -92,6 +95,7 @@ async fn main() -> Result<(), Failure> {
         None => report::report(&arguments.rounds, &rounds::run(&arguments.rounds).await?),
         Some(Command::Latency(args)) => latency::run(&args).await,
         Some(Command::Buckets(args)) => buckets::run(&args).await,
+        Some(Command::Audit(args)) => audit_speed::run(&args).await,
         Some(Command::Memory(args)) => memory::run(&args).await,
         Some(Command::Durable(args)) => durable::run(&args).await,
         Some(Command::Deliveries(args)) => deliveries::run(&args).await,

@@ -1,0 +1,118 @@
+//! `bench audit`: measures the audit of a large table beside a plain scan of the same table.
+
+use std::time::{Duration, Instant};
+
+use audit::InvariantChecker;
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use billing::{LeadDays, Subscription};
+use chrono::{Days, TimeDelta, Utc};
+use clap::Args;
+use dynamo::Entity as _;
+use emulator::{Engine, Wire};
+use store::{Settings, Table};
+
+use crate::Failure;
+use crate::engine::{SHARDS, TABLE, subscription, ulid};
+
+/// The number of accounts whose items are written with one request.
+const ACCOUNTS_PER_REQUEST: u32 = 12;
+
+/// The arguments of `bench audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Number of subscriptions, each of an account of its own
+    #[arg(long, default_value_t = 1_000_000)]
+    pub subscriptions: u32,
+    /// Number of measurements; the result is the ratio of the medians
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+}
+
+/// Creates the table in memory, measures a scan and an audit in turn, and prints the ratio.
+pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
+    let client = Engine::memory().client_with_wire(std::sync::Arc::new(Wire::without_tokens()));
+    let table = Table::new(client, TABLE, TimeDelta::days(190));
+    create_items(&table, args.subscriptions).await?;
+    let (mut scans, mut audits) = (Vec::new(), Vec::new());
+    for round in 1..=args.rounds.max(1) {
+        scans.push(measure_scan(&table, args.subscriptions).await?);
+        audits.push(measure_audit(&table, args.subscriptions).await?);
+        println!("round {round}: {:.1?} scan, {:.1?} audit", scans[round - 1], audits[round - 1]);
+    }
+    let (scan, audit) = (median(&mut scans), median(&mut audits));
+    println!("{} subscriptions: {scan:.1?} scan, {audit:.1?} audit", args.subscriptions);
+    println!("ratio: {:.2}", audit.as_secs_f64() / scan.as_secs_f64());
+    Ok(())
+}
+
+/// Writes the accounts and their subscriptions, whose first payment is due tomorrow and whose reminder was sent.
+async fn create_items(table: &Table, count: u32) -> Result<(), Failure> {
+    table.create_if_absent().await?;
+    let settings = Settings { shards: SHARDS, charging: true, table_id: ulid(0), gateway: None, latest_run_at: None };
+    table.init_settings(&settings).await?;
+    let tomorrow = Utc::now().date_naive() + Days::new(1);
+    for start in (0..count).step_by(ACCOUNTS_PER_REQUEST as usize) {
+        let mut writes = Vec::new();
+        for n in start..count.min(start + ACCOUNTS_PER_REQUEST) {
+            let (account, subscription) = subscription(n, tomorrow, &settings);
+            let reminded_for = Some(subscription.due_on);
+            let subscription = Subscription { reminded_for, ..subscription };
+            for item in [account.to_item(), subscription.to_item()] {
+                let put = PutRequest::builder().set_item(Some(item)).build()?;
+                writes.push(WriteRequest::builder().put_request(put).build());
+            }
+        }
+        table.client().batch_write_item().request_items(table.name(), writes).send().await?;
+    }
+    Ok(())
+}
+
+/// Reads all items page by page, and counts the subscriptions by their keys.
+async fn measure_scan(table: &Table, expected: u32) -> Result<Duration, Failure> {
+    let started = Instant::now();
+    let mut pages = table.client().scan().table_name(table.name()).consistent_read(true).into_paginator().send();
+    let mut found = 0;
+    while let Some(page) = pages.next().await {
+        let is_subscription = |value: &AttributeValue| value.as_s().is_ok_and(|sk| sk.starts_with("SUB#"));
+        found += page?.items().iter().filter(|item| item.get("SK").is_some_and(is_subscription)).count();
+    }
+    check_count(found, expected)?;
+    Ok(started.elapsed())
+}
+
+/// Checks all accounts as `dueday audit` does. The position, which `dueday audit` stores after every 1,000 accounts, is not
+/// written.
+async fn measure_audit(table: &Table, expected: u32) -> Result<Duration, Failure> {
+    let started = Instant::now();
+    let now = Utc::now();
+    let checker = InvariantChecker {
+        shards: SHARDS,
+        today: now.date_naive(),
+        now,
+        records_kept: table.receipt_retention(),
+        retry_days: 7,
+        lease: TimeDelta::minutes(20),
+        lead: LeadDays::default(),
+    };
+    let (mut partitions, mut found) = (table.partitions(), 0);
+    while let Some(partition) = partitions.next().await? {
+        found += partition.subscriptions.len();
+        if let Some(violation) = checker.check(&partition).first() {
+            return Err(format!("the audit reports a valid item: {violation:?}").into());
+        }
+    }
+    check_count(found, expected)?;
+    Ok(started.elapsed())
+}
+
+fn check_count(found: usize, expected: u32) -> Result<(), Failure> {
+    if found == usize::try_from(expected)? {
+        return Ok(());
+    }
+    Err(format!("found {found} subscriptions instead of {expected}").into())
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
