@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
-use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
+use billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
 use clock::Clock;
 
 pub use ledger::{Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened};
@@ -57,6 +57,9 @@ impl Sandbox {
             |made: &&LedgerPayment| now.signed_duration_since(made.created_at) < IDEMPOTENCY_KEY_LIFETIME;
         if let Some(made) = ledger.payment_by_key(&request.idempotency_key).filter(is_remembered) {
             return Ok(if made.request == *request { first_response(made) } else { ChargeResponse::KeyReused });
+        }
+        if let Some(code) = refused_amount(request.amount) {
+            return Ok(ChargeResponse::Rejected { code: code.to_owned() });
         }
         let status = match methods::behaviour_of_method(&request.payment_method.payment_method) {
             None => return Ok(ChargeResponse::Rejected { code: "resource_missing".to_owned() }),
@@ -118,6 +121,16 @@ impl Sandbox {
     }
 }
 
+/// Returns the code with which the sandbox rejects `amount`, named like the code of Stripe; `None` if the amount is the
+/// price of a product.
+fn refused_amount(amount: Money) -> Option<&'static str> {
+    match amount.currency().price(amount.minor()) {
+        Ok(_) => None,
+        Err(_) if amount.minor() <= 0 => Some("amount_too_small"),
+        Err(_) => Some("amount_too_large"),
+    }
+}
+
 /// Returns the response to the request that made the payment `made`. A repeated request gets the same response, even if
 /// the payment is no longer processing.
 fn first_response(made: &LedgerPayment) -> ChargeResponse {
@@ -147,5 +160,49 @@ impl PaymentGateway for Sandbox {
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
         self.payment_at(id, self.clock.now()).map_err(|error| GatewayError::Unknown { reason: error.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use billing::MAX_PRICE_MINOR;
+    use clock::SimulatedClock;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{RefundRequest, RefundResponse};
+
+    /// Returns a request for a charge of `minor` minor units, under an idempotency key of its own.
+    fn charge_request(minor: i64) -> ChargeRequest {
+        let request = json!({
+            "idempotency_key": format!("key of {minor}"), "account": "acme",
+            "subscription": "01JZXCVBNM0123456789ABCDEG", "sku": "gold", "due_on": "2027-01-31", "attempt_no": 1,
+            "amount": minor, "currency": "EUR", "customer": "cus_acme", "payment_method": "pm_card_visa",
+        });
+        serde_json::from_value(request).unwrap()
+    }
+
+    #[test]
+    fn charges_and_refunds_of_impossible_amounts_are_rejected_and_stored_nowhere() {
+        let now = "2027-01-31T06:00:00Z".parse().unwrap();
+        let sandbox = Sandbox::new(Ledger::memory(), Arc::new(SimulatedClock::new(now, 1)));
+        let Ok(ChargeResponse::Succeeded(paid)) = sandbox.charge_at(&charge_request(1299), now) else { panic!() };
+        for (minor, code) in [
+            (0, "amount_too_small"),
+            (-1, "amount_too_small"),
+            (i64::MIN, "amount_too_small"),
+            (MAX_PRICE_MINOR + 1, "amount_too_large"),
+            (i64::MAX, "amount_too_large"),
+        ] {
+            let charged = sandbox.charge_at(&charge_request(minor), now).unwrap();
+            assert_eq!(charged, ChargeResponse::Rejected { code: code.to_owned() }, "charge of {minor}");
+            let amount = Money::new(minor, paid.amount.currency());
+            let request = RefundRequest { refund: sandbox.clock.ulid(), payment: paid.id.clone(), amount };
+            let refunded = sandbox.refund_at(&request, now).unwrap();
+            assert_eq!(refunded, RefundResponse::Rejected { code: code.to_owned() }, "refund of {minor}");
+        }
+        assert_eq!((sandbox.entries().len(), sandbox.refunds_made(&paid.id)), (1, vec![]));
+        let largest = sandbox.charge_at(&charge_request(MAX_PRICE_MINOR), now).unwrap();
+        assert!(matches!(largest, ChargeResponse::Succeeded(_)), "{largest:?}");
     }
 }

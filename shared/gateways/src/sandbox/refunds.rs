@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::ledger::LedgerEntry;
-use super::{LedgerError, Sandbox};
+use super::{LedgerError, Sandbox, refused_amount};
 use crate::{GatewayError, GatewayRefund, RefundRequest, RefundResponse, RefundState, Refunds};
 use billing::{GatewayToken, PaymentStatus};
 
@@ -33,6 +33,9 @@ impl Sandbox {
             } else {
                 rejected("idempotency_error")
             });
+        }
+        if let Some(code) = refused_amount(request.amount) {
+            return Ok(rejected(code));
         }
         let Some(payment) = ledger.payment_by_id(&request.payment) else { return Ok(rejected("resource_missing")) };
         if ledger.status_of_payment(payment) != PaymentStatus::Succeeded {
