@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::Api;
+use api::{Api, GATEWAY_UNUSABLE};
 use clock::SystemClock;
 use config::{BillingConfig, Env};
 use delivery::DELIVERY_QUEUE;
@@ -11,6 +11,7 @@ use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use rest::TokenClaims;
+use gateway_secrets::FirstRead;
 use sqs::SqsQueue;
 use store::{TableConfig, load_sdk_config};
 
@@ -26,11 +27,13 @@ async fn main() -> Result<(), Error> {
     let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
         .await?
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
-    // Without a gateway, the routes that need a gateway return 503. All other routes still work.
-    let api = match gateway_secrets::gateway_from_environment(env, &sdk, SIGN_UP_GATEWAY_TIMEOUT.to_std()?).await {
+    let timeout = SIGN_UP_GATEWAY_TIMEOUT.to_std()?;
+    // Without a gateway, the routes that need a gateway return 503. All other routes still work. If only the secret
+    // cannot be read, it is read again when a route needs it.
+    let api = match gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MayFail).await {
         Ok(gateway) => api.with_gateway(gateway, &charging),
         Err(error) => {
-            tracing::error!(%error, "the payment gateway cannot be used; routes that need it return 503");
+            tracing::error!(%error, "{GATEWAY_UNUSABLE}");
             api
         }
     };

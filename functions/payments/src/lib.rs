@@ -8,6 +8,7 @@ use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use payments::{ChargeConfig, GATEWAY_TIMEOUT, PaymentBatch};
+use gateway_secrets::FirstRead;
 use serde_json::Value;
 use store::{PaymentCounts, TableConfig, TableError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};
@@ -32,8 +33,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let limits = RunLimits::read(env, billing.zone)?;
     let sdk = load_sdk_config().await;
-    let gateway =
-        gateway_secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
+    let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
+    let gateway = gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MustSucceed).await?;
     let table = config.connect(&sdk);
     let batch = PaymentBatch::new(table.clone(), gateway, (&billing, &charging), clock.clone());
     batch.connect().await;

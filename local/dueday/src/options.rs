@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use config::{ConfigError, Env, Flag, Variable};
 use emulator::{Config, EXAMPLE_MERCHANT, environment_variables};
 use encryption::ENCRYPTION_KEYS;
-use gateways::{GATEWAY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
+use gateways::{GATEWAY, GATEWAY_KEY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
 use mail::{MAIL_FROM, MAIL_URL, MERCHANT};
 use store::TABLE;
 
@@ -93,7 +93,8 @@ impl Options {
 /// command line.
 pub fn help_of_environment() -> String {
     let line = |variable: &Variable| format!("  {}\n          {}\n", variable.name, variable.help);
-    let variables = [&MAIL_URL, &STRIPE_SECRET_KEY, &STRIPE_WEBHOOK_SECRET, &STRIPE_API_BASE, &ENCRYPTION_KEYS];
+    let variables =
+        [&MAIL_URL, &GATEWAY_KEY, &STRIPE_SECRET_KEY, &STRIPE_WEBHOOK_SECRET, &STRIPE_API_BASE, &ENCRYPTION_KEYS];
     "Environment variables without an option:\n".to_owned() + &variables.map(line).concat()
 }
 

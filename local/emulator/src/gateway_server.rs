@@ -2,24 +2,41 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::body::to_bytes;
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
-use clock::{Clock as _, SystemClock};
+use clock::{Clock, SystemClock};
 use gateways::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest,
-    CheckoutPageState, GatewayRefund, ListQuery, PAYMENTS_PATH, PaymentGateway, REFUNDS_PATH, RefundRequest,
-    RefundResponse, Sandbox,
+    CheckoutPageState, GatewayKeys, GatewayRefund, ListQuery, PAYMENTS_PATH, PaymentGateway, REFUNDS_PATH,
+    RefundRequest, RefundResponse, Sandbox, SignedRequest,
 };
 
 use crate::card_page;
 
-/// Returns the routes that `HttpGateway` calls.
+/// The largest accepted body of a request. The requests of Dueday are smaller.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// Returns the routes that `HttpGateway` calls, and the checkout page for the customer's browser. The routes accept
+/// requests without signatures.
 pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
+    api_routes().merge(checkout_page_routes()).with_state(sandbox)
+}
+
+/// Returns the same routes as [`gateway_router`]. Every request, except those of the customer's browser, must be signed
+/// with one of `keys`, at most five minutes before or after the time of `clock`; otherwise the response is 401.
+pub fn signed_gateway_router(sandbox: Arc<Sandbox>, keys: GatewayKeys, clock: Arc<dyn Clock>) -> Router {
+    let verification = from_fn_with_state((keys, clock), verify_signature);
+    api_routes().route_layer(verification).merge(checkout_page_routes()).with_state(sandbox)
+}
+
+fn api_routes() -> Router<Arc<Sandbox>> {
     Router::new()
         .route(ACCOUNT_PATH, get(get_account))
         .route(PAYMENTS_PATH, post(charge).get(list_payments))
@@ -28,9 +45,26 @@ pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
         .route(&format!("{CHECKOUT_PAGES_PATH}/{{id}}"), get(checkout_page_state))
         .route(REFUNDS_PATH, post(refund))
         .route(&format!("{REFUNDS_PATH}/{{payment}}"), get(list_refunds))
-        // The checkout page, for the customer's browser.
-        .route("/pages/{id}", get(show_page).post(submit_card))
-        .with_state(sandbox)
+}
+
+fn checkout_page_routes() -> Router<Arc<Sandbox>> {
+    Router::new().route("/pages/{id}", get(show_page).post(submit_card))
+}
+
+/// Passes signed requests on, and responds to all others with 401.
+async fn verify_signature(
+    State((keys, clock)): State<(GatewayKeys, Arc<dyn Clock>)>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ErrorResponse> {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, MAX_BODY_BYTES).await;
+    let body = body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?;
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let signed = SignedRequest { method: parts.method.as_str(), target, body: &body };
+    let verified = keys.verify(&signed, &parts.headers, clock.now());
+    verified.map_err(|error| (StatusCode::UNAUTHORIZED, error.to_string()))?;
+    Ok(next.run(Request::from_parts(parts, body.into())).await)
 }
 
 /// The status and the text of an error response.

@@ -23,7 +23,7 @@ pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, RunningEngine};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
-pub use gateway_server::gateway_router;
+pub use gateway_server::{gateway_router, signed_gateway_router};
 pub use http_server::{Limits, serve};
 pub use stream::{Stream, StreamError};
 pub use stripe_server::{

@@ -35,6 +35,10 @@ pub use routes::{
     ReceiptView, RefundView, SetupView, SubscriptionView,
 };
 
+/// The log message of the API function if its settings for the payment gateway are not valid. A metric filter in
+/// `template.yaml` matches this text.
+pub const GATEWAY_UNUSABLE: &str = "routes that need the payment gateway return 503";
+
 /// The state that all routes of the API share: table, gateway, queue and configuration. It is created once, before the
 /// first request.
 #[derive(Clone, Debug)]

@@ -1,50 +1,142 @@
 //! Creates the payment gateway that the environment variables select. Reads its keys from AWS Secrets Manager or from
-//! the environment.
+//! the environment. A key in AWS Secrets Manager may be replaced while the function runs.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use aws_config::SdkConfig;
-use config::{ConfigError, Env};
+use clock::{Clock, SystemClock};
+use config::{ConfigError, Env, Variable};
 use gateways::{
-    FullGateway, GatewayChoice, HttpGateway, STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET,
-    STRIPE_WEBHOOK_SECRET_NAME, SigningSecrets, Stripe, stripe_with,
+    CurrentSecret, FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewayKeys,
+    STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME, SecretReader,
+    SigningSecrets, Stripe, http_gateway_with, parse_stripe_key, stripe_with,
 };
+
+/// What happens if the first read of a secret fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FirstRead {
+    /// The error is returned, and the function does not start.
+    MustSucceed,
+    /// The failed read is logged, and the secret is read again when it is needed.
+    MayFail,
+}
 
 /// Creates the gateway that `DUEDAY_GATEWAY` selects, with `timeout` for each response. The secret key of Stripe is
 /// read from AWS Secrets Manager if `DUEDAY_STRIPE_KEY_SECRET_NAME` contains the name of a secret, otherwise from
-/// `STRIPE_SECRET_KEY`.
+/// `STRIPE_SECRET_KEY`. In the same way, the key of a merchant's own gateway is read from the secret in
+/// `DUEDAY_GATEWAY_KEY_SECRET_NAME`, otherwise from `DUEDAY_GATEWAY_KEY`.
 ///
 /// # Errors
-/// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read. The error never contains the key.
+/// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read although the first read must
+/// succeed. The error never contains the key.
 pub async fn gateway_from_environment(
     env: Env<'_>,
     sdk: &SdkConfig,
     timeout: Duration,
+    first_read: FirstRead,
 ) -> Result<Arc<dyn FullGateway>, ConfigError> {
     match GatewayChoice::read(env)? {
-        GatewayChoice::At(url) => Ok(Arc::new(HttpGateway::new(&url, timeout))),
-        GatewayChoice::Stripe => Ok(Arc::new(stripe_from_environment(env, sdk, timeout).await?)),
+        GatewayChoice::At(url) => {
+            let variables = (&GATEWAY_KEY_SECRET_NAME, &GATEWAY_KEY);
+            let parse = |text: &str| text.parse::<GatewayKeys>().map_err(|error| error.to_string());
+            let keys = match optional_secret(env, sdk, variables, parse)? {
+                Some(keys) => Some(with_first_read(keys, first_read).await?),
+                None => None,
+            };
+            let keys = (&GATEWAY_KEY_SECRET_NAME, keys);
+            Ok(Arc::new(http_gateway_with(&url, keys, timeout, Arc::new(SystemClock))?))
+        }
+        GatewayChoice::Stripe => Ok(Arc::new(stripe_from_environment(env, sdk, timeout, first_read).await?)),
     }
 }
 
 /// Creates the gateway for Stripe, with its key from the same place as in [`gateway_from_environment`].
 ///
 /// # Errors
-/// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read. The error never contains the key.
-pub async fn stripe_from_environment(env: Env<'_>, sdk: &SdkConfig, timeout: Duration) -> Result<Stripe, ConfigError> {
-    let (from, key) = secrets::read_secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY)).await?;
-    stripe_with(env, (from, &key), timeout)
+/// The same errors as in [`gateway_from_environment`].
+pub async fn stripe_from_environment(
+    env: Env<'_>,
+    sdk: &SdkConfig,
+    timeout: Duration,
+    first_read: FirstRead,
+) -> Result<Stripe, ConfigError> {
+    let parse = |text: &str| parse_stripe_key(text).map_err(str::to_owned);
+    let key = secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY), parse)?;
+    stripe_with(env, with_first_read(key, first_read).await?, timeout)
 }
 
-/// Reads the signing secrets of our inbound webhook at Stripe: from AWS Secrets Manager if
+/// Returns the signing secrets of our inbound webhook at Stripe: from AWS Secrets Manager if
 /// `DUEDAY_STRIPE_WEBHOOK_SECRET_NAME` contains the name of a secret, otherwise from `STRIPE_WEBHOOK_SECRET`.
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read. The error never contains the
 /// secrets.
-pub async fn stripe_signing_secrets(env: Env<'_>, sdk: &SdkConfig) -> Result<SigningSecrets, ConfigError> {
-    let (from, text) = secrets::read_secret(env, sdk, (&STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET)).await?;
-    SigningSecrets::parse(&text).map_err(|error| ConfigError::Invalid { name: from.name, reason: error.to_string() })
+pub async fn stripe_signing_secrets(
+    env: Env<'_>,
+    sdk: &SdkConfig,
+) -> Result<CurrentSecret<SigningSecrets>, ConfigError> {
+    let parse = |text: &str| SigningSecrets::parse(text).map_err(|error| error.to_string());
+    let secrets = secret(env, sdk, (&STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET), parse)?;
+    with_first_read(secrets, FirstRead::MustSucceed).await
+}
+
+/// Reads `secret` for the first time.
+async fn with_first_read<T: Clone + PartialEq>(
+    secret: CurrentSecret<T>,
+    first_read: FirstRead,
+) -> Result<CurrentSecret<T>, ConfigError> {
+    match secret.get().await {
+        Err(error) if first_read == FirstRead::MustSucceed => Err(error),
+        _ => Ok(secret),
+    }
+}
+
+/// Parses the text of a secret. The error completes the name of a variable and never contains the secret.
+type Parse<T> = fn(&str) -> Result<T, String>;
+
+/// Returns the secret whose name in AWS Secrets Manager is the value of `name_variable`. If that variable is not set,
+/// `value_variable` contains the secret itself.
+fn secret<T: Clone + PartialEq + 'static>(
+    env: Env<'_>,
+    sdk: &SdkConfig,
+    variables: (&'static Variable, &'static Variable),
+    parse: Parse<T>,
+) -> Result<CurrentSecret<T>, ConfigError> {
+    let (_, value_variable) = variables;
+    let missing = ConfigError::Missing { name: value_variable.name, help: value_variable.help };
+    optional_secret(env, sdk, variables, parse)?.ok_or(missing)
+}
+
+/// Like [`secret`], but returns `None` if neither variable is set.
+fn optional_secret<T: Clone + PartialEq + 'static>(
+    env: Env<'_>,
+    sdk: &SdkConfig,
+    (name_variable, value_variable): (&'static Variable, &'static Variable),
+    parse: Parse<T>,
+) -> Result<Option<CurrentSecret<T>>, ConfigError> {
+    let Some(name) = env.get(name_variable) else {
+        return Ok(env.read_optional(value_variable, parse)?.map(CurrentSecret::from));
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    Ok(Some(CurrentSecret::new(SecretInManager { sdk: sdk.clone(), name_variable, name, parse }, clock)))
+}
+
+/// A secret in AWS Secrets Manager, and how its text is read.
+struct SecretInManager<T> {
+    sdk: SdkConfig,
+    /// The variable that contains the name of the secret.
+    name_variable: &'static Variable,
+    name: String,
+    parse: Parse<T>,
+}
+
+#[async_trait]
+impl<T: 'static> SecretReader<T> for SecretInManager<T> {
+    async fn read(&self) -> Result<T, ConfigError> {
+        let text = secrets::secret_from_secrets_manager(&self.sdk, self.name_variable, &self.name).await?;
+        (self.parse)(&text).map_err(|reason| ConfigError::Invalid { name: self.name_variable.name, reason })
+    }
 }

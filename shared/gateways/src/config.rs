@@ -1,9 +1,11 @@
 //! The environment variables that select the payment gateway and configure access to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Stripe;
 use super::stripe::STRIPE_API_BASE as DEFAULT_API_BASE;
+use super::{CurrentSecret, GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, Stripe};
+use clock::Clock;
 use config::ReadBy::{Api, Payments, Webhooks};
 use config::variables;
 use config::{ConfigError, Env, Variable, parse_displayable_url};
@@ -20,9 +22,20 @@ pub const STRIPE_WEBHOOK_SECRET: Variable =
 pub const STRIPE_API_BASE: Variable =
     Variable::new(&[], "STRIPE_API_BASE", "URL", "The base URL of Stripe's API").default(DEFAULT_API_BASE);
 
+/// The keys that sign the requests to a merchant's own gateway. There is no command-line flag for them, and they are
+/// never printed or logged.
+pub const GATEWAY_KEY: Variable = Variable::new(
+    &[],
+    "DUEDAY_GATEWAY_KEY",
+    "KEY",
+    "The key, whsec_..., that signs the requests to your own gateway, or the new and the old key separated by a space",
+);
+
 variables! {
     GATEWAY = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, or the URL of a gateway, such as http://127.0.0.1:7879").rare_flag("gateway");
+    GATEWAY_KEY_SECRET_NAME = Variable::new(&[Api, Payments], "DUEDAY_GATEWAY_KEY_SECRET_NAME", "SECRET",
+        "The name or ARN of the secret in AWS Secrets Manager with the key that signs the requests to your own gateway");
     STRIPE_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with Stripe's secret or restricted key")
         .former_name("DUEDAY_STRIPE_SECRET");
@@ -36,14 +49,14 @@ variables! {
 pub enum GatewayChoice {
     Stripe,
     /// A gateway at this URL with the same HTTP API as the sandbox (docs/gateways.md).
-    At(String),
+    At(GatewayUrl),
 }
 
 impl GatewayChoice {
     /// Returns the gateway that `DUEDAY_GATEWAY` selects; `None` if the variable is not set.
     ///
     /// # Errors
-    /// [`ConfigError`] if the value is neither `stripe` nor an HTTP URL without a user name, password and query.
+    /// [`ConfigError`] if the value is neither `stripe` nor a [`GatewayUrl`].
     pub fn read_if_given(env: Env<'_>) -> Result<Option<Self>, ConfigError> {
         env.get(&GATEWAY).map(|_| Self::read(env)).transpose()
     }
@@ -51,33 +64,59 @@ impl GatewayChoice {
     /// Returns the gateway that `DUEDAY_GATEWAY` selects.
     ///
     /// # Errors
-    /// [`ConfigError`] if the variable is not set, or its value is neither `stripe` nor an HTTP URL without a user
-    /// name, password and query.
+    /// [`ConfigError`] if the variable is not set, or its value is neither `stripe` nor a [`GatewayUrl`].
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         env.read(&GATEWAY, |text| match text {
             "stripe" => Ok(Self::Stripe),
-            url => parse_displayable_url(url).map(Self::At).map_err(|reason| format!("must be stripe, or {reason}")),
+            url => url.parse().map(Self::At).map_err(|reason: GatewayUrlError| format!("must be stripe, or {reason}")),
         })
     }
 }
 
-/// Returns a client of Stripe with `key`, at the base URL that `env` contains. A request waits at most `timeout` for
-/// its response. `from` is the environment variable that contains the key itself, or the name of the key's secret in
-/// AWS Secrets Manager. Error messages contain the name of this variable.
+/// Parses a secret or restricted key of Stripe.
 ///
 /// # Errors
-/// [`ConfigError`] if the base URL is not an HTTP URL without a user name, password and query, or `key` is not a secret
-/// or restricted key of Stripe. The message never contains the key.
-pub fn stripe_with(env: Env<'_>, (from, key): (&Variable, &str), timeout: Duration) -> Result<Stripe, ConfigError> {
+/// The error completes the text "must be". It never contains the key.
+pub fn parse_stripe_key(text: &str) -> Result<String, &'static str> {
     const KEY_PREFIXES: [&str; 4] = ["sk_test_", "sk_live_", "rk_test_", "rk_live_"];
+    let key = text.trim();
+    if KEY_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+        Ok(key.to_owned())
+    } else {
+        Err(
+            "must be a secret or restricted key of Stripe, as plain text: it begins with sk_ or rk_, then test_ or live_",
+        )
+    }
+}
+
+/// Returns a client of Stripe with `key`, at the base URL that `env` contains. A request waits at most `timeout` for
+/// its response.
+///
+/// # Errors
+/// [`ConfigError`] if the base URL is not an HTTP URL without a user name, password and query.
+pub fn stripe_with(env: Env<'_>, key: CurrentSecret<String>, timeout: Duration) -> Result<Stripe, ConfigError> {
     let base =
         env.read(&STRIPE_API_BASE, |text| parse_displayable_url(text).map_err(|reason| format!("must be {reason}")))?;
-    let key = key.trim();
-    if !KEY_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
-        let reason = "must be a secret or restricted key of Stripe, as plain text: it begins with sk_ or rk_, then test_ or live_";
-        return Err(ConfigError::Invalid { name: from.name, reason: reason.to_owned() });
+    Ok(Stripe::new("", &base, timeout).with_key(key))
+}
+
+/// Returns a client of the gateway at `url`, which signs its requests with `keys` at the time of `clock`. A request
+/// waits at most `timeout` for its response.
+///
+/// # Errors
+/// [`ConfigError::Missing`] for the variable `key_variable` if there are no keys and the gateway is not on this machine.
+pub fn http_gateway_with(
+    url: &GatewayUrl,
+    (key_variable, keys): (&Variable, Option<CurrentSecret<GatewayKeys>>),
+    timeout: Duration,
+    clock: Arc<dyn Clock>,
+) -> Result<HttpGateway, ConfigError> {
+    let gateway = HttpGateway::new(url.as_str(), timeout);
+    match keys {
+        Some(keys) => Ok(gateway.with_keys(keys, clock)),
+        None if url.is_local() => Ok(gateway),
+        None => Err(ConfigError::Missing { name: key_variable.name, help: key_variable.help }),
     }
-    Ok(Stripe::new(key, &base, timeout))
 }
 
 #[cfg(test)]
@@ -88,24 +127,40 @@ mod tests {
     fn read_rejects_invalid_gateway_without_repeating_its_password() {
         let read = |url: &'static str| GatewayChoice::read(Env(&|_| Some(url.to_owned())));
         for url in
-            ["127.0.0.1:7879", "http://me:secret@127.0.0.1", "http://127.0.0.1:78790", "ftp://127.0.0.1", "http://a?b"]
+            ["127.0.0.1:7879", "http://me:secret@127.0.0.1", "http://127.0.0.1:78790", "ftp://127.0.0.1", "https://a?b"]
         {
             let message = read(url).unwrap_err().to_string();
             assert!(
-                message.starts_with("DUEDAY_GATEWAY must be stripe, or a URL such as") && !message.contains("secret"),
+                message.starts_with("DUEDAY_GATEWAY must be stripe, or an https URL such as")
+                    && !message.contains("secret"),
                 "{url}: {message}"
             );
         }
-        assert_eq!(read("http://127.0.0.1:7879/"), Ok(GatewayChoice::At("http://127.0.0.1:7879".to_owned())));
+        assert_eq!(read("http://127.0.0.1:7879/"), Ok(GatewayChoice::At("http://127.0.0.1:7879".parse().unwrap())));
         assert_eq!(read("stripe"), Ok(GatewayChoice::Stripe));
     }
 
     #[test]
-    fn stripe_with_rejects_invalid_key_without_repeating_it() {
+    fn invalid_stripe_key_is_rejected_without_repeating_it() {
         for key in ["", "pk_test_published", "secret"] {
-            let result = stripe_with(Env(&|_| None), (&STRIPE_SECRET_KEY, key), Duration::from_secs(1));
-            let message = result.unwrap_err().to_string();
-            assert!(message.starts_with("STRIPE_SECRET_KEY must be") && !message.contains("publ"), "{message}");
+            let message = parse_stripe_key(key).unwrap_err();
+            assert!(
+                message.starts_with("must be a secret or restricted key") && !message.contains("publ"),
+                "{message}"
+            );
         }
+    }
+
+    #[test]
+    fn gateway_on_another_machine_needs_a_key() {
+        let client = |url: &str, keys| {
+            let (variable, clock) = (&GATEWAY_KEY_SECRET_NAME, Arc::new(clock::SystemClock));
+            http_gateway_with(&url.parse().unwrap(), (variable, keys), Duration::from_secs(1), clock)
+        };
+        let error = client("https://gateway.example.com", None).unwrap_err().to_string();
+        assert!(error.starts_with("DUEDAY_GATEWAY_KEY_SECRET_NAME must be set"), "{error}");
+        assert!(client("http://127.0.0.1:7879", None).is_ok());
+        let keys: GatewayKeys = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
+        assert!(client("https://gateway.example.com", Some(keys.into())).is_ok());
     }
 }

@@ -1,22 +1,25 @@
 //! The client of a gateway with the HTTP API of docs/gateways.md: a merchant's own gateway, or a sandbox in another
 //! process.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
-use reqwest::StatusCode;
+use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::header::RETRY_AFTER;
+use reqwest::redirect::Policy;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::contradiction::check_payments_are_consistent;
 use super::{
-    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
-    GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, Refunds,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, CurrentSecret,
+    GatewayError, GatewayKeys, GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, Refunds, SignedRequest,
 };
-use billing::{GatewayAccount, GatewayToken, Payment};
+use billing::{GatewayAccount, GatewayToken, Payment, Secret};
 use clock::Clock;
 
 /// The path of payments. POST with a [`ChargeRequest`] makes a charge and returns a [`ChargeResponse`]. GET with a
@@ -57,23 +60,28 @@ pub struct HttpGateway {
     account: String,
     /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
+    /// The keys that sign the requests, and the clock for the signed times; `None` if requests are not signed.
+    signing: Option<(Arc<CurrentSecret<GatewayKeys>>, Arc<dyn Clock>)>,
 }
 
 impl HttpGateway {
-    /// Returns a client of the gateway at `url`. A request waits at most `timeout` for its response.
+    /// Returns a client of the gateway at `url`, which does not sign its requests. A request waits at most `timeout`
+    /// for its response.
     ///
     /// # Panics
     /// If the HTTP client cannot be created.
     pub fn new(url: &str, timeout: Duration) -> Self {
-        let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client");
+        // A redirection could lead to a server without encryption.
+        let http = reqwest::Client::builder().timeout(timeout).no_proxy().redirect(Policy::none());
         let at = |path: &str| format!("{}{path}", url.trim_end_matches('/'));
         Self {
-            http,
+            http: http.build().expect("an HTTP client"),
             payments: at(PAYMENTS_PATH),
             pages: at(CHECKOUT_PAGES_PATH),
             refunds: at(REFUNDS_PATH),
             account: at(ACCOUNT_PATH),
             clock: None,
+            signing: None,
         }
     }
 
@@ -83,24 +91,130 @@ impl HttpGateway {
         Self { clock: Some(clock), ..self }
     }
 
-    /// Adds the header [`CLOCK_HEADER`] to `request` if this client has a simulated clock.
-    fn with_clock_header(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
-        match &self.clock {
+    /// Returns this client, changed so that it signs each request with `keys`, at the time of `clock`.
+    pub fn with_keys(self, keys: CurrentSecret<GatewayKeys>, clock: Arc<dyn Clock>) -> Self {
+        Self { signing: Some((Arc::new(keys), clock)), ..self }
+    }
+
+    /// Signs `request` if this client has keys, sends it, and reads the JSON body of the response. If the gateway
+    /// refuses the signature and the keys have been replaced, sends the request again with the new keys: the refused
+    /// request has changed nothing.
+    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, GatewayError> {
+        read_response(self.send_signed(request).await?).await
+    }
+
+    async fn send_signed(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
+        let request = match &self.clock {
             Some(clock) => request.header(CLOCK_HEADER, clock.now().to_rfc3339()),
             None => request,
+        };
+        let request = request.build().map_err(unknown_outcome)?;
+        let Some((secret, clock)) = &self.signing else {
+            return self.http.execute(request).await.map_err(unknown_outcome);
+        };
+        let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
+        let again = request.try_clone();
+        let response = self.execute_signed(request, &keys, clock.as_ref()).await?;
+        let (StatusCode::UNAUTHORIZED, Some(again)) = (response.status(), again) else { return Ok(response) };
+        match secret.get_replacement(&keys).await {
+            Some(newer) => self.execute_signed(again, &newer, clock.as_ref()).await,
+            None => Ok(response),
         }
+    }
+
+    /// Sends `request`, signed with `keys` at the time of `clock`.
+    async fn execute_signed(
+        &self,
+        mut request: reqwest::Request,
+        keys: &GatewayKeys,
+        clock: &dyn Clock,
+    ) -> Result<Response, GatewayError> {
+        sign(&mut request, keys, clock.now(), clock);
+        self.http.execute(request).await.map_err(unknown_outcome)
+    }
+
+    /// Sends two requests that `forgery` describes, one with and one without a body. Both change nothing even if the
+    /// gateway accepts them. Returns the statuses of the responses; `None` if this client has no keys.
+    pub(crate) async fn send_forged(&self, forgery: Forgery) -> Result<Option<[StatusCode; 2]>, GatewayError> {
+        let Some((secret, clock)) = &self.signing else { return Ok(None) };
+        let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
+        let refund = json!({"refund": clock.ulid(), "payment": "no_such_payment", "amount": 1, "currency": "EUR"});
+        let mut statuses = [StatusCode::OK; 2];
+        let requests = [self.http.get(&self.account), self.http.post(&self.refunds).json(&refund)];
+        for (status, request) in statuses.iter_mut().zip(requests) {
+            let mut request = request.build().map_err(unknown_outcome)?;
+            forgery.apply(&mut request, &keys, clock.as_ref());
+            *status = self.http.execute(request).await.map_err(unknown_outcome)?.status();
+        }
+        Ok(Some(statuses))
     }
 }
 
-/// Reads the JSON body of a successful response. Returns a [`GatewayError`] if the response has another status, or if
-/// there was no response.
-async fn read_response<T: DeserializeOwned>(
-    result: Result<reqwest::Response, reqwest::Error>,
-) -> Result<T, GatewayError> {
-    let unknown = |error: reqwest::Error| GatewayError::Unknown { reason: error.without_url().to_string() };
-    let response = result.map_err(unknown)?;
+/// A request that a gateway must refuse, because its signature is missing or not valid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Forgery {
+    Unsigned,
+    /// Signed with another key.
+    WrongKey,
+    /// Signed six minutes ago.
+    Old,
+    // The signature belongs to another method, path or body.
+    OtherMethod,
+    OtherPath,
+    OtherBody,
+}
+
+/// Completes the text "a request".
+impl fmt::Display for Forgery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unsigned => "without a signature",
+            Self::WrongKey => "with the signature of another key",
+            Self::Old => "that was signed six minutes ago",
+            Self::OtherMethod => "with the signature of another method",
+            Self::OtherPath => "with the signature of another path and query",
+            Self::OtherBody => "with the signature of another body",
+        })
+    }
+}
+
+impl Forgery {
+    fn apply(self, request: &mut reqwest::Request, keys: &GatewayKeys, clock: &dyn Clock) {
+        let now = clock.now();
+        let mut signed = request.try_clone().expect("the body is held in memory");
+        match self {
+            Self::Unsigned => return,
+            Self::WrongKey => return sign(request, &GatewayKeys::from(Secret::new(clock.random_secret())), now, clock),
+            Self::Old => return sign(request, keys, now - TimeDelta::minutes(6), clock),
+            Self::OtherMethod => *signed.method_mut() = Method::PUT,
+            Self::OtherPath => signed.url_mut().set_query(Some("other")),
+            Self::OtherBody => *signed.body_mut() = Some("{}".into()),
+        }
+        sign(&mut signed, keys, now, clock);
+        *request.headers_mut() = signed.headers().clone();
+    }
+}
+
+/// Adds the headers to `request` that sign it with `keys` at the time `at`. `clock` creates the unique id.
+fn sign(request: &mut reqwest::Request, keys: &GatewayKeys, at: DateTime<Utc>, clock: &dyn Clock) {
+    let url = request.url();
+    let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+    let body = request.body().and_then(|body| body.as_bytes()).unwrap_or_default();
+    let signed = SignedRequest { method: request.method().as_str(), target: &target, body };
+    let headers = keys.sign(&signed, &clock.ulid().to_string(), at);
+    for (name, value) in headers {
+        request.headers_mut().insert(name, value.parse().expect("the characters are those of base64 and numbers"));
+    }
+}
+
+fn unknown_outcome(error: reqwest::Error) -> GatewayError {
+    GatewayError::Unknown { reason: error.without_url().to_string() }
+}
+
+/// Reads the JSON body of a successful response. Returns a [`GatewayError`] if the response has another status.
+async fn read_response<T: DeserializeOwned>(response: Response) -> Result<T, GatewayError> {
     match response.status() {
-        status if status.is_success() => response.json().await.map_err(unknown),
+        status if status.is_success() => response.json().await.map_err(unknown_outcome),
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             Err(GatewayError::Unusable { reason: status.to_string() })
         }
@@ -119,30 +233,22 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
 #[async_trait]
 impl PaymentGateway for HttpGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        read_response(self.http.get(&self.account).send().await).await
+        self.send(self.http.get(&self.account)).await
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
-        let response =
-            read_response(self.with_clock_header(self.http.post(&self.payments).json(request)).send().await).await;
-        match response.and_then(ChargeResponse::from_json) {
-            Ok(response) => response,
-            Err(GatewayError::Unknown { reason }) => ChargeResponse::Unknown { reason },
-            Err(GatewayError::Throttled { retry_after }) => ChargeResponse::Throttled { retry_after },
-            Err(GatewayError::Unusable { reason }) => ChargeResponse::Unusable { reason },
-        }
+        let response = self.send(self.http.post(&self.payments).json(request)).await;
+        response.and_then(ChargeResponse::from_json).unwrap_or_else(ChargeResponse::from)
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let query = ListQuery { customer: customer.clone(), since };
-        let listed =
-            read_response(self.with_clock_header(self.http.get(&self.payments).query(&query)).send().await).await?;
-        check_payments_are_consistent(listed)
+        check_payments_are_consistent(self.send(self.http.get(&self.payments).query(&query)).await?)
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        let response = self.with_clock_header(self.http.get(format!("{}/{id}", self.payments))).send().await;
-        if response.as_ref().is_ok_and(|response| response.status() == StatusCode::NOT_FOUND) {
+        let response = self.send_signed(self.http.get(format!("{}/{id}", self.payments))).await?;
+        if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
         read_response(response).await.map(Some)
@@ -152,22 +258,22 @@ impl PaymentGateway for HttpGateway {
 #[async_trait]
 impl CheckoutPages for HttpGateway {
     async fn create_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
-        read_response(self.with_clock_header(self.http.post(&self.pages).json(request)).send().await).await
+        self.send(self.http.post(&self.pages).json(request)).await
     }
 
     async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {
-        read_response(self.with_clock_header(self.http.get(format!("{}/{id}", self.pages))).send().await).await
+        self.send(self.http.get(format!("{}/{id}", self.pages))).await
     }
 }
 
 #[async_trait]
 impl Refunds for HttpGateway {
     async fn refund(&self, request: &RefundRequest) -> RefundResponse {
-        let result = self.with_clock_header(self.http.post(&self.refunds).json(request)).send().await;
-        read_response(result).await.unwrap_or_else(RefundResponse::Unknown)
+        let result = self.send(self.http.post(&self.refunds).json(request)).await;
+        result.unwrap_or_else(RefundResponse::Unknown)
     }
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
-        read_response(self.with_clock_header(self.http.get(format!("{}/{payment}", self.refunds))).send().await).await
+        self.send(self.http.get(format!("{}/{payment}", self.refunds))).await
     }
 }

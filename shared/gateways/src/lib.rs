@@ -9,7 +9,10 @@
 mod config;
 pub mod conformance;
 mod contradiction;
+mod current_secret;
+mod gateway_url;
 mod http_gateway;
+mod request_signature;
 mod sandbox;
 mod stripe;
 
@@ -32,8 +35,14 @@ pub use stripe::{
     Transport, WebhookError,
 };
 
+pub use current_secret::{CurrentSecret, SECRET_UNREADABLE, SecretReader};
+pub use gateway_url::{GatewayUrl, GatewayUrlError};
 pub use http_gateway::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,
+};
+pub use request_signature::{
+    GatewayKeyError, GatewayKeys, ID_HEADER, MAX_SIGNATURE_AGE, SIGNATURE_HEADER, SignatureError, SignedRequest,
+    TIMESTAMP_HEADER,
 };
 pub use sandbox::{IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened, Sandbox};
 

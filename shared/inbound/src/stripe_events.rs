@@ -7,8 +7,11 @@ use billing::{Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, Recei
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::Clock;
-use config::BillingConfig;
-use gateways::{EventSubject, GatewayError, SigningSecrets, Stripe, StripeDispute, StripePayment, WebhookError};
+use config::{BillingConfig, ConfigError};
+use gateways::{
+    CurrentSecret, EventSubject, GatewayError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
+    WebhookError,
+};
 use settling::{
     AttemptResolver, Disputes, FindingError, Findings, LatePaymentOutcome, PaymentMethodSetups, RefundError, Refunds,
     ResolveOutcome, Settling, SetupError, StatedOutcome,
@@ -21,7 +24,7 @@ use ulid::Ulid;
 pub struct StripeEventHandler {
     table: Table,
     stripe: Arc<Stripe>,
-    secrets: SigningSecrets,
+    secrets: CurrentSecret<SigningSecrets>,
     setups: PaymentMethodSetups,
     refunds: Refunds,
     disputes: Disputes,
@@ -48,6 +51,9 @@ pub enum InboundOutcome {
 pub enum InboundError {
     #[error(transparent)]
     NotVerified(#[from] WebhookError),
+    /// The signing secret cannot be read.
+    #[error(transparent)]
+    Secret(#[from] ConfigError),
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
@@ -69,7 +75,7 @@ impl InboundError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Table(error) => error.is_transient() || error.is_conflict(),
-            Self::Gateway(_) | Self::AttemptLeased { .. } | Self::NotSettled { .. } => true,
+            Self::Secret(_) | Self::Gateway(_) | Self::AttemptLeased { .. } | Self::NotSettled { .. } => true,
             Self::PaymentMethodSetup(error) => matches!(error, SetupError::Table(_) | SetupError::Gateway(_)),
             Self::Refund(error) => {
                 matches!(error, RefundError::Table(_) | RefundError::Gateway(_) | RefundError::InProgress)
@@ -86,7 +92,7 @@ impl StripeEventHandler {
     pub fn new(
         table: Table,
         stripe: Arc<Stripe>,
-        secrets: SigningSecrets,
+        secrets: impl Into<CurrentSecret<SigningSecrets>>,
         (billing, lease): (&BillingConfig, TimeDelta),
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -98,7 +104,7 @@ impl StripeEventHandler {
             settling: Settling::new(table.clone(), billing.policy.clone(), clock.clone()),
             table,
             stripe,
-            secrets,
+            secrets: secrets.into(),
             zone: billing.zone,
             lease,
             clock,
@@ -112,7 +118,7 @@ impl StripeEventHandler {
     /// [`InboundError::NotSettled`] if the attempt of the event cannot be settled now. Any other error if a request to
     /// the table or to Stripe failed.
     pub async fn handle(&self, signature: &str, body: &[u8]) -> Result<InboundOutcome, InboundError> {
-        let event = self.secrets.verify(signature, body, self.clock.now())?;
+        let event = self.verify(signature, body).await?;
         let Some(subject) = &event.subject else { return Ok(InboundOutcome::Ignored) };
         let name = format!("stripe:{}", event.id);
         if self.table.is_inbound_event_processed(&name).await? {
@@ -141,6 +147,18 @@ impl StripeEventHandler {
         self.table.mark_inbound_event_processed(&name, self.clock.now()).await?;
         tracing::info!(event = event.id, kind = event.kind, told = ?outcome, "an event of the gateway was processed");
         Ok(outcome)
+    }
+
+    /// Verifies the event in the request `body`. If the secrets have been replaced, verifies it with the new ones.
+    async fn verify(&self, signature: &str, body: &[u8]) -> Result<StripeEvent, InboundError> {
+        let (secrets, now) = (self.secrets.get().await?, self.clock.now());
+        match secrets.verify(signature, body, now) {
+            Err(WebhookError::NotSigned) => match self.secrets.get_replacement(&secrets).await {
+                Some(newer) => Ok(newer.verify(signature, body, now)?),
+                None => Err(WebhookError::NotSigned.into()),
+            },
+            verified => Ok(verified?),
+        }
     }
 
     /// Returns the payment `id`; `None` if it does not exist, or was requested for another table: another deployment

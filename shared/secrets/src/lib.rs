@@ -36,7 +36,10 @@ pub async fn read_secret<'a>(
 
 /// Returns the text of the secret `name` in AWS Secrets Manager. `name_variable` is the variable that contains this
 /// name.
-async fn secret_from_secrets_manager(
+///
+/// # Errors
+/// [`ConfigError`] if the secret cannot be read. The error never contains the secret.
+pub async fn secret_from_secrets_manager(
     sdk: &SdkConfig,
     name_variable: &Variable,
     name: &str,

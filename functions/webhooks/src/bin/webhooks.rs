@@ -6,6 +6,7 @@ use config::{BillingConfig, Env};
 use inbound::StripeEventHandler;
 use lambda_http::{Error, run};
 use payments::ChargeConfig;
+use gateway_secrets::FirstRead;
 use store::{TableConfig, load_sdk_config};
 
 /// The timeout of a request to Stripe. It is short, because Stripe waits for the response to its webhook, and API
@@ -19,7 +20,7 @@ async fn main() -> Result<(), Error> {
     let env = Env::process();
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let sdk = load_sdk_config().await;
-    let stripe = gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT).await?;
+    let stripe = gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed).await?;
     let signing = gateway_secrets::stripe_signing_secrets(env, &sdk).await?;
     let events = StripeEventHandler::new(
         config.connect(&sdk),

@@ -30,6 +30,8 @@ them. Therefore it refuses live accounts. At the end it waits, and then checks w
 idempotency keys, still lists the payments, and has not made a declined payment later. It cannot detect later losses \
 and late payments.
 
+With DUEDAY_GATEWAY_KEY, it signs its requests and checks that the gateway refuses requests without a valid signature.
+
 docs/gateways.md lists the promises and the HTTP requests for them.
 
 Examples:
@@ -142,7 +144,12 @@ impl Observer for Terminal {
 }
 
 pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure> {
-    let gateway = Gateway::from_name(&args.gateway)?.client(context.clock.clone());
+    let checked = Gateway::from_name(&args.gateway)?;
+    let signing_client = match &checked {
+        Gateway::Http(_, client) => Some(client.clone()),
+        _ => None,
+    };
+    let gateway = checked.client(context.clock.clone());
     let account = gateway.account().await.map_err(|error| Failure::Refused(error.to_string()))?;
     if account.live {
         return Err(Failure::Refused(format!("{account} is a live account: check the gateway in its test mode")));
@@ -154,6 +161,7 @@ pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure>
         declines: args.declining.clone(),
         processes: args.processing.clone(),
         currency: args.currency,
+        signing_client,
         run: context.clock.ulid(),
         wait: args.wait,
     };

@@ -83,7 +83,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let api_listener = listen(IpAddr::V4(Ipv4Addr::LOCALHOST), args.api_port, "--api-port").await?;
     let gateway = match &locked_folder.gateway {
         Gateway::Sandbox(sandbox) => gateway::serve_sandbox(sandbox.clone(), args.listen, args.gateway_port).await?,
-        Gateway::Url(url) => url.clone(),
+        Gateway::Http(url, _) => url.clone(),
         Gateway::Stripe(_) | Gateway::Unavailable(_) => gateway::STRIPE.to_owned(),
     };
     let dynamodb_address = SocketAddr::new(args.listen, args.dynamodb_port);

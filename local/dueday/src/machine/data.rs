@@ -356,7 +356,7 @@ impl Machine {
             .timeout_config(timeouts())
             .endpoint_url(&running.dynamodb);
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
-        let gateway = Gateway::from_name_or_unavailable(&running.gateway).client(clock.clone());
+        let gateway = Gateway::of_running_process(&running.gateway).client(clock.clone());
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }

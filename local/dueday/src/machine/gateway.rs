@@ -7,13 +7,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
-use clock::Clock;
-use config::Env;
+use clock::{Clock, SystemClock};
+use config::{ConfigError, Env};
 use emulator::Limits;
 use gateways::{
-    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, FullGateway,
-    GatewayError, GatewayRefund, HttpGateway, Ledger, LedgerError, PaymentGateway, RefundRequest, RefundResponse,
-    Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe, stripe_with,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, CurrentSecret,
+    FullGateway, GATEWAY_KEY, GatewayChoice, GatewayError, GatewayKeys, GatewayRefund, HttpGateway, Ledger,
+    LedgerError, PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe,
+    http_gateway_with, parse_stripe_key, stripe_with,
 };
 use payments::GATEWAY_TIMEOUT;
 
@@ -28,8 +29,8 @@ pub const STRIPE: &str = "stripe";
 pub enum Gateway {
     /// The sandbox gateway in this process.
     Sandbox(Arc<Sandbox>),
-    /// The HTTP gateway at this URL.
-    Url(String),
+    /// The HTTP gateway at this URL, with its client.
+    Http(String, HttpGateway),
     Stripe(Arc<Stripe>),
     /// A gateway that this process cannot use, with the reason. Every request fails; commands that need no gateway
     /// still work.
@@ -59,28 +60,39 @@ impl Gateway {
     /// HTTP gateway at the URL `name`.
     ///
     /// # Errors
-    /// If the Stripe key is missing or invalid, or `name` is neither `stripe` nor a URL.
+    /// If a key is missing or invalid, or `name` is neither `stripe` nor the URL of a gateway.
     pub fn from_name(name: &str) -> Result<Self, Failure> {
-        match name {
-            STRIPE => {
-                let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-                let env = Env::process();
-                let stripe =
-                    env.text(&STRIPE_SECRET_KEY).and_then(|key| stripe_with(env, (&STRIPE_SECRET_KEY, &key), timeout));
-                stripe.map(|stripe| Self::Stripe(Arc::new(stripe))).map_err(|error| Failure::Refused(error.to_string()))
+        Self::from_environment(name, Env::process()).map_err(|error| Failure::Refused(error.to_string()))
+    }
+
+    fn from_environment(name: &str, env: Env<'_>) -> Result<Self, ConfigError> {
+        let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
+        match GatewayChoice::read(Env(&|_| Some(name.to_owned())))? {
+            GatewayChoice::Stripe => {
+                let key = env.read(&STRIPE_SECRET_KEY, parse_stripe_key)?;
+                Ok(Self::Stripe(Arc::new(stripe_with(env, key.into(), timeout)?)))
             }
-            url => match url::Url::parse(url) {
-                Ok(parsed) if matches!(parsed.scheme(), "http" | "https") => Ok(Self::Url(url.to_owned())),
-                _ => Err(Failure::Refused(format!(
-                    "the gateway {url} must be `stripe`, or a URL that begins with http:// or https://"
-                ))),
-            },
+            GatewayChoice::At(url) => {
+                let keys = gateway_keys(env)?.map(CurrentSecret::from);
+                // The signed time is the present time, even if a command simulates another time.
+                let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), timeout, Arc::new(SystemClock))?;
+                Ok(Self::Http(url.to_string(), client))
+            }
         }
     }
 
-    /// Returns the gateway that `name` selects, or [`Gateway::Unavailable`] if that gateway cannot be used.
-    pub fn from_name_or_unavailable(name: &str) -> Self {
-        Self::from_name(name).unwrap_or_else(|failure| Self::Unavailable(failure.to_string()))
+    /// Returns the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if that gateway
+    /// cannot be used. The URL may contain any address of this machine on which the process listens.
+    pub fn of_running_process(name: &str) -> Self {
+        let opened = match name {
+            STRIPE => Self::from_name(name),
+            url => gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string())).map(|keys| {
+                let client = HttpGateway::new(url, GATEWAY_TIMEOUT.to_std().unwrap_or_default());
+                let clock = Arc::new(SystemClock);
+                Self::Http(url.to_owned(), keys.map_or(client.clone(), |keys| client.with_keys(keys.into(), clock)))
+            }),
+        };
+        opened.unwrap_or_else(|failure| Self::Unavailable(failure.to_string()))
     }
 
     /// Returns the client for requests to the gateway.
@@ -89,10 +101,7 @@ impl Gateway {
             Self::Sandbox(sandbox) => sandbox.clone(),
             Self::Stripe(stripe) => stripe.clone(),
             Self::Unavailable(reason) => Arc::new(UnavailableGateway(reason.clone())),
-            Self::Url(url) => {
-                let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-                Arc::new(HttpGateway::new(url, timeout).with_clock(clock))
-            }
+            Self::Http(_, client) => Arc::new(client.clone().with_clock(clock)),
         }
     }
 }
@@ -148,15 +157,23 @@ impl Refunds for UnavailableGateway {
     }
 }
 
-/// Serves `sandbox` over HTTP. Returns the URL of its server.
+/// Returns the keys that sign the requests to a gateway over HTTP; `None` if `DUEDAY_GATEWAY_KEY` is not set.
+fn gateway_keys(env: Env<'_>) -> Result<Option<GatewayKeys>, ConfigError> {
+    env.read_optional(&GATEWAY_KEY, str::parse::<GatewayKeys>)
+}
+
+/// Serves `sandbox` over HTTP. Returns the URL of its server. If `DUEDAY_GATEWAY_KEY` is set, requests must be signed.
 ///
 /// # Errors
-/// [`Failure::Listen`] if the port cannot be used.
+/// [`Failure::Listen`] if the port cannot be used. [`Failure::Refused`] if `DUEDAY_GATEWAY_KEY` is not valid.
 pub async fn serve_sandbox(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
     let listener = listen(address, port, "--gateway-port").await?;
     let url = url(&listener);
     sandbox.set_url(&url);
-    let routes = emulator::gateway_router(sandbox);
+    let routes = match gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string()))? {
+        Some(keys) => emulator::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),
+        None => emulator::gateway_router(sandbox),
+    };
     tokio::spawn(emulator::serve(listener, routes, Limits::default()));
     Ok(url)
 }

@@ -3,14 +3,22 @@
 
 mod flawed;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use axum::Router;
+use billing::Secret;
 use chrono::{DateTime, Utc};
-use clock::{Clock as _, SimulatedClock};
-use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve};
+use clock::{Clock as _, SimulatedClock, Timer as _};
+use config::ConfigError;
+use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve, signed_gateway_router};
 use gateways::conformance::{CheckParameters, Observer, Progress, PromiseResult, Verdict, check};
-use gateways::{FullGateway, HttpGateway, Ledger, LedgerEntry, Sandbox};
+use gateways::{
+    CurrentSecret, FullGateway, GatewayError, GatewayKeys, HttpGateway, Ledger, LedgerEntry, PaymentGateway as _,
+    Sandbox, SecretReader,
+};
 use serde_json::Value;
 use ulid::Ulid;
 
@@ -76,10 +84,36 @@ fn sandbox_with_clock() -> (Arc<SimulatedClock>, Arc<Sandbox>) {
 
 /// Starts an HTTP server for `sandbox`, and returns its URL.
 async fn start_http_gateway(sandbox: Arc<Sandbox>) -> String {
+    serve_routes(gateway_router(sandbox)).await
+}
+
+async fn serve_routes(routes: Router) -> String {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, gateway_router(sandbox), Limits::default()));
+    tokio::spawn(serve(listener, routes, Limits::default()));
     url
+}
+
+fn keys() -> GatewayKeys {
+    GatewayKeys::from(Secret::new([7; 32]))
+}
+
+/// Returns a client of the gateway at `url` that signs its requests at the time of `clock`.
+fn signing_client(url: &str, keys: GatewayKeys, clock: &Arc<SimulatedClock>) -> HttpGateway {
+    HttpGateway::new(url, Duration::from_secs(5)).with_keys(keys.into(), clock.clone())
+}
+
+/// Checks the promises about signatures at the gateway of `client`, and returns those that it violates or that were not
+/// checked.
+async fn violated_signature_promises(client: &HttpGateway, clock: &SimulatedClock) -> Vec<String> {
+    let parameters = CheckParameters { signing_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
+    let report = check(client, &parameters, clock, &RecordingObserver::default()).await;
+    let about_signatures = report.results.iter().filter(|result| result.promise.contains("signature"));
+    let violated = about_signatures.filter_map(|result| match &result.verdict {
+        Verdict::Kept => None,
+        Verdict::Broken(reason) | Verdict::NotChecked(reason) => Some(format!("{}: {reason}", result.promise)),
+    });
+    violated.collect()
 }
 
 /// An observer that records the results and the progress of a check.
@@ -104,6 +138,7 @@ fn check_parameters(wait: Duration) -> CheckParameters {
         declines: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
         processes: Some("pm_usBankAccount_success".parse().unwrap()),
         currency: "EUR".parse().unwrap(),
+        signing_client: None,
         run: Ulid::from_parts(1_800_000_000_000, 7),
         wait,
     }
@@ -132,9 +167,57 @@ async fn sandbox_and_stripe_adapter_fulfil_every_promise() {
     let (clock, sandbox) = sandbox_with_clock();
     let client = HttpGateway::new(&start_http_gateway(sandbox).await, Duration::from_secs(5)).with_clock(clock.clone());
     assert_eq!(violated_promises(&client, &clock).await, [""; 0]);
+    let (clock, sandbox) = sandbox_with_clock();
+    let url = serve_routes(signed_gateway_router(sandbox, keys(), clock.clone())).await;
+    let client = signing_client(&url, keys(), &clock);
+    assert_eq!(violated_promises(&client.clone().with_clock(clock.clone()), &clock).await, [""; 0]);
+    assert_eq!(violated_signature_promises(&client, &clock).await, [""; 0]);
     let world = World::new().await;
     let stripe = connect(&StripeServer::new(world.clock.clone()), STRIPE_KEY).await;
     assert_eq!(violated_promises(&stripe, &world.clock).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
+    let (clock, sandbox) = sandbox_with_clock();
+    let url = start_http_gateway(sandbox.clone()).await;
+    let violated = violated_signature_promises(&signing_client(&url, keys(), &clock), &clock).await;
+    assert_eq!(
+        violated,
+        [
+            "a request without a valid signature is refused: \
+             a request without a signature got the status 200 OK instead of 401",
+            "a request with a signature that is older than five minutes is refused: \
+             a request that was signed six minutes ago got the status 200 OK instead of 401",
+            "a signature is valid only for its method, path, query and body: \
+             a request with the signature of another method got the status 200 OK instead of 401",
+        ]
+    );
+    let without_key = HttpGateway::new(&url, Duration::from_secs(5));
+    let not_checked = violated_signature_promises(&without_key, &clock).await;
+    assert!(not_checked.len() == 3 && not_checked[0].ends_with("no key is set: set DUEDAY_GATEWAY_KEY"));
+
+    // The gateway refuses requests with another key, until the replaced key of the client is read again.
+    let url = serve_routes(signed_gateway_router(sandbox, keys(), clock.clone())).await;
+    let other_key = signing_client(&url, Secret::new([8; 32]).into(), &clock);
+    let refused = other_key.account().await.unwrap_err();
+    assert_eq!(refused, GatewayError::Unusable { reason: "401 Unauthorized".to_owned() });
+    let replaced = Replaced(AtomicU32::new(0));
+    let secret = CurrentSecret::new(replaced, clock.clone());
+    assert!(secret.get().await.is_ok());
+    clock.sleep(Duration::from_secs(10)).await;
+    let client = HttpGateway::new(&url, Duration::from_secs(5)).with_keys(secret, clock.clone());
+    assert!(client.account().await.is_ok(), "the request is sent again with the new key");
+}
+
+/// A secret with a wrong key, which is replaced by the right key after the first read.
+struct Replaced(AtomicU32);
+
+#[async_trait]
+impl SecretReader<GatewayKeys> for Replaced {
+    async fn read(&self) -> Result<GatewayKeys, ConfigError> {
+        Ok(if self.0.fetch_add(1, Ordering::Relaxed) == 0 { Secret::new([8; 32]).into() } else { keys() })
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod keys;
 mod later;
 mod lists;
 mod refunds;
+mod signatures;
 mod web_page;
 
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use ulid::Ulid;
 
-use super::FullGateway;
+use super::{FullGateway, HttpGateway};
 use billing::{Currency, GatewayToken};
 use case::{CheckResult, ConformanceCheck};
 use clock::Timer;
@@ -39,6 +40,9 @@ pub struct CheckParameters {
     /// method.
     pub processes: Option<GatewayToken>,
     pub currency: Currency,
+    /// The client of the gateway that sends requests with missing and wrong signatures. `None` if the gateway has no
+    /// signatures, like Stripe.
+    pub signing_client: Option<HttpGateway>,
     /// The id of this check. Every payment of the check contains it, so payments of earlier checks can be ignored.
     pub run: Ulid,
     /// How long to wait before the lists, the idempotency keys and the declines are checked again.
@@ -128,6 +132,11 @@ pub async fn check(
         results.push(result);
     };
     report("the account has an id, which is the same in every response", check.check_account().await);
+    if let Some(client) = &parameters.signing_client {
+        for (promise, forgeries) in signatures::REFUSED {
+            report(promise, signatures::check_refusal(client, forgeries).await);
+        }
+    }
     report("a successful payment has the metadata, amount and currency of its request", check.check_success().await);
     report("a repeated request returns the same payment", check.check_repeated_request().await);
     report(

@@ -20,28 +20,28 @@ pub(super) fn refusal(status: StatusCode, error: Option<&Error>) -> String {
     }
 }
 
-impl Stripe {
-    /// Returns whether the key is a live key, which moves real money. The prefix of a key contains its mode ("API keys"
-    /// in Stripe's documentation).
-    fn is_live(&self) -> bool {
-        self.key.starts_with("sk_live_") || self.key.starts_with("rk_live_")
-    }
+/// Returns whether `key` is a live key, which moves real money. The prefix of a key contains its mode ("API keys" in
+/// Stripe's documentation).
+fn is_live(key: &str) -> bool {
+    key.starts_with("sk_live_") || key.starts_with("rk_live_")
+}
 
+impl Stripe {
     /// Returns the account (or marker) `id`, in the mode of the key (test or live).
-    pub(super) fn gateway_account(&self, id: String) -> GatewayAccount {
-        GatewayAccount { kind: GATEWAY_KIND.to_owned(), account: id, live: self.is_live() }
+    pub(super) async fn gateway_account(&self, id: String) -> Result<GatewayAccount, RequestFailure> {
+        Ok(GatewayAccount { kind: GATEWAY_KIND.to_owned(), account: id, live: is_live(&self.current_key().await?) })
     }
 
     /// Creates a customer object as the marker of the account of a restricted key. Returns `None` for a secret key,
     /// which can read the account.
     pub(super) async fn new_marker(&self) -> Result<Option<GatewayAccount>, RequestFailure> {
-        if !self.key.starts_with(RESTRICTED_PREFIX) {
+        if !self.current_key().await?.starts_with(RESTRICTED_PREFIX) {
             return Ok(None);
         }
         let parameters =
             [("description", "Dueday: names this account. Do not delete."), ("metadata[dueday_marker]", "true")];
         let created: Customer = self.send(self.http.post(self.api_url("customers")).form(&parameters)).await?;
-        Ok(Some(self.gateway_account(created.id)))
+        self.gateway_account(created.id).await.map(Some)
     }
 
     /// Returns whether the marker `stored` exists in the account and mode of the key; `None` if `stored` is not a
@@ -51,7 +51,7 @@ impl Stripe {
         if stored.kind != GATEWAY_KIND || !stored.account.starts_with(MARKER_PREFIX) {
             return Ok(None);
         }
-        if stored.live != self.is_live() {
+        if stored.live != is_live(&self.current_key().await?) {
             return Ok(Some(false));
         }
         Ok(Some(self.read_customer(&stored.account).await?.is_some()))

@@ -27,7 +27,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
+use super::{ChargeRequest, ChargeResponse, CurrentSecret, GatewayError, PaymentGateway};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use wire::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 
@@ -60,7 +60,7 @@ pub struct Stripe {
     http: reqwest::Client,
     transport: Arc<dyn Transport>,
     base: String,
-    key: String,
+    key: Arc<CurrentSecret<String>>,
     timeout: Duration,
 }
 
@@ -129,7 +129,16 @@ impl Stripe {
         timeout: Duration,
     ) -> Self {
         let (http, base) = (reqwest::Client::new(), base.trim_end_matches('/').to_owned());
-        Self { http, transport, base, key: key.into(), timeout }
+        Self { http, transport, base, key: Arc::new(CurrentSecret::from(key.into())), timeout }
+    }
+
+    /// Returns this client, changed so that it uses the current value of `key`.
+    pub fn with_key(self, key: CurrentSecret<String>) -> Self {
+        Self { key: Arc::new(key), ..self }
+    }
+
+    async fn current_key(&self) -> Result<String, RequestFailure> {
+        self.key.get().await.map_err(|error| RequestFailure::Unusable(error.to_string()))
     }
 
     fn api_url(&self, path: &str) -> String {
@@ -163,10 +172,28 @@ impl Stripe {
         }
     }
 
-    /// Sends `request` once. The error contains the failure, and whether the same request may be repeated immediately.
+    /// Sends `request` once. If Stripe refuses the key and the key has been replaced, sends the request again with the
+    /// new key: Stripe has not carried out the refused request. The error contains the failure, and whether the same
+    /// request may be repeated immediately.
     async fn send_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, (RequestFailure, bool)> {
+        let key = self.current_key().await.map_err(|failure| (failure, false))?;
+        let again = request.try_clone().expect("forms and queries are held in memory");
+        match self.send_with_key(request, &key).await {
+            Err((RequestFailure::Unusable(reason), _)) => match self.key.get_replacement(&key).await {
+                Some(newer) => self.send_with_key(again, &newer).await,
+                None => Err((RequestFailure::Unusable(reason), false)),
+            },
+            result => result,
+        }
+    }
+
+    async fn send_with_key<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        key: &str,
+    ) -> Result<T, (RequestFailure, bool)> {
         let unknown = |reason: String| (RequestFailure::Unknown(reason), false);
-        let request = request.bearer_auth(&self.key).header("Stripe-Version", API_VERSION).build();
+        let request = request.bearer_auth(key).header("Stripe-Version", API_VERSION).build();
         let request = request.map_err(|error| unknown(error.without_url().to_string()))?;
         let Response { status, headers, body } = self.transport.send(request).await.map_err(unknown)?;
         if status.is_success() {
@@ -309,7 +336,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 impl PaymentGateway for Stripe {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         let account: Account = self.send(self.http.get(self.api_url("account"))).await?;
-        Ok(self.gateway_account(account.id))
+        Ok(self.gateway_account(account.id).await?)
     }
 
     async fn create_marker(&self) -> Result<Option<GatewayAccount>, GatewayError> {

@@ -22,7 +22,7 @@ const MAX_SIGNATURES: usize = 4;
 
 /// The signing secrets of a webhook endpoint. An endpoint has several secrets while an old secret is replaced by a new
 /// one.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecrets(Vec<String>);
 
 impl fmt::Debug for SigningSecrets {

@@ -1,0 +1,34 @@
+//! The checks that a gateway refuses requests whose signature is missing or not valid.
+
+use reqwest::StatusCode;
+
+use super::Verdict;
+use super::case::{CheckResult, broken, ensure};
+use crate::HttpGateway;
+use crate::http_gateway::Forgery;
+
+/// Each promise about signatures, with the requests that the gateway must refuse.
+pub(super) const REFUSED: [(&str, &[Forgery]); 3] = [
+    ("a request without a valid signature is refused", &[Forgery::Unsigned, Forgery::WrongKey]),
+    ("a request with a signature that is older than five minutes is refused", &[Forgery::Old]),
+    (
+        "a signature is valid only for its method, path, query and body",
+        &[Forgery::OtherMethod, Forgery::OtherPath, Forgery::OtherBody],
+    ),
+];
+
+/// Checks that the gateway responds with 401 to each of `forgeries`.
+pub(super) async fn check_refusal(client: &HttpGateway, forgeries: &[Forgery]) -> CheckResult {
+    for forgery in forgeries {
+        let statuses = client.send_forged(*forgery).await.map_err(|error| broken(error.to_string()))?;
+        let Some(statuses) = statuses else {
+            return Err(Verdict::NotChecked("no key is set: set DUEDAY_GATEWAY_KEY".to_owned()));
+        };
+        for status in statuses {
+            ensure(status == StatusCode::UNAUTHORIZED, || {
+                format!("a request {forgery} got the status {status} instead of 401")
+            })?;
+        }
+    }
+    Ok(())
+}

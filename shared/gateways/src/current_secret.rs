@@ -1,0 +1,208 @@
+//! The current value of a secret that can be replaced while the program runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::Mutex;
+
+use clock::Clock;
+use config::ConfigError;
+
+/// How long a value is used before it is read again.
+const MAX_AGE: TimeDelta = TimeDelta::minutes(5);
+/// The shortest time between two reads after the value was refused. It limits the reads that a sender of wrong
+/// signatures can cause.
+const MIN_AGE: TimeDelta = TimeDelta::seconds(10);
+/// The delay after the first failed read. It doubles after each further failed read.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+/// The longest delay after a failed read.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// The log message for a secret that could not be read. A metric filter in `template.yaml` matches this text.
+pub const SECRET_UNREADABLE: &str = "a secret could not be read";
+
+/// Reads a secret, for example from AWS Secrets Manager.
+#[async_trait]
+pub trait SecretReader<T>: Send + Sync {
+    /// Reads the secret and parses it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the secret cannot be read or is not valid. The error never contains the secret.
+    async fn read(&self) -> Result<T, ConfigError>;
+}
+
+/// A secret that is read when it is needed. The value is read again after five minutes, and at once if a server refuses
+/// it. If a read fails, the previous value stays in use, and the read is repeated with increasing delays.
+pub struct CurrentSecret<T>(Source<T>);
+
+enum Source<T> {
+    Fixed(T),
+    Read { reader: Box<dyn SecretReader<T>>, clock: Arc<dyn Clock>, state: Mutex<State<T>> },
+}
+
+struct State<T> {
+    value: Option<T>,
+    next_read: DateTime<Utc>,
+    last_read: DateTime<Utc>,
+    /// The number of failed reads since the last successful read.
+    failures: u32,
+    last_error: ConfigError,
+}
+
+impl<T> fmt::Debug for CurrentSecret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CurrentSecret")
+    }
+}
+
+/// Creates a secret whose value never changes.
+impl<T> From<T> for CurrentSecret<T> {
+    fn from(value: T) -> Self {
+        Self(Source::Fixed(value))
+    }
+}
+
+impl<T: Clone + PartialEq> CurrentSecret<T> {
+    /// Creates a secret that `reader` reads when it is needed.
+    pub fn new(reader: impl SecretReader<T> + 'static, clock: Arc<dyn Clock>) -> Self {
+        let never = DateTime::<Utc>::MIN_UTC;
+        let last_error = ConfigError::Invalid { name: "a secret", reason: "has not been read".to_owned() };
+        let state = State { value: None, next_read: never, last_read: never, failures: 0, last_error };
+        Self(Source::Read { reader: Box::new(reader), clock, state: Mutex::new(state) })
+    }
+
+    /// Returns the current value.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the secret has never been read successfully.
+    pub async fn get(&self) -> Result<T, ConfigError> {
+        let (reader, clock, state) = match &self.0 {
+            Source::Fixed(value) => return Ok(value.clone()),
+            Source::Read { reader, clock, state } => (reader, clock, state),
+        };
+        let mut state = state.lock().await;
+        let now = clock.now();
+        if now >= state.next_read {
+            state.read(reader.as_ref(), now).await;
+        }
+        state.value.clone().ok_or_else(|| state.last_error.clone())
+    }
+
+    /// Returns the value that has replaced `refused`, which a server refused or which verified no signature. Reads the
+    /// secret again, if the last read is not too recent. Returns `None` if `refused` is still the current value.
+    pub async fn get_replacement(&self, refused: &T) -> Option<T> {
+        let Source::Read { reader, clock, state } = &self.0 else { return None };
+        let mut state = state.lock().await;
+        let now = clock.now();
+        let may_read = now.signed_duration_since(state.last_read) >= MIN_AGE;
+        if state.value.as_ref() == Some(refused) && may_read {
+            state.read(reader.as_ref(), now).await;
+        }
+        state.value.clone().filter(|value| value != refused)
+    }
+}
+
+impl<T> State<T> {
+    async fn read(&mut self, reader: &dyn SecretReader<T>, now: DateTime<Utc>) {
+        self.last_read = now;
+        match reader.read().await {
+            Ok(value) => {
+                (self.value, self.failures) = (Some(value), 0);
+                self.next_read = now + MAX_AGE;
+            }
+            Err(error) => {
+                tracing::error!(%error, "{SECRET_UNREADABLE}");
+                let delay = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DELAY);
+                self.failures = self.failures.saturating_add(1);
+                self.last_error = error;
+                self.next_read = now + delay;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex as StdMutex;
+
+    use clock::{SimulatedClock, Timer as _};
+
+    use super::*;
+
+    /// A secret store, in which a test replaces the value. Counts the reads.
+    #[derive(Default)]
+    struct Store(StdMutex<(Option<&'static str>, u32)>);
+
+    #[async_trait]
+    impl SecretReader<String> for Arc<Store> {
+        async fn read(&self) -> Result<String, ConfigError> {
+            let (value, reads) = &mut *self.0.lock().unwrap();
+            *reads += 1;
+            let unreadable = || ConfigError::Invalid { name: "SECRET", reason: "cannot be read".to_owned() };
+            value.map(str::to_owned).ok_or_else(unreadable)
+        }
+    }
+
+    impl Store {
+        fn set(&self, value: Option<&'static str>) {
+            self.0.lock().unwrap().0 = value;
+        }
+
+        fn reads(&self) -> u32 {
+            self.0.lock().unwrap().1
+        }
+    }
+
+    fn secret() -> (Arc<Store>, Arc<SimulatedClock>, CurrentSecret<String>) {
+        let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
+        let store = Arc::new(Store::default());
+        let secret = CurrentSecret::new(store.clone(), clock.clone());
+        (store, clock, secret)
+    }
+
+    #[tokio::test]
+    async fn failed_reads_are_repeated_with_increasing_delays_until_one_succeeds() {
+        let (store, clock, secret) = secret();
+        for (reads, delay) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60)] {
+            assert!(secret.get().await.is_err() && secret.get().await.is_err());
+            assert_eq!(store.reads(), reads, "a read is not repeated before the delay has passed");
+            clock.sleep(Duration::from_secs(delay)).await;
+        }
+        store.set(Some("new"));
+        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 9));
+    }
+
+    #[tokio::test]
+    async fn value_is_read_again_after_five_minutes_and_kept_if_the_read_fails() {
+        let (store, clock, secret) = secret();
+        store.set(Some("old"));
+        assert_eq!(secret.get().await.unwrap(), "old");
+        store.set(Some("new"));
+        clock.sleep(Duration::from_secs(299)).await;
+        assert_eq!((secret.get().await.unwrap(), store.reads()), ("old".to_owned(), 1));
+        clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 2));
+        store.set(None);
+        clock.sleep(Duration::from_secs(300)).await;
+        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 3));
+        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 3));
+    }
+
+    #[tokio::test]
+    async fn refused_value_is_replaced_at_once_with_at_most_one_read_in_ten_seconds() {
+        let (store, clock, secret) = secret();
+        store.set(Some("old"));
+        let used = secret.get().await.unwrap();
+        store.set(Some("new"));
+        clock.sleep(Duration::from_secs(9)).await;
+        assert_eq!((secret.get_replacement(&used).await, store.reads()), (None, 1));
+        clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!((secret.get_replacement(&used).await.as_deref(), store.reads()), (Some("new"), 2));
+        assert_eq!((secret.get_replacement(&used).await.as_deref(), store.reads()), (Some("new"), 2));
+        assert_eq!((secret.get_replacement(&"new".to_owned()).await, store.reads()), (None, 2));
+        assert_eq!(CurrentSecret::from("fixed".to_owned()).get_replacement(&"fixed".to_owned()).await, None);
+    }
+}

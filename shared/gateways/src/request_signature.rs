@@ -1,0 +1,199 @@
+//! Signatures of requests to a merchant's own gateway. They have the headers and the signature of Standard Webhooks
+//! (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>). The signed payload
+//! is the method, a space, the path with its query, a line feed, and the body.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, TimeDelta, Utc};
+use hmac_sha256::HMAC;
+use reqwest::header::HeaderMap;
+
+use billing::Secret;
+
+/// The header with the unique id of the request.
+pub const ID_HEADER: &str = "webhook-id";
+/// The header with the time of the request, in seconds since 1970.
+pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
+/// The header with the signatures, separated by spaces: one for each key.
+pub const SIGNATURE_HEADER: &str = "webhook-signature";
+
+/// The largest difference between the signed time of a request and the current time.
+pub const MAX_SIGNATURE_AGE: TimeDelta = TimeDelta::minutes(5);
+/// The largest number of keys, and of signatures of a request that are verified.
+const MAX_KEYS: usize = 2;
+
+/// The keys that sign the requests to a merchant's own gateway, newest first. There are two keys while an old key is
+/// replaced by a new one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GatewayKeys(Vec<Secret>);
+
+impl fmt::Debug for GatewayKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GatewayKeys")
+    }
+}
+
+/// The error for a text that is not one or two keys. Its message does not contain the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "must contain one key, or two keys separated by a space with the newest first; a key is whsec_ followed by 24 to 64 bytes in base64"
+)]
+pub struct GatewayKeyError;
+
+/// The signed parts of an HTTP request.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedRequest<'a> {
+    pub method: &'a str,
+    /// The path and the query, as in the request line.
+    pub target: &'a str,
+    pub body: &'a [u8],
+}
+
+/// The reason why a request is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    #[error("the headers webhook-id, webhook-timestamp and webhook-signature are missing or not valid")]
+    Missing,
+    #[error("the request is not signed with one of the keys")]
+    NotSigned,
+    #[error("the signed time differs from the current time by more than 5 minutes")]
+    TimeOutOfRange,
+}
+
+impl From<Secret> for GatewayKeys {
+    fn from(key: Secret) -> Self {
+        Self(vec![key])
+    }
+}
+
+impl FromStr for GatewayKeys {
+    type Err = GatewayKeyError;
+
+    fn from_str(text: &str) -> Result<Self, GatewayKeyError> {
+        let keys: Result<Vec<Secret>, _> = text.split_whitespace().map(str::parse).collect();
+        let keys = keys.map_err(|_| GatewayKeyError)?;
+        if (1..=MAX_KEYS).contains(&keys.len()) { Ok(Self(keys)) } else { Err(GatewayKeyError) }
+    }
+}
+
+impl SignedRequest<'_> {
+    /// Returns the bytes that are signed.
+    fn signed_bytes(&self, id: &str, timestamp: &str) -> Vec<u8> {
+        let head = format!("{id}.{timestamp}.{} {}\n", self.method, self.target);
+        [head.as_bytes(), self.body].concat()
+    }
+}
+
+impl GatewayKeys {
+    /// Returns the headers that sign `request`, sent at the time `at` with the unique id `id`. The request has one
+    /// signature for each key, so that the gateway may know only one of the keys.
+    pub fn sign(&self, request: &SignedRequest<'_>, id: &str, at: DateTime<Utc>) -> [(&'static str, String); 3] {
+        let timestamp = at.timestamp().to_string();
+        let signed = request.signed_bytes(id, &timestamp);
+        let signatures = self.0.iter().map(|key| format!("v1,{}", STANDARD.encode(HMAC::mac(&signed, key.bytes()))));
+        let signatures = signatures.collect::<Vec<_>>().join(" ");
+        [(ID_HEADER, id.to_owned()), (TIMESTAMP_HEADER, timestamp), (SIGNATURE_HEADER, signatures)]
+    }
+
+    /// Checks that the headers of `request` contain a signature with one of the keys, at most five minutes before or
+    /// after `now`.
+    ///
+    /// # Errors
+    /// [`SignatureError`] if a header is missing, no signature is valid, or the time is too old or too new.
+    pub fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        headers: &HeaderMap,
+        now: DateTime<Utc>,
+    ) -> Result<(), SignatureError> {
+        let header = |name: &str| headers.get(name)?.to_str().ok();
+        let (Some(id), Some(timestamp), Some(signatures)) =
+            (header(ID_HEADER), header(TIMESTAMP_HEADER), header(SIGNATURE_HEADER))
+        else {
+            return Err(SignatureError::Missing);
+        };
+        let seconds: i64 = timestamp.parse().map_err(|_| SignatureError::Missing)?;
+        let signed = request.signed_bytes(id, timestamp);
+        let decode = |text: &str| <[u8; 32]>::try_from(STANDARD.decode(text.strip_prefix("v1,")?).ok()?).ok();
+        let mut signatures = signatures.split(' ').take(MAX_KEYS).filter_map(decode);
+        // `HMAC::verify` compares in constant time.
+        if !signatures.any(|signature| self.0.iter().any(|key| HMAC::verify(&signed, key.bytes(), &signature))) {
+            return Err(SignatureError::NotSigned);
+        }
+        let signed_at = DateTime::from_timestamp(seconds, 0).ok_or(SignatureError::TimeOutOfRange)?;
+        let difference = now.signed_duration_since(signed_at).abs();
+        if difference > MAX_SIGNATURE_AGE { Err(SignatureError::TimeOutOfRange) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const NEW: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
+    const REQUEST: SignedRequest<'_> =
+        SignedRequest { method: "POST", target: "/v1/refunds?a=b", body: br#"{"refund":"R"}"# };
+
+    fn keys(text: &str) -> GatewayKeys {
+        text.parse().unwrap()
+    }
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+    }
+
+    fn signed_headers(keys: &GatewayKeys) -> HeaderMap {
+        let headers = keys.sign(&REQUEST, "01JZXCVBNM0123456789ABCDEF", at(0));
+        headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn signature_matches_one_of_another_implementation_and_is_valid_for_five_minutes() {
+        let headers = signed_headers(&keys(OLD));
+        // This signature was computed by another implementation (hmac in Python).
+        assert_eq!(headers[SIGNATURE_HEADER], "v1,DIwuZm9MDP6vkriyDVFg+dpsbpwCenjq6FakjN9SPMg=");
+        for (after, expected) in [(-301, false), (-300, true), (300, true), (301, false)] {
+            let expected = if expected { Ok(()) } else { Err(SignatureError::TimeOutOfRange) };
+            assert_eq!(keys(OLD).verify(&REQUEST, &headers, at(after)), expected, "after {after} seconds");
+        }
+    }
+
+    #[test]
+    fn signature_covers_the_method_the_path_the_query_the_body_the_time_and_the_id() {
+        let headers = signed_headers(&keys(OLD));
+        let verify = |request, headers: &HeaderMap| keys(OLD).verify(&request, headers, at(0));
+        for changed in [
+            SignedRequest { method: "GET", ..REQUEST },
+            SignedRequest { target: "/v1/refunds", ..REQUEST },
+            SignedRequest { target: "/v1/payments?a=b", ..REQUEST },
+            SignedRequest { body: br#"{"refund":"S"}"#, ..REQUEST },
+        ] {
+            assert_eq!(verify(changed, &headers), Err(SignatureError::NotSigned), "{changed:?}");
+        }
+        for (name, value) in [(ID_HEADER, "another"), (TIMESTAMP_HEADER, "1800000001"), (SIGNATURE_HEADER, "v1,AAAA")] {
+            let mut changed = headers.clone();
+            changed.insert(name, value.parse().unwrap());
+            assert_eq!(verify(REQUEST, &changed), Err(SignatureError::NotSigned), "{name}");
+            changed.remove(name);
+            assert_eq!(verify(REQUEST, &changed), Err(SignatureError::Missing), "{name}");
+        }
+        assert_eq!(keys(NEW).verify(&REQUEST, &headers, at(0)), Err(SignatureError::NotSigned));
+    }
+
+    #[test]
+    fn old_and_new_key_are_valid_during_a_replacement() {
+        let both = keys(&format!("{NEW} {OLD}"));
+        for key in [NEW, OLD] {
+            assert_eq!(keys(key).verify(&REQUEST, &signed_headers(&both), at(0)), Ok(()), "{key}");
+            assert_eq!(both.verify(&REQUEST, &signed_headers(&keys(key)), at(0)), Ok(()), "{key}");
+        }
+        for wrong in ["", "secret", &format!("{NEW} {OLD} {NEW}"), &format!("{NEW},{OLD}")] {
+            assert_eq!(wrong.parse::<GatewayKeys>(), Err(GatewayKeyError), "{wrong}");
+        }
+        assert_eq!(format!("{both:?}"), "GatewayKeys");
+    }
+}
