@@ -1,10 +1,19 @@
 //! Sends the API Gateway events in `events/` to the function, through the real Lambda runtime loop.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::{Json, Router};
 use billing::{AccountId, Secret, Subscription};
 use clock::{Clock, SystemClock};
+use emulator::{Limits, serve, signed_gateway_router};
+use gateways::{Ledger, Sandbox};
 use serde_json::{Value, json};
 use store::Paging;
 use testkit::{ENCRYPTION_KEY, Function, InvocationResult, items_with_plain_secret, sample, start_secrets_manager};
+use tower::ServiceExt as _;
 
 /// The variable with the URL of the delivery queue. No server listens there, because these tests redeliver nothing.
 const QUEUE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");
@@ -127,6 +136,65 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
         let status = invoke(&mut function, &other).await.0;
         assert_eq!(status, 404, "{name} by another account");
     }
+}
+
+/// Serves `routes` and returns their base URL.
+async fn serve_routes(routes: Router) -> String {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, routes, Limits::default()));
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced() {
+    const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const NEW: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
+    let stored: Arc<Mutex<Option<&str>>> = Arc::default();
+    let shared = stored.clone();
+    // Imitates `GetSecretValue` of Secrets Manager.
+    let get_secret_value = move || async move {
+        match *shared.lock().unwrap() {
+            Some(key) => (StatusCode::OK, Json(json!({"Name": "gateway-key", "SecretString": key}))),
+            None => (StatusCode::BAD_REQUEST, Json(json!({"__type": "ResourceNotFoundException", "Message": "none"}))),
+        }
+    };
+    let secrets = serve_routes(Router::new().fallback(get_secret_value)).await;
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let keys: Arc<Mutex<&str>> = Arc::new(Mutex::new(OLD));
+    let accepted = keys.clone();
+    // A gateway whose key the test replaces.
+    let routes = move |request: Request| {
+        let key = accepted.lock().unwrap().parse().unwrap();
+        signed_gateway_router(sandbox.clone(), key, Arc::new(SystemClock)).oneshot(request)
+    };
+    let gateway = serve_routes(Router::new().fallback(routes)).await;
+    let variables = [
+        QUEUE,
+        ("DUEDAY_GATEWAY", gateway.as_str()),
+        ("DUEDAY_GATEWAY_KEY_SECRET_NAME", "gateway-key"),
+        ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
+    ];
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+    invoke(&mut function, &sample_event("put-account")).await;
+    let mut set_up = sample_event("create-subscription");
+    let path = json!("/accounts/acme/payment-method-setups");
+    (set_up["rawPath"], set_up["requestContext"]["http"]["path"], set_up["body"]) = (path.clone(), path, Value::Null);
+    let (status, problem, _) = invoke(&mut function, &set_up).await;
+    assert_eq!(status, 503, "the key cannot be read: {problem}");
+
+    *stored.lock().unwrap() = Some(OLD);
+    let mut statuses = Vec::new();
+    while statuses.len() < 40 && statuses.last() != Some(&201) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        statuses.push(invoke(&mut function, &set_up).await.0);
+    }
+    assert_eq!(statuses.last(), Some(&201), "the same instance has read the key: {statuses:?}");
+
+    (*stored.lock().unwrap(), *keys.lock().unwrap()) = (Some(NEW), NEW);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let (status, problem, _) = invoke(&mut function, &set_up).await;
+    assert_eq!(status, 201, "the same instance uses the new key: {problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

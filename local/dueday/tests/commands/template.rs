@@ -276,7 +276,7 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
         who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
     assert_eq!(
         who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(),
-        ["ApiFunction", "StripeSecretPolicy", "WebhooksFunction", "DeliverFunction"]
+        ["ApiFunction", "GatewayKeySecretPolicy", "StripeSecretPolicy", "WebhooksFunction", "DeliverFunction"]
     );
     let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][1];
     assert!(
@@ -340,6 +340,28 @@ fn template_generates_a_valid_encryption_key_and_retains_it() {
     let length = usize::try_from(generated["PasswordLength"].as_u64().unwrap()).unwrap();
     let key: String = characters.chars().cycle().take(length).collect();
     assert!(EncryptionKeys::parse(&key).is_ok());
+}
+
+#[test]
+fn template_allows_only_functions_that_call_the_gateway_to_read_its_key_and_to_run_in_the_vpc() {
+    let template = template();
+    let callers = ["ApiFunction", "PaymentsFunction"];
+    let functions = template["Resources"].as_mapping().unwrap().iter();
+    let in_vpc = functions.filter(|(_, resource)| !resource["Properties"]["VpcConfig"].is_null());
+    assert_eq!(in_vpc.map(|(name, _)| text(name)).collect::<Vec<_>>(), callers);
+    for name in callers {
+        let config = serde_yaml_ng::to_string(&template["Resources"][name]["Properties"]["VpcConfig"]).unwrap();
+        for part in ["!If", "HasVpc", "SubnetIds: !Ref VpcSubnets", "SecurityGroupIds: !Ref VpcSecurityGroups"] {
+            assert!(config.contains(part), "{name} {part}: {config}");
+        }
+    }
+    let policy = &template["Resources"]["GatewayKeySecretPolicy"];
+    let text_of = |value: &Value| serde_yaml_ng::to_string(value).unwrap();
+    assert_eq!(text(&policy["Condition"]), "HasGatewayKey");
+    assert_eq!(text_of(&policy["Properties"]["Roles"]), "- !Ref PaymentsFunctionRole\n- !Ref ApiFunctionRole\n");
+    let statement = policy["Properties"]["PolicyDocument"]["Statement"].as_sequence().unwrap();
+    assert_eq!((statement.len(), text(&statement[0]["Action"])), (1, "secretsmanager:GetSecretValue".to_owned()));
+    assert_eq!(text_of(&statement[0]["Resource"]), "!Ref GatewayKeySecret\n");
 }
 
 #[test]

@@ -8,7 +8,9 @@ use serde_yaml_ng::Value;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 10] = [
+const COUNTED_MESSAGES: [(&str, &str); 12] = [
+    ("ApiLog", api::GATEWAY_UNUSABLE),
+    ("ApiLog", gateways::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
     ("WebhooksLog", settling::PAYMENT_WITHOUT_RECEIPT_MESSAGE),
     ("WebhooksLog", inbound::UNSIGNED_EVENT_MESSAGE),
@@ -22,7 +24,8 @@ const COUNTED_MESSAGES: [(&str, &str); 10] = [
 ];
 
 /// Each log group, and the Lambda function that writes to it.
-const LOG_GROUPS: [(&str, &str); 4] = [
+const LOG_GROUPS: [(&str, &str); 5] = [
+    ("ApiLog", "ApiFunction"),
     ("WebhooksLog", "WebhooksFunction"),
     ("DeliverLog", "DeliverFunction"),
     ("NoticesLog", "NoticesFunction"),
