@@ -193,6 +193,12 @@ async fn commands_refuse_data_that_is_damaged_or_of_another_version() {
     std::fs::write(data.join("gateway-ledger.jsonl"), "{\"event\":\"payment\"}\n").unwrap();
     std::fs::remove_file(&file).unwrap();
     assert_refused(dueday(data).arg("demo"), "gateway-ledger.jsonl is damaged at line 1");
+    let check = ["gateway", "check", "https://gateway.example.com"];
+    assert_refused(dueday(data).args(check), "DUEDAY_GATEWAY_KEY must be set");
+    assert_refused(
+        dueday(data).args(check).env("DUEDAY_GATEWAY_KEY", "secret"),
+        "DUEDAY_GATEWAY_KEY must contain one key",
+    );
 }
 
 #[cfg(target_os = "linux")]

@@ -3,23 +3,20 @@
 
 mod flawed;
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use axum::Router;
 use billing::Secret;
 use chrono::{DateTime, Utc};
-use clock::{Clock as _, SimulatedClock, Timer as _};
-use config::ConfigError;
+use clock::{Clock as _, SimulatedClock};
 use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve, signed_gateway_router};
 use gateways::conformance::{CheckParameters, Observer, Progress, PromiseResult, Verdict, check};
 use gateways::{
-    CurrentSecret, FullGateway, GatewayError, GatewayKeys, HttpGateway, Ledger, LedgerEntry, PaymentGateway as _,
-    Sandbox, SecretReader,
+    FullGateway, GatewayError, GatewayKeys, HttpGateway, Ledger, LedgerEntry, PaymentGateway as _, Sandbox,
 };
 use serde_json::Value;
+use testkit::replaced_secret;
 use ulid::Ulid;
 
 use crate::stripe::connect;
@@ -202,22 +199,9 @@ async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
     let other_key = signing_client(&url, Secret::new([8; 32]).into(), &clock);
     let refused = other_key.account().await.unwrap_err();
     assert_eq!(refused, GatewayError::Unusable { reason: "401 Unauthorized".to_owned() });
-    let replaced = Replaced(AtomicU32::new(0));
-    let secret = CurrentSecret::new(replaced, clock.clone());
-    assert!(secret.get().await.is_ok());
-    clock.sleep(Duration::from_secs(10)).await;
+    let secret = replaced_secret(Secret::new([8; 32]).into(), keys(), &clock).await;
     let client = HttpGateway::new(&url, Duration::from_secs(5)).with_keys(secret, clock.clone());
     assert!(client.account().await.is_ok(), "the request is sent again with the new key");
-}
-
-/// A secret with a wrong key, which is replaced by the right key after the first read.
-struct Replaced(AtomicU32);
-
-#[async_trait]
-impl SecretReader<GatewayKeys> for Replaced {
-    async fn read(&self) -> Result<GatewayKeys, ConfigError> {
-        Ok(if self.0.fetch_add(1, Ordering::Relaxed) == 0 { Secret::new([8; 32]).into() } else { keys() })
-    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages as _,
     GatewayError, PaymentGateway as _, Stripe,
 };
-use testkit::{Faulty, fault_at_call};
+use testkit::{Faulty, fault_at_call, replaced_secret};
 
 use sweep::{BatchRequest, SweepError};
 
@@ -87,6 +87,17 @@ const FAULTS: [StripeFault; 16] = [
     StripeFault::FailsAfter,
     StripeFault::LostAfter,
 ];
+
+#[tokio::test]
+async fn charge_is_made_once_if_stripe_refuses_a_key_that_has_been_replaced() {
+    let subscription = new_subscription(10, "2026-03-01");
+    let StripeWorld { world, server, gateway } = StripeWorld::new(&subscription).await;
+    let key = replaced_secret("sk_test_revoked".to_owned(), STRIPE_KEY.to_owned(), &world.clock).await;
+    let client = Arc::new(gateway.as_ref().clone().with_key(key));
+    let payments = world.separate_payment_batch(Wire::default(), client).await;
+    let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;
+    assert_eq!((report.stopped, report.counts.paid, server.intents().len()), (None, 1, 1));
+}
 
 #[tokio::test]
 async fn month_is_paid_once_despite_a_fault_at_any_request() {

@@ -16,14 +16,14 @@ use billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Deployment, Fault, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
-use gateways::{SigningSecrets, Stripe};
+use gateways::{SigningSecrets, Stripe, WebhookError};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use settling::Disputes;
 use settling::PaymentMethodSetups;
 use settling::Refunds;
 use store::{Counts as _, Paging, Table};
 use sweep::BatchRequest;
-use testkit::{InMemoryDeployment, RecordedMails, config, fault_at_call, sample};
+use testkit::{InMemoryDeployment, RecordedMails, config, fault_at_call, replaced_secret, sample};
 use tower::ServiceExt as _;
 use ulid::Ulid;
 
@@ -412,4 +412,21 @@ async fn route_returns_success_only_for_verified_and_processed_events() {
     assert_eq!(status_of_request(signed(&event), &event).await, StatusCode::OK);
     assert_eq!(status_of_request(signed(&event), &event).await, StatusCode::OK);
     assert_eq!(status_of_request(signed("{}"), &"x".repeat(1024 * 1024 + 1)).await, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn event_is_verified_with_the_signing_secret_that_has_replaced_the_known_one() {
+    let world = World::new("pm_card_visa").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let parse = |text: &str| SigningSecrets::parse(text).unwrap();
+    let secret = replaced_secret(parse("whsec_fedcba9876543210"), parse(SECRET), &world.system.clock).await;
+    let config = world.system.deployment.config.webhook_config();
+    let clock = world.system.clock.clone();
+    let handler = StripeEventHandler::new(world.table().clone(), world.stripe.clone(), secret, config, clock);
+    let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
+    let signed = |secret: &str| parse(secret).sign(event.as_bytes(), world.system.clock.now());
+    let outcome = handler.handle(&signed(SECRET), event.as_bytes()).await.unwrap();
+    assert_eq!(outcome, InboundOutcome::Processed);
+    let refused = handler.handle(&signed("whsec_aaaaaaaaaaaaaaaa"), event.as_bytes()).await;
+    assert!(matches!(refused, Err(InboundError::NotVerified(WebhookError::NotSigned))), "{refused:?}");
 }
