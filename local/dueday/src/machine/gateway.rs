@@ -12,8 +12,8 @@ use config::{ConfigError, Env};
 use emulator::Limits;
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, CurrentSecret,
-    FullGateway, GATEWAY_KEY, GatewayChoice, GatewayError, GatewayKeys, GatewayRefund, HttpGateway, Ledger,
-    LedgerError, PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe,
+    FullGateway, GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway,
+    Ledger, LedgerError, PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe,
     http_gateway_with, parse_stripe_key, stripe_with,
 };
 use payments::GATEWAY_TIMEOUT;
@@ -62,23 +62,19 @@ impl Gateway {
     /// # Errors
     /// If a key is missing or invalid, or `name` is neither `stripe` nor the URL of a gateway.
     pub fn from_name(name: &str) -> Result<Self, Failure> {
-        Self::from_environment(name, Env::process()).map_err(|error| Failure::Refused(error.to_string()))
-    }
-
-    fn from_environment(name: &str, env: Env<'_>) -> Result<Self, ConfigError> {
-        let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-        match GatewayChoice::read(Env(&|_| Some(name.to_owned())))? {
-            GatewayChoice::Stripe => {
-                let key = env.read(&STRIPE_SECRET_KEY, parse_stripe_key)?;
-                Ok(Self::Stripe(Arc::new(stripe_with(env, key.into(), timeout)?)))
-            }
-            GatewayChoice::At(url) => {
-                let keys = gateway_keys(env)?.map(CurrentSecret::from);
-                // The signed time is the present time, even if a command simulates another time.
-                let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), timeout, Arc::new(SystemClock))?;
-                Ok(Self::Http(url.to_string(), client))
-            }
+        let (env, timeout) = (Env::process(), GATEWAY_TIMEOUT.to_std().unwrap_or_default());
+        let refused = |error: ConfigError| Failure::Refused(error.to_string());
+        if name == STRIPE {
+            let key = env.read(&STRIPE_SECRET_KEY, parse_stripe_key).map_err(refused)?;
+            let stripe = stripe_with(env, key.into(), timeout).map_err(refused)?;
+            return Ok(Self::Stripe(Arc::new(stripe)));
         }
+        let invalid = |error: GatewayUrlError| Failure::Refused(format!("the gateway must be {STRIPE}, or {error}"));
+        let url: GatewayUrl = name.parse().map_err(invalid)?;
+        let keys = gateway_keys(env).map_err(refused)?.map(CurrentSecret::from);
+        // The signed time is the present time, even if a command simulates another time.
+        let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), timeout, Arc::new(SystemClock)).map_err(refused)?;
+        Ok(Self::Http(url.to_string(), client))
     }
 
     /// Returns the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if that gateway

@@ -103,7 +103,11 @@ fn invalid_arguments_are_refused_with_the_allowed_values() {
     for (variable, value, words) in [
         ("DUEDAY_SHARDS", "x", "DUEDAY_SHARDS must be a whole number from 1 to 1000, not \"x\""),
         ("DUEDAY_MAIL_FROM", "nonsense", "DUEDAY_MAIL_FROM the sender must be an address"),
-        ("DUEDAY_GATEWAY", "nowhere", "DUEDAY_GATEWAY must be stripe, or a URL such as http://127.0.0.1:7879"),
+        (
+            "DUEDAY_GATEWAY",
+            "nowhere",
+            "DUEDAY_GATEWAY must be stripe, or an https URL such as https://gateway.example.com",
+        ),
     ] {
         assert_refused(dueday(data).arg("due").env(variable, value), words);
     }
