@@ -60,8 +60,15 @@ pub struct HttpGateway {
     account: String,
     /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
-    /// The keys that sign the requests, and the clock for the signed times; `None` if requests are not signed.
-    signing: Option<(Arc<CurrentSecret<GatewayKeys>>, Arc<dyn Clock>)>,
+    /// `None` if requests are not signed.
+    signing: Option<Arc<Signing>>,
+}
+
+/// The keys that sign the requests, and the clock for the signed times.
+#[derive(Debug)]
+struct Signing {
+    keys: CurrentSecret<GatewayKeys>,
+    clock: Arc<dyn Clock>,
 }
 
 impl HttpGateway {
@@ -93,7 +100,7 @@ impl HttpGateway {
 
     /// Returns this client, changed so that it signs each request with `keys`, at the time of `clock`.
     pub fn with_keys(self, keys: CurrentSecret<GatewayKeys>, clock: Arc<dyn Clock>) -> Self {
-        Self { signing: Some((Arc::new(keys), clock)), ..self }
+        Self { signing: Some(Arc::new(Signing { keys, clock })), ..self }
     }
 
     /// Signs `request` if this client has keys, sends it, and reads the JSON body of the response. If the gateway
@@ -109,7 +116,7 @@ impl HttpGateway {
             None => request,
         };
         let request = request.build().map_err(unknown_outcome)?;
-        let Some((secret, clock)) = &self.signing else {
+        let Some(Signing { keys: secret, clock }) = self.signing.as_deref() else {
             return self.http.execute(request).await.map_err(unknown_outcome);
         };
         let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
@@ -136,7 +143,7 @@ impl HttpGateway {
     /// Sends two requests that `forgery` describes, one with and one without a body. Both change nothing even if the
     /// gateway accepts them. Returns the statuses of the responses; `None` if this client has no keys.
     pub(crate) async fn send_forged(&self, forgery: Forgery) -> Result<Option<[StatusCode; 2]>, GatewayError> {
-        let Some((secret, clock)) = &self.signing else { return Ok(None) };
+        let Some(Signing { keys: secret, clock }) = self.signing.as_deref() else { return Ok(None) };
         let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
         let refund = json!({"refund": clock.ulid(), "payment": "no_such_payment", "amount": 1, "currency": "EUR"});
         let mut statuses = [StatusCode::OK; 2];
