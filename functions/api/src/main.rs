@@ -7,11 +7,11 @@ use clock::SystemClock;
 use config::{BillingConfig, Env};
 use delivery::DELIVERY_QUEUE;
 use delivery::{AddressPolicy, AllowedAddresses};
+use gateway_secrets::FirstRead;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use rest::TokenClaims;
-use gateway_secrets::FirstRead;
 use sqs::SqsQueue;
 use store::{TableConfig, load_sdk_config};
 

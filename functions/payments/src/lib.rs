@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
+use gateway_secrets::FirstRead;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use payments::{ChargeConfig, GATEWAY_TIMEOUT, PaymentBatch};
-use gateway_secrets::FirstRead;
 use serde_json::Value;
 use store::{PaymentCounts, TableConfig, TableError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};

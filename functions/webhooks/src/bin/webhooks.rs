@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use clock::SystemClock;
 use config::{BillingConfig, Env};
+use gateway_secrets::FirstRead;
 use inbound::StripeEventHandler;
 use lambda_http::{Error, run};
 use payments::ChargeConfig;
-use gateway_secrets::FirstRead;
 use store::{TableConfig, load_sdk_config};
 
 /// The timeout of a request to Stripe. It is short, because Stripe waits for the response to its webhook, and API

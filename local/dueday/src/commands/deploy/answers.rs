@@ -32,7 +32,7 @@ pub const QUESTIONS: [Question; 6] = [
         option: "charge-with",
         asked: "How are customers charged?",
         explanation: "With Stripe: the ARN of the AWS Secrets Manager secret with your key.\n\
-            With your own gateway: its https URL.",
+            With your own gateway: its https URL, and the ARN of the secret with the key that signs the requests to it.",
         check: check_gateway,
     },
     Question {
@@ -82,10 +82,10 @@ impl Answers {
             [0, 1, 2, 3, 4, 5].map(|index| self.0.get(index).cloned().unwrap_or_default());
         let mut parameters =
             vec![("Merchant", merchant), ("MailFrom", sender), ("MailUrl", "ses:".to_owned()), ("TimeZone", zone)];
-        match gateway.starts_with("arn:") {
-            true => parameters.extend([("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)]),
-            false => parameters.push(("Gateway", gateway)),
-        }
+        parameters.extend(match gateway.split_once(' ') {
+            None => [("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)],
+            Some((url, secret)) => [("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
+        });
         if let Some((issuer, audience)) = tokens.split_once(' ') {
             parameters.extend([("JwtIssuer", issuer.to_owned()), ("JwtAudience", audience.trim().to_owned())]);
         }
@@ -104,13 +104,17 @@ fn check_sender(text: &str) -> Result<(), String> {
 }
 
 fn check_gateway(text: &str) -> Result<(), String> {
-    let is_secret = text.starts_with("arn:") && text.contains(":secretsmanager:");
-    let is_url =
-        text.strip_prefix("https://").is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace));
-    match is_secret || is_url {
-        true => Ok(()),
-        false => Err("must be the ARN of a secret in AWS Secrets Manager, or an https URL".to_owned()),
-    }
+    let is_secret = |text: &str| {
+        text.starts_with("arn:") && text.contains(":secretsmanager:") && !text.contains(char::is_whitespace)
+    };
+    let is_url = |text: &str| text.strip_prefix("https://").is_some_and(|host| !host.is_empty());
+    let is_valid = match text.split_once(' ') {
+        None => is_secret(text),
+        Some((url, secret)) => is_url(url) && is_secret(secret.trim()),
+    };
+    let allowed = "must be the ARN of a secret in AWS Secrets Manager, or an https URL and such an ARN, with a space \
+        between them";
+    if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
 }
 
 fn check_zone(text: &str) -> Result<(), String> {

@@ -48,8 +48,9 @@ pub struct InitArgs {
     /// The sender of mails, such as "Shop <billing@example.com>"
     #[arg(long, value_name = "SENDER")]
     sender: Option<String>,
-    /// The ARN of the AWS Secrets Manager secret with the key of Stripe, or the https URL of your own gateway
-    #[arg(long, value_name = "ARN|URL")]
+    /// The ARN of the AWS Secrets Manager secret with the key of Stripe; or the https URL of your own gateway, and the
+    /// ARN of the secret with the key that signs the requests to it
+    #[arg(long, value_name = "ARN|URL ARN")]
     charge_with: Option<String>,
     /// The billing time zone, such as Europe/Vienna
     #[arg(long, value_name = "ZONE")]

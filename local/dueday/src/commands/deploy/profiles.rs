@@ -83,7 +83,7 @@ mod tests {
         let texts = [
             "Café \"Zürich\" & Co",
             "Shop <billing@example.com>",
-            "https://pay.example.com",
+            "https://pay.example.com arn:aws:secretsmanager:eu-west-1:123456789012:secret:gateway",
             "Europe/Vienna",
             "https://issuer.example.com/ dueday",
             "ops@example.com",
