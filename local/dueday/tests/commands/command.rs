@@ -187,7 +187,7 @@ fn gateway_check_reports_kept_and_unchecked_promises_and_remaining_test_data() {
     for expected in [
         "kept         the account has an id",
         "not checked  the list contains payments that the bank is still processing",
-        "; 5 not checked.",
+        "; 8 not checked.",
     ] {
         assert!(stdout.contains(expected), "{expected}: {stdout}");
     }
@@ -202,7 +202,7 @@ fn gateway_check_reports_kept_and_unchecked_promises_and_remaining_test_data() {
     let results = results.as_array().unwrap();
     let broken = results.iter().filter(|result| !result["broken"].is_null()).count();
     let not_checked = results.iter().filter(|result| !result["not_checked"].is_null()).count();
-    assert_eq!((code, results.len(), broken, not_checked), (0, 24, 0, 4), "{stdout}{stderr}");
+    assert_eq!((code, results.len(), broken, not_checked), (0, 27, 0, 7), "{stdout}{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
