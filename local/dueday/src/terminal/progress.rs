@@ -28,6 +28,8 @@ impl Progress {
     pub fn show(bar: ProgressBar, template: &str, line: impl Fn(&ProgressBar) -> String + Send + 'static) -> Self {
         bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         if !bar.is_hidden() {
+            // Show it at once: the thread of the steady tick may start later than short work ends.
+            bar.tick();
             bar.enable_steady_tick(UPDATE_INTERVAL);
             return Self { bar, _lines: None };
         }
