@@ -17,7 +17,7 @@ const ACCOUNTS_PER_UPDATE: u64 = 1_000;
 /// The recorder of one audit.
 pub struct Recorder<'a> {
     table: &'a Table,
-    /// The audit as it is stored.
+    /// The stored audit.
     stored: AuditRecord,
     /// The audit as it will be stored by the next write.
     next: AuditRecord,
