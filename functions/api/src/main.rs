@@ -30,13 +30,16 @@ async fn main() -> Result<(), Error> {
     let timeout = SIGN_UP_GATEWAY_TIMEOUT.to_std()?;
     // Without a gateway, the routes that need a gateway return 503. All other routes still work. If only the secret
     // cannot be read, it is read again when a route needs it.
-    let api = match gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MayFail).await {
-        Ok(gateway) => api.with_gateway(gateway, &charging),
-        Err(error) => {
-            tracing::error!(%error, "{GATEWAY_UNUSABLE}");
-            api
-        }
-    };
+    let api =
+        match gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MayFail, Arc::new(SystemClock))
+            .await
+        {
+            Ok(gateway) => api.with_gateway(gateway, &charging),
+            Err(error) => {
+                tracing::error!(%error, "{GATEWAY_UNUSABLE}");
+                api
+            }
+        };
     // Without the encryption keys, only the routes that create a webhook endpoint or rotate its secret return 503.
     let api = match secrets::encryption_keys(env, &sdk).await {
         Ok(keys) => api.with_encryption(keys),

@@ -34,7 +34,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
     let limits = RunLimits::read(env, billing.zone)?;
     let sdk = load_sdk_config().await;
     let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-    let gateway = gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MustSucceed).await?;
+    let gateway =
+        gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MustSucceed, clock.clone()).await?;
     let table = config.connect(&sdk);
     let batch = PaymentBatch::new(table.clone(), gateway, (&billing, &charging), clock.clone());
     batch.connect().await;

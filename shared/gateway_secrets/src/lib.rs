@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
-use clock::{Clock, SystemClock};
+use clock::Clock;
 use config::{ConfigError, Env, Variable};
 use gateways::{
     CurrentSecret, FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewayKeys,
@@ -24,7 +24,8 @@ pub enum FirstRead {
     MayFail,
 }
 
-/// Creates the gateway that `DUEDAY_GATEWAY` selects, with `timeout` for each response. The secret key of Stripe is
+/// Creates the gateway that `DUEDAY_GATEWAY` selects, with `timeout` for each response. `clock` decides when a
+/// secret is read again. The secret key of Stripe is
 /// read from AWS Secrets Manager if `DUEDAY_STRIPE_KEY_SECRET_NAME` contains the name of a secret, otherwise from
 /// `STRIPE_SECRET_KEY`. In the same way, the key of a merchant's own gateway is read from the secret in
 /// `DUEDAY_GATEWAY_KEY_SECRET_NAME`, otherwise from `DUEDAY_GATEWAY_KEY`.
@@ -37,19 +38,20 @@ pub async fn gateway_from_environment(
     sdk: &SdkConfig,
     timeout: Duration,
     first_read: FirstRead,
+    clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn FullGateway>, ConfigError> {
     match GatewayChoice::read(env)? {
         GatewayChoice::At(url) => {
             let variables = (&GATEWAY_KEY_SECRET_NAME, &GATEWAY_KEY);
             let parse = |text: &str| text.parse::<GatewayKeys>().map_err(|error| error.to_string());
-            let keys = match optional_secret(env, sdk, variables, parse)? {
+            let keys = match optional_secret(env, sdk, variables, parse, clock.clone())? {
                 Some(keys) => Some(with_first_read(keys, first_read).await?),
                 None => None,
             };
             let keys = (&GATEWAY_KEY_SECRET_NAME, keys);
-            Ok(Arc::new(http_gateway_with(&url, keys, timeout, Arc::new(SystemClock))?))
+            Ok(Arc::new(http_gateway_with(&url, keys, timeout, clock)?))
         }
-        GatewayChoice::Stripe => Ok(Arc::new(stripe_from_environment(env, sdk, timeout, first_read).await?)),
+        GatewayChoice::Stripe => Ok(Arc::new(stripe_from_environment(env, sdk, timeout, first_read, clock).await?)),
     }
 }
 
@@ -62,9 +64,10 @@ pub async fn stripe_from_environment(
     sdk: &SdkConfig,
     timeout: Duration,
     first_read: FirstRead,
+    clock: Arc<dyn Clock>,
 ) -> Result<Stripe, ConfigError> {
     let parse = |text: &str| parse_stripe_key(text).map_err(str::to_owned);
-    let key = secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY), parse)?;
+    let key = secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY), parse, clock)?;
     stripe_with(env, with_first_read(key, first_read).await?, timeout)
 }
 
@@ -77,9 +80,10 @@ pub async fn stripe_from_environment(
 pub async fn stripe_signing_secrets(
     env: Env<'_>,
     sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
 ) -> Result<CurrentSecret<SigningSecrets>, ConfigError> {
     let parse = |text: &str| SigningSecrets::parse(text).map_err(|error| error.to_string());
-    let secrets = secret(env, sdk, (&STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET), parse)?;
+    let secrets = secret(env, sdk, (&STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET), parse, clock)?;
     with_first_read(secrets, FirstRead::MustSucceed).await
 }
 
@@ -104,10 +108,11 @@ fn secret<T: Clone + PartialEq + 'static>(
     sdk: &SdkConfig,
     variables: (&'static Variable, &'static Variable),
     parse: Parse<T>,
+    clock: Arc<dyn Clock>,
 ) -> Result<CurrentSecret<T>, ConfigError> {
     let (_, value_variable) = variables;
     let missing = ConfigError::Missing { name: value_variable.name, help: value_variable.help };
-    optional_secret(env, sdk, variables, parse)?.ok_or(missing)
+    optional_secret(env, sdk, variables, parse, clock)?.ok_or(missing)
 }
 
 /// Like [`secret`], but returns `None` if neither variable is set.
@@ -116,11 +121,11 @@ fn optional_secret<T: Clone + PartialEq + 'static>(
     sdk: &SdkConfig,
     (name_variable, value_variable): (&'static Variable, &'static Variable),
     parse: Parse<T>,
+    clock: Arc<dyn Clock>,
 ) -> Result<Option<CurrentSecret<T>>, ConfigError> {
     let Some(name) = env.get(name_variable) else {
         return Ok(env.read_optional(value_variable, parse)?.map(CurrentSecret::from));
     };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     Ok(Some(CurrentSecret::new(SecretInManager { sdk: sdk.clone(), name_variable, name, parse }, clock)))
 }
 

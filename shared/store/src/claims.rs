@@ -35,8 +35,8 @@ static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The condition under which a payment can be claimed. The comparison of `CancelPeriod` with `DueDate` works because a
-/// month such as 2026-03 sorts before every date in it; that of `ChargeableFrom` works in the same way. Only in a damaged item
-/// is the due date after the next payment date or in a paid month, or has an attempt a holder but no number.
+/// month such as 2026-03 sorts before every date in it; that of `ChargeableFrom` works in the same way. Unless the item is
+/// damaged, the due date is not after the next payment date and not in a paid month, and an attempt with a holder has a number.
 static IS_PAYABLE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{NEXT_PAYMENT_DATE} = :seen AND #{DUE_DATE} <= :seen AND #{STATUS} IN (:active, :past_due) \

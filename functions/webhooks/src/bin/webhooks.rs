@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clock::SystemClock;
+use clock::{Clock, SystemClock};
 use config::{BillingConfig, Env};
 use gateway_secrets::FirstRead;
 use inbound::StripeEventHandler;
@@ -20,14 +20,12 @@ async fn main() -> Result<(), Error> {
     let env = Env::process();
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let sdk = load_sdk_config().await;
-    let stripe = gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed).await?;
-    let signing = gateway_secrets::stripe_signing_secrets(env, &sdk).await?;
-    let events = StripeEventHandler::new(
-        config.connect(&sdk),
-        Arc::new(stripe),
-        signing,
-        (&billing, charging.lease),
-        Arc::new(SystemClock),
-    );
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let stripe =
+        gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed, clock.clone())
+            .await?;
+    let signing = gateway_secrets::stripe_signing_secrets(env, &sdk, clock.clone()).await?;
+    let events =
+        StripeEventHandler::new(config.connect(&sdk), Arc::new(stripe), signing, (&billing, charging.lease), clock);
     run(rest::router(inbound::routes(Arc::new(events)))).await
 }
