@@ -80,8 +80,12 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
             .stored
             .iter()
             .map(|violation| vec![output::red(&violation.invariant), violation.key.clone(), violation.problem.clone()]);
+        let violations = match shown.stored.as_slice() {
+            [] => String::new(),
+            _ => format!("\n{}", table(&super::COLUMNS, rows)),
+        };
         let more = if has_more { "More violations are stored: use --limit.\n" } else { "" };
-        format!("{}\n{}{more}", table(&AUDIT_COLUMNS, [row(&shown.audit)]), table(&super::COLUMNS, rows))
+        format!("{}{violations}{more}", table(&AUDIT_COLUMNS, [row(&shown.audit)]))
     })?;
     Ok(Exit::Done)
 }
