@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use audit::InvariantChecker;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use billing::{LeadDays, Subscription};
-use chrono::{Days, TimeDelta, Utc};
+use chrono::{Days, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use dynamo::Entity as _;
 use emulator::{Engine, Wire};
+use futures::StreamExt as _;
 use store::{Settings, Table};
 
 use crate::Failure;
@@ -16,6 +17,12 @@ use crate::engine::{SHARDS, TABLE, subscription, ulid};
 
 /// The number of accounts whose items are written with one request.
 const ACCOUNTS_PER_REQUEST: u32 = 12;
+
+/// The number of requests in progress while the table is filled.
+const REQUESTS_AT_ONCE: usize = 4;
+
+/// After so many written accounts, the progress is printed.
+const REPORT_EVERY: u32 = 100_000;
 
 /// The arguments of `bench audit`.
 #[derive(Debug, Args)]
@@ -51,20 +58,41 @@ async fn create_items(table: &Table, count: u32) -> Result<(), Failure> {
     let settings = Settings { shards: SHARDS, charging: true, table_id: ulid(0), gateway: None, latest_run_at: None };
     table.init_settings(&settings).await?;
     let tomorrow = Utc::now().date_naive() + Days::new(1);
-    for start in (0..count).step_by(ACCOUNTS_PER_REQUEST as usize) {
-        let mut writes = Vec::new();
-        for n in start..count.min(start + ACCOUNTS_PER_REQUEST) {
-            let (account, subscription) = subscription(n, tomorrow, &settings);
-            let reminded_for = Some(subscription.due_on);
-            let subscription = Subscription { reminded_for, ..subscription };
-            for item in [account.to_item(), subscription.to_item()] {
-                let put = PutRequest::builder().set_item(Some(item)).build()?;
-                writes.push(WriteRequest::builder().put_request(put).build());
-            }
+    let starts = futures::stream::iter((0..count).step_by(ACCOUNTS_PER_REQUEST as usize));
+    let mut written =
+        starts.map(|start| write_accounts(table, start, count, tomorrow, &settings)).buffer_unordered(REQUESTS_AT_ONCE);
+    let (mut done, mut next_report) = (0, REPORT_EVERY);
+    while let Some(accounts) = written.next().await {
+        done += accounts?;
+        if done >= next_report {
+            eprintln!("{done} of {count} accounts are written");
+            next_report += REPORT_EVERY;
         }
-        table.client().batch_write_item().request_items(table.name(), writes).send().await?;
     }
     Ok(())
+}
+
+/// Writes the accounts from number `start` with one request, at most up to `end`, and returns how many they are.
+async fn write_accounts(
+    table: &Table,
+    start: u32,
+    end: u32,
+    due_on: NaiveDate,
+    settings: &Settings,
+) -> Result<u32, Failure> {
+    let numbers = start..end.min(start + ACCOUNTS_PER_REQUEST);
+    let mut writes = Vec::new();
+    for n in numbers.clone() {
+        let (account, subscription) = subscription(n, due_on, settings);
+        let reminded_for = Some(subscription.due_on);
+        let subscription = Subscription { reminded_for, ..subscription };
+        for item in [account.to_item(), subscription.to_item()] {
+            let put = PutRequest::builder().set_item(Some(item)).build()?;
+            writes.push(WriteRequest::builder().put_request(put).build());
+        }
+    }
+    table.client().batch_write_item().request_items(table.name(), writes).send().await?;
+    Ok(numbers.end - numbers.start)
 }
 
 /// Reads all items page by page, and counts the subscriptions by their keys.
