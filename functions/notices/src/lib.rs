@@ -10,7 +10,8 @@ use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use delivery::{API_URL, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
+use mail::Merchant;
+use ses::MailerError;
 use store::{TableConfig, load_sdk_config};
 
 /// The reason why the function could not be set up.
@@ -18,21 +19,20 @@ use store::{TableConfig, load_sdk_config};
 pub enum SetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("DUEDAY_MAIL_URL or DUEDAY_MAIL_FROM is not valid: {}", .0.reason)]
-    Mail(#[from] MailError),
+    #[error(transparent)]
+    Mailer(#[from] MailerError),
 }
 
-/// Creates the sender of notices from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail service, and
-/// `DUEDAY_MAIL_FROM` is the sender of the mails.
+/// Creates the sender of notices from the environment variables `env`. [`ses::mailer`] says which ones select the
+/// mail service and the sender.
 ///
 /// # Errors
 /// Returns an error if a variable is missing or invalid.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetUpError> {
     let (config, billing, merchant) = (TableConfig::read(env)?, BillingConfig::read(env)?, Merchant::read(env)?);
-    let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
-    let mailer = ses::mailer(&url, &from, &sdk)?;
+    let mailer = ses::mailer(env, &sdk, clock.clone())?;
     let api_url = env.read_optional(&API_URL, |url| {
         config::parse_displayable_url(url).map_err(|allowed| format!("must be {allowed}"))
     })?;

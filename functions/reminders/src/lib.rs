@@ -7,9 +7,10 @@ use std::sync::Arc;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
+use mail::Merchant;
 use reminders::ReminderBatch;
 use serde_json::Value;
+use ses::MailerError;
 use store::{ReminderCounts, TableConfig, TableError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};
 
@@ -21,23 +22,21 @@ pub type Reminders = Sweep<ReminderBatch>;
 pub enum SetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("DUEDAY_MAIL_URL or DUEDAY_MAIL_FROM is not valid: {}", .0.reason)]
-    Mail(#[from] MailError),
+    #[error(transparent)]
+    Mailer(#[from] MailerError),
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-/// Creates the batch from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail service, and
-/// `DUEDAY_MAIL_FROM` is the sender of the mails.
+/// Creates the batch from the environment variables `env`. [`ses::mailer`] says which ones select the
+/// mail service and the sender.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = TableConfig::read(env)?;
     let limits = RunLimits::read(env, BillingConfig::read(env)?.zone)?;
     let merchant = Merchant::read(env)?;
-    let url = env.text(&MAIL_URL)?;
-    let from = env.text(&MAIL_FROM)?;
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
-    let mailer = ses::mailer(&url, &from, &sdk)?;
+    let mailer = ses::mailer(env, &sdk, clock.clone())?;
     let reminder_task = ReminderBatch::new(table.clone(), mailer, merchant, clock.clone());
     Ok(Sweep::new(table, reminder_task, (&config, limits), clock).await?)
 }

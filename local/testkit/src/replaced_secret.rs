@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clock::{SimulatedClock, Timer as _};
 use config::ConfigError;
-use gateways::{CurrentSecret, SecretReader};
+use config::{CurrentSecret, SecretReader};
 
 /// Returns a secret whose current value is `old`, and whose next read returns `new`. Moves `clock` ten seconds forward,
 /// so that a refused value is read again.

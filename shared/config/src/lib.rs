@@ -3,9 +3,11 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod billing;
+mod current_secret;
 mod env;
 mod variable;
 
 pub use billing::*;
+pub use current_secret::{CurrentSecret, SECRET_UNREADABLE, SecretReader};
 pub use env::{ConfigError, Env, parse_displayable_url, parse_web_page_url};
 pub use variable::{Flag, ReadBy, Variable};

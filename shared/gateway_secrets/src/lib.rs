@@ -5,15 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use aws_config::SdkConfig;
 use clock::Clock;
-use config::{ConfigError, Env, Variable};
+use config::{ConfigError, CurrentSecret, Env, Variable};
 use gateways::{
-    CurrentSecret, FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewayKeys,
-    STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME, SecretReader,
-    SigningSecrets, Stripe, http_gateway_with, parse_stripe_key, stripe_with,
+    FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewayKeys, STRIPE_KEY_SECRET_NAME,
+    STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME, SigningSecrets, Stripe, http_gateway_with,
+    parse_stripe_key, stripe_with,
 };
+use secrets::Parse;
 
 /// What happens if the first read of a secret fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,9 +98,6 @@ async fn with_first_read<T: Clone + PartialEq>(
     }
 }
 
-/// Parses the text of a secret. The error completes the name of a variable and never contains the secret.
-type Parse<T> = fn(&str) -> Result<T, String>;
-
 /// Returns the secret whose name in AWS Secrets Manager is the value of `name_variable`. If that variable is not set,
 /// `value_variable` contains the secret itself.
 fn secret<T: Clone + PartialEq + 'static>(
@@ -126,22 +123,5 @@ fn optional_secret<T: Clone + PartialEq + 'static>(
     let Some(name) = env.get(name_variable) else {
         return Ok(env.read_optional(value_variable, parse)?.map(CurrentSecret::from));
     };
-    Ok(Some(CurrentSecret::new(SecretInManager { sdk: sdk.clone(), name_variable, name, parse }, clock)))
-}
-
-/// A secret in AWS Secrets Manager, and how its text is read.
-struct SecretInManager<T> {
-    sdk: SdkConfig,
-    /// The variable that contains the name of the secret.
-    name_variable: &'static Variable,
-    name: String,
-    parse: Parse<T>,
-}
-
-#[async_trait]
-impl<T: 'static> SecretReader<T> for SecretInManager<T> {
-    async fn read(&self) -> Result<T, ConfigError> {
-        let text = secrets::secret_from_secrets_manager(&self.sdk, self.name_variable, &self.name).await?;
-        (self.parse)(&text).map_err(|reason| ConfigError::Invalid { name: self.name_variable.name, reason })
-    }
+    Ok(Some(secrets::current_secret(sdk, (name_variable, name), parse, clock)))
 }

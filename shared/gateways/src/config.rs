@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stripe::STRIPE_API_BASE as DEFAULT_API_BASE;
-use super::{CurrentSecret, GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, Stripe};
+use super::{GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, Stripe};
 use clock::Clock;
 use config::ReadBy::{Api, Payments, Webhooks};
 use config::variables;
-use config::{ConfigError, Env, Variable, parse_displayable_url};
+use config::{ConfigError, CurrentSecret, Env, Variable, parse_displayable_url};
 
 /// The secret or restricted key of the Stripe account. There is no command-line flag for it, and it is never printed or
 /// logged.

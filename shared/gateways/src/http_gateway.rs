@@ -16,11 +16,12 @@ use serde_json::json;
 
 use super::contradiction::check_payments_are_consistent;
 use super::{
-    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, CurrentSecret,
-    GatewayError, GatewayKeys, GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, Refunds, SignedRequest,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
+    GatewayKeys, GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, Refunds, SignedRequest,
 };
 use billing::{GatewayAccount, GatewayToken, Payment, Secret};
 use clock::Clock;
+use config::CurrentSecret;
 
 /// The path of payments. POST with a [`ChargeRequest`] makes a charge and returns a [`ChargeResponse`]. GET with a
 /// [`ListQuery`] returns a list of [`Payment`]s. GET with the id of a payment appended to the path returns this

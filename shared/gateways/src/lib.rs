@@ -9,7 +9,6 @@
 mod config;
 pub mod conformance;
 mod contradiction;
-mod current_secret;
 mod gateway_url;
 mod http_gateway;
 mod request_signature;
@@ -35,7 +34,6 @@ pub use stripe::{
     Transport, WebhookError,
 };
 
-pub use current_secret::{CurrentSecret, SECRET_UNREADABLE, SecretReader};
 pub use gateway_url::{GatewayUrl, GatewayUrlError};
 pub use http_gateway::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,

@@ -7,10 +7,9 @@ use billing::{Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, Recei
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::Clock;
-use config::{BillingConfig, ConfigError};
+use config::{BillingConfig, ConfigError, CurrentSecret};
 use gateways::{
-    CurrentSecret, EventSubject, GatewayError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
-    WebhookError,
+    EventSubject, GatewayError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment, WebhookError,
 };
 use settling::{
     AttemptResolver, Disputes, FindingError, Findings, LatePaymentOutcome, PaymentMethodSetups, RefundError, Refunds,

@@ -30,6 +30,8 @@ variables! {
         "Kinds of mails that another system sends, such as upcoming,failed").rare_flag("mails-sent-elsewhere");
     MAIL_URL = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_URL", "URL",
         "The mail service: ses: (Amazon SES), smtps://USER:PASSWORD@HOST:465, or outbox:FOLDER");
+    MAIL_LOGIN_SECRET_NAME = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_LOGIN_SECRET_NAME", "NAME",
+        "The name of the secret in AWS Secrets Manager that contains the user and the password of the mail server, as USER:PASSWORD");
     MAIL_FROM = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_FROM", "SENDER",
         "The sender of mails, such as Shop <billing@example.com>").rare_flag("mail-from");
 }

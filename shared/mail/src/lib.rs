@@ -27,7 +27,7 @@ pub use mail_kind::MailKind;
 pub use merchant::Merchant;
 pub use message::{encode, parse_sender};
 pub use outbox::Outbox;
-pub use smtp::Smtp;
+pub use smtp::{Login, Smtp, parse_login};
 
 /// A complete mail, with the same content as plain text and as HTML.
 #[derive(Clone, PartialEq, Eq)]

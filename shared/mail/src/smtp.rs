@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use config::CurrentSecret;
 use lettre::message::Mailbox;
-use lettre::transport::smtp::Error;
-use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::{AsyncSmtpTransportBuilder, Error};
+use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use tokio::sync::Mutex;
 
 use super::message::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
@@ -13,20 +16,43 @@ use super::{Mail, MailError, Mailer};
 /// The maximum time to wait for a response of the server.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The connections to a mail server.
+type Server = AsyncSmtpTransport<Tokio1Executor>;
+
+/// The user and the password of a mail server.
+pub type Login = Credentials;
+
+/// Parses the user and the password of a mail server, `USER:PASSWORD`.
+///
+/// # Errors
+/// If `text` is not allowed, returns an error text that describes what is allowed, without the password.
+pub fn parse_login(text: &str) -> Result<Login, String> {
+    match text.trim().split_once(':') {
+        Some((user, password)) if !user.is_empty() && !password.is_empty() => {
+            Ok(Credentials::new(user.to_owned(), password.to_owned()))
+        }
+        _ => Err("must be the user and the password of the mail server, as USER:PASSWORD".to_owned()),
+    }
+}
+
 /// A mailer that sends mails by SMTP.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Smtp {
-    server: AsyncSmtpTransport<Tokio1Executor>,
+    builder: AsyncSmtpTransportBuilder,
     from: Mailbox,
+    /// The user and the password; `None` if they are in the URL, or the server needs none.
+    login: Option<CurrentSecret<Login>>,
+    /// The connections, and the user and the password with which they were opened.
+    server: Mutex<Option<(Option<Login>, Server)>>,
 }
 
 impl Smtp {
-    /// Creates a mailer for the server at `url`, such as `smtps://user:password@host:465` or
-    /// `smtp://user:password@host:587?tls=required`.
+    /// Creates a mailer for the server at `url`, such as `smtps://host:465`,
+    /// `smtps://user:password@host:465` or `smtp://user:password@host:587?tls=required`.
     ///
     /// # Errors
     /// Returns an error if `url` is not a valid SMTP URL, if it allows unencrypted connections to another machine, or
-    /// if `from` is not a valid sender. The error does not contain the URL, because the URL contains a password.
+    /// if `from` is not a valid sender. The error does not contain the URL, because the URL may contain a password.
     pub fn new(url: &str, from: &str) -> Result<Self, MailError> {
         let invalid_url =
             |_: Error| MailError { reason: "the URL is not a valid SMTP URL".to_owned(), is_transient: false };
@@ -38,24 +64,68 @@ impl Smtp {
             return Err(MailError { reason, is_transient: false });
         }
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(invalid_url)?;
-        let server = builder.timeout(Some(TIMEOUT)).build();
-        Ok(Self { server, from: parse_sender(from)? })
+        let builder = builder.timeout(Some(TIMEOUT));
+        Ok(Self { builder, from: parse_sender(from)?, login: None, server: Mutex::default() })
+    }
+
+    /// Makes the mailer log in with `login`, whose value may be replaced while the program runs.
+    pub fn with_login(self, login: CurrentSecret<Login>) -> Self {
+        Self { login: Some(login), ..self }
+    }
+
+    /// Returns the connections that use `login`. The connections of a replaced login are not used any more.
+    async fn server(&self, login: Option<Login>) -> Server {
+        let mut server = self.server.lock().await;
+        match &*server {
+            Some((used, open)) if *used == login => open.clone(),
+            _ => {
+                let builder = match &login {
+                    Some(login) => self.builder.clone().credentials(login.clone()),
+                    None => self.builder.clone(),
+                };
+                server.insert((login, builder.build())).1.clone()
+            }
+        }
+    }
+
+    /// Sends `message`. If the server refuses the login and the login was replaced, the new one is used. A server that refuses the
+    /// login has not accepted the mail, so it is not sent twice.
+    async fn send_message(&self, message: Message) -> Result<(), MailError> {
+        let Some(login) = &self.login else {
+            return self.server(None).await.send(message).await.map(drop).map_err(mail_error);
+        };
+        let current = login.get().await.map_err(|error| MailError { reason: error.to_string(), is_transient: true })?;
+        match self.server(Some(current.clone())).await.send(message.clone()).await {
+            Err(error) if is_login_refused(&error) => match login.get_replacement(&current).await {
+                Some(new) => self.server(Some(new)).await.send(message).await.map(drop).map_err(mail_error),
+                None => Err(mail_error(error)),
+            },
+            sent => sent.map(drop).map_err(mail_error),
+        }
     }
 }
 
 #[async_trait]
 impl Mailer for Smtp {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        let sent = self.server.send(encode(mail, &self.from)?).await;
-        // The error contains only the status code, because the server's text may contain the recipient's address.
-        sent.map(drop).map_err(|error| MailError {
-            reason: error.status().map_or_else(
-                || "the mail server did not respond".to_owned(),
-                |code| format!("the mail server responded with {code}"),
-            ),
-            is_transient: !error.status().is_some_and(|code| is_recipient_rejected(&code.to_string())),
-        })
+        self.send_message(encode(mail, &self.from)?).await
     }
+}
+
+/// Describes `error` with its status code only, because the server's text may contain the recipient's address.
+fn mail_error(error: Error) -> MailError {
+    MailError {
+        reason: error.status().map_or_else(
+            || "the mail server did not respond".to_owned(),
+            |code| format!("the mail server responded with {code}"),
+        ),
+        is_transient: !error.status().is_some_and(|code| is_recipient_rejected(&code.to_string())),
+    }
+}
+
+/// Returns whether the server refused the user or the password (RFC 4954, section 6).
+fn is_login_refused(error: &Error) -> bool {
+    error.status().is_some_and(|code| code.to_string() == "535")
 }
 
 /// Returns whether the status `code` means that the recipient's address does not accept mail (RFC 5321, section 4.2.2).

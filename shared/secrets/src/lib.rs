@@ -1,10 +1,14 @@
 //! Reads secrets from AWS Secrets Manager or from the environment.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 
-use config::{ConfigError, Env, Variable};
+use clock::Clock;
+use config::{ConfigError, CurrentSecret, Env, SecretReader, Variable};
 use encryption::{ENCRYPTION_KEYS, ENCRYPTION_KEYS_SECRET_NAME, EncryptionKeys};
 
 /// Reads the keys that encrypt the secrets in the table: from AWS Secrets Manager if
@@ -51,4 +55,35 @@ pub async fn secret_from_secrets_manager(
         invalid(format!("cannot be read: {}", error.code().unwrap_or("no usable response from AWS Secrets Manager")))
     })?;
     response.secret_string.ok_or_else(|| invalid("must be the name of a secret that contains text".to_owned()))
+}
+
+/// Parses the text of a secret. The error completes the name of a variable and never contains the secret.
+pub type Parse<T> = fn(&str) -> Result<T, String>;
+
+/// Returns the secret with the name `name` in AWS Secrets Manager, which may be replaced while the function runs.
+/// `name_variable` is the variable that contains this name. The secret is read when it is needed.
+pub fn current_secret<T: Clone + PartialEq + 'static>(
+    sdk: &SdkConfig,
+    (name_variable, name): (&'static Variable, String),
+    parse: Parse<T>,
+    clock: Arc<dyn Clock>,
+) -> CurrentSecret<T> {
+    CurrentSecret::new(SecretInManager { sdk: sdk.clone(), name_variable, name, parse }, clock)
+}
+
+/// A secret in AWS Secrets Manager, and how its text is read.
+struct SecretInManager<T> {
+    sdk: SdkConfig,
+    /// The variable that contains the name of the secret.
+    name_variable: &'static Variable,
+    name: String,
+    parse: Parse<T>,
+}
+
+#[async_trait]
+impl<T: 'static> SecretReader<T> for SecretInManager<T> {
+    async fn read(&self) -> Result<T, ConfigError> {
+        let text = secret_from_secrets_manager(&self.sdk, self.name_variable, &self.name).await?;
+        (self.parse)(&text).map_err(|reason| ConfigError::Invalid { name: self.name_variable.name, reason })
+    }
 }

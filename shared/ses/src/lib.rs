@@ -24,8 +24,12 @@ use aws_sdk_sesv2::types::{Destination, EmailContent, MessageTag, RawMessage};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use lettre::message::Mailbox;
 
+use clock::Clock;
+use config::{ConfigError, Env};
 use mail::tags::{self, account_tag};
-use mail::{Mail, MailError, Mailer, encode, parse_sender};
+use mail::{
+    MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, Mailer, Smtp, encode, parse_login, parse_sender,
+};
 
 /// The text before the name of a configuration set in a mailer URL.
 const CONFIGURATION_SET: &str = "?configuration-set=";
@@ -45,13 +49,33 @@ const MAX_DELAY: Duration = Duration::from_secs(2);
 /// most 20 seconds, which is also the timeout for a mail server.
 const TOTAL_DELAY: Duration = Duration::from_secs(10);
 
-/// Creates the mailer of a Lambda function for `url`: `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the
-/// AWS configuration `sdk`, or any URL that [`mail::mailer`] supports.
+/// The reason why the mailer could not be created.
+#[derive(Debug, thiserror::Error)]
+pub enum MailerError {
+    /// A variable is missing.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The URL or the sender is not valid.
+    #[error("DUEDAY_MAIL_URL or DUEDAY_MAIL_FROM is not valid: {}", .0.reason)]
+    Mail(#[from] MailError),
+}
+
+/// Creates the mailer of a Lambda function from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail service:
+/// `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the AWS configuration `sdk`, or any URL that [`mail::mailer`]
+/// supports. `DUEDAY_MAIL_FROM` is the sender. If `DUEDAY_MAIL_LOGIN_SECRET_NAME` is set, the user and the password of the mail
+/// server are read from AWS Secrets Manager when the first mail is sent, and again when `clock` says that they may be old, or when
+/// the server refuses them.
 ///
 /// # Errors
-/// Returns an error if `url` is not a valid mailer URL or `from` is not a valid sender.
-pub fn mailer(url: &str, from: &str, sdk: &SdkConfig) -> Result<Arc<dyn Mailer>, MailError> {
-    if url.starts_with("ses:") { Ok(Arc::new(Ses::new(url, from, sdk)?)) } else { mail::mailer(url, from) }
+/// [`MailerError`] if a variable is missing or not valid.
+pub fn mailer(env: Env<'_>, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn Mailer>, MailerError> {
+    let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
+    if url.starts_with("ses:") {
+        return Ok(Arc::new(Ses::new(&url, &from, sdk)?));
+    }
+    let Some(name) = env.get(&MAIL_LOGIN_SECRET_NAME) else { return Ok(mail::mailer(&url, &from)?) };
+    let login = secrets::current_secret(sdk, (&MAIL_LOGIN_SECRET_NAME, name), parse_login, clock);
+    Ok(Arc::new(Smtp::new(&url, &from)?.with_login(login)))
 }
 
 /// A mailer that sends mails with Amazon SES.

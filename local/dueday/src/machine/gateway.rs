@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::{Clock, SystemClock};
-use config::{ConfigError, Env};
+use config::{ConfigError, CurrentSecret, Env};
 use emulator::Limits;
 use gateways::{
-    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, CurrentSecret,
-    FullGateway, GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway,
-    Ledger, LedgerError, PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, FullGateway,
+    GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway, Ledger,
+    LedgerError, PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe,
     http_gateway_with, parse_stripe_key, stripe_with,
 };
 use payments::GATEWAY_TIMEOUT;

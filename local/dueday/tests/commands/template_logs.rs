@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
 const COUNTED_MESSAGES: [(&str, &str); 12] = [
     ("ApiLog", api::GATEWAY_UNUSABLE),
-    ("ApiLog", gateways::SECRET_UNREADABLE),
+    ("ApiLog", config::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
     ("WebhooksLog", settling::PAYMENT_WITHOUT_RECEIPT_MESSAGE),
     ("WebhooksLog", inbound::UNSIGNED_EVENT_MESSAGE),

@@ -27,8 +27,9 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::{ChargeRequest, ChargeResponse, CurrentSecret, GatewayError, PaymentGateway};
+use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
+use config::CurrentSecret;
 use wire::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 
 pub use reading::{StripeDispute, StripePayment};

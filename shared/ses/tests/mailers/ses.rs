@@ -9,7 +9,7 @@ use aws_sdk_sesv2::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
 use emulator::{Limits, serve};
 use mail::{Mail, MailError, MailKind, Mailer, tags};
-use ses::mailer;
+use ses::Ses as SesMailer;
 use testkit::{SesFault, SesServer};
 
 use crate::example_mails::{
@@ -58,6 +58,10 @@ fn sdk_config(url: &str, sleep: FakeSleep) -> SdkConfig {
         .endpoint_url(url)
         .sleep_impl(sleep)
         .build()
+}
+
+fn mailer(url: &str, from: &str, sdk: &SdkConfig) -> Result<Arc<dyn Mailer>, MailError> {
+    Ok(Arc::new(SesMailer::new(url, from, sdk)?))
 }
 
 impl Ses {

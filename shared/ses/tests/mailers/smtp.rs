@@ -1,6 +1,11 @@
 //! Tests of the SMTP mailer against a mail server from the independent crate `mailin`.
 
-use mail::{MailError, MailKind, Mailer as _, Smtp};
+use std::sync::Arc;
+
+use clock::{SimulatedClock, SystemClock};
+use config::Env;
+use mail::{MailError, MailKind, Mailer as _, Smtp, parse_login};
+use testkit::{replaced_secret, start_secrets_manager};
 
 use crate::example_mails::{
     FROM, assert_message_is, assert_no_personal_data, example_mail, example_mails, mail_with_injection,
@@ -87,4 +92,54 @@ async fn refused_connection_is_a_transient_error() {
     let error = Smtp::new(&url, FROM).unwrap().send(&mail).await.unwrap_err();
     assert!(error.is_transient, "{error}");
     assert_no_personal_data(&error, &mail);
+}
+
+#[tokio::test]
+async fn replaced_password_is_used_for_the_mail_whose_login_the_server_refused() {
+    let (server, url) = SmtpServer::start_with_login(("dueday", "old")).await;
+    let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
+    let login = |password: &str| parse_login(&format!("dueday:{password}\n")).unwrap();
+    let (mail, secret) =
+        (example_mail(MailKind::Paid, "en"), replaced_secret(login("old"), login("new"), &clock).await);
+    server.set_login(("dueday", "new"));
+    let smtp = Smtp::new(&url, FROM).unwrap().with_login(secret);
+    smtp.send(&mail).await.unwrap();
+    assert_eq!((server.received().len(), server.refused_logins()), (1, 1));
+    smtp.send(&mail).await.unwrap();
+    assert_eq!((server.received().len(), server.refused_logins()), (2, 1), "the new password stays in use");
+
+    server.set_login(("dueday", "third"));
+    let smtp = Smtp::new(&url, FROM).unwrap().with_login(login("wrong").into());
+    let error = smtp.send(&mail).await.unwrap_err();
+    assert_eq!((error.is_transient, error.reason.as_str()), (true, "the mail server responded with 535"));
+    assert_eq!(server.received().len(), 2);
+}
+
+#[tokio::test]
+async fn password_comes_from_secrets_manager_and_is_in_no_error() {
+    let (server, url) = SmtpServer::start_with_login(("dueday", "secret:with:colons")).await;
+    let secrets =
+        start_secrets_manager(&[("login", "dueday:secret:with:colons"), ("wrong", "secret-without-user")]).await;
+    let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest());
+    let sdk = sdk.region("eu-west-1").test_credentials().endpoint_url(&secrets).load().await;
+    let mail = example_mail(MailKind::Paid, "en");
+    // The columns are: the name of the secret, and a part of the error.
+    for (name, expected) in [("login", None), ("absent", Some("cannot be read")), ("wrong", Some("as USER:PASSWORD"))] {
+        let env = |variable: &str| match variable {
+            "DUEDAY_MAIL_URL" => Some(url.clone()),
+            "DUEDAY_MAIL_FROM" => Some(FROM.to_owned()),
+            "DUEDAY_MAIL_LOGIN_SECRET_NAME" => Some(name.to_owned()),
+            _ => None,
+        };
+        let sent = ses::mailer(Env(&env), &sdk, Arc::new(SystemClock)).unwrap().send(&mail).await;
+        match expected {
+            None => sent.unwrap(),
+            Some(expected) => {
+                let error = sent.unwrap_err();
+                assert!(error.is_transient && error.reason.contains(expected), "{error}");
+                assert!(!error.reason.contains("secret-without-user"), "{error}");
+            }
+        }
+    }
+    assert_eq!(server.received().len(), 1);
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
-use mailin::{Action, Handler, Response, Session, SessionBuilder, response};
+use mailin::{Action, AuthMechanism, Handler, Response, Session, SessionBuilder, response};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -34,6 +34,10 @@ pub enum ServerFault {
 pub struct SmtpServer {
     received: Arc<Mutex<Vec<ReceivedMail>>>,
     faults: Arc<Mutex<VecDeque<ServerFault>>>,
+    /// The user and the password with which clients must log in; `None` if they need none.
+    login: Arc<Mutex<Option<(String, String)>>>,
+    /// The number of refused logins.
+    refused_logins: Arc<Mutex<usize>>,
     /// The mail that the server is receiving.
     current: ReceivedMail,
 }
@@ -41,14 +45,37 @@ pub struct SmtpServer {
 impl SmtpServer {
     /// Starts a server, and returns it with its URL.
     pub async fn start() -> (Self, String) {
+        Self::default().listen().await
+    }
+
+    /// Starts a server to which clients must log in with `login`, a user and a password.
+    pub async fn start_with_login(login: (&str, &str)) -> (Self, String) {
         let server = Self::default();
+        server.set_login(login);
+        server.listen().await
+    }
+
+    /// Replaces the user and the password. Open connections stay logged in.
+    pub fn set_login(&self, (user, password): (&str, &str)) {
+        *self.login.lock().unwrap() = Some((user.to_owned(), password.to_owned()));
+    }
+
+    pub fn refused_logins(&self) -> usize {
+        *self.refused_logins.lock().unwrap()
+    }
+
+    async fn listen(self) -> (Self, String) {
+        let server = self;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("smtp://{}", listener.local_addr().unwrap());
         let serving = server.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let session =
-                    SessionBuilder::new("smtp-server").build(IpAddr::V4(Ipv4Addr::LOCALHOST), serving.clone());
+                let mut builder = SessionBuilder::new("smtp-server");
+                if serving.login.lock().unwrap().is_some() {
+                    builder.enable_auth(AuthMechanism::Plain).insecure_enable_plaintext_auth();
+                }
+                let session = builder.build(IpAddr::V4(Ipv4Addr::LOCALHOST), serving.clone());
                 // An I/O error needs no handling here: the client notices the broken connection.
                 tokio::spawn(async { serve(stream, session).await.ok() });
             }
@@ -75,6 +102,20 @@ impl SmtpServer {
 }
 
 impl Handler for SmtpServer {
+    fn auth_plain(&mut self, _: &str, user: &str, password: &str) -> Response {
+        if self
+            .login
+            .lock()
+            .unwrap()
+            .as_ref()
+            .is_some_and(|login| (login.0.as_str(), login.1.as_str()) == (user, password))
+        {
+            return response::AUTH_OK;
+        }
+        *self.refused_logins.lock().unwrap() += 1;
+        response::INVALID_CREDENTIALS
+    }
+
     fn mail(&mut self, _: IpAddr, _: &str, from: &str) -> Response {
         self.current = ReceivedMail { from: from.to_owned(), ..ReceivedMail::default() };
         response::OK

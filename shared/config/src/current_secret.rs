@@ -9,7 +9,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Mutex;
 
 use clock::Clock;
-use config::ConfigError;
+
+use crate::ConfigError;
 
 /// How long a value is used before it is read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(5);
