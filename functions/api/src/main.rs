@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use api::{Api, GATEWAY_UNUSABLE};
+use axum::Extension;
 use clock::SystemClock;
 use config::{BillingConfig, Env};
-use delivery::DELIVERY_QUEUE;
-use delivery::{AddressPolicy, AllowedAddresses};
+use delivery::{API_URL, AddressPolicy, AllowedAddresses, DELIVERY_QUEUE};
 use gateway_secrets::FirstRead;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
-use rest::TokenClaims;
+use rest::{PublicUrl, TokenClaims};
 use sqs::SqsQueue;
 use store::{TableConfig, load_sdk_config};
 
@@ -48,5 +48,9 @@ async fn main() -> Result<(), Error> {
             api
         }
     };
-    run(rest::behind_api_gateway(api.router(), TokenClaims::read(env)?)).await
+    let router = match env.read_optional(&API_URL, PublicUrl::parse)? {
+        Some(public_url) => api.router().layer(Extension(public_url)),
+        None => api.router(),
+    };
+    run(rest::behind_api_gateway(router, TokenClaims::read(env)?)).await
 }

@@ -140,6 +140,17 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn question_of_a_browser_before_a_request_to_another_origin_is_answered_without_a_token() {
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
+    let mut preflight = sample_event("get-account");
+    preflight["requestContext"].as_object_mut().unwrap().remove("authorizer");
+    preflight["requestContext"]["http"]["method"] = "OPTIONS".into();
+    preflight["headers"] = json!({"origin": "https://shop.example.com", "access-control-request-method": "GET"});
+    let (status, body, _) = invoke(&mut function, &preflight).await;
+    assert_eq!((status, body), (204, Value::Null));
+}
+
 /// Serves `routes` and returns their base URL.
 async fn serve_routes(routes: Router) -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -207,6 +218,41 @@ async fn route_that_needs_the_gateway_returns_503_while_the_gateways_key_cannot_
     (set_up["rawPath"], set_up["requestContext"]["http"]["path"], set_up["body"]) = (path.clone(), path, Value::Null);
     let (status, problem, _) = invoke(&mut function, &set_up).await;
     assert_eq!(status, 503, "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_of_the_gateway_leads_back_to_the_configured_address_or_to_the_domain_of_api_gateway() {
+    const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let routes = signed_gateway_router(sandbox.clone(), KEY.parse().unwrap(), Arc::new(SystemClock));
+    let gateway = serve_routes(routes).await;
+    sandbox.set_url(&gateway);
+    let secrets = start_secrets_manager(&[("gateway-key", KEY)]).await;
+    for (configured, expected) in [
+        ("https://pay.example.com", "https://pay.example.com"),
+        ("", "https://a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com"),
+    ] {
+        let variables = [
+            QUEUE,
+            ("DUEDAY_API_URL", configured),
+            ("DUEDAY_GATEWAY", gateway.as_str()),
+            ("DUEDAY_GATEWAY_KEY_SECRET_NAME", "gateway-key"),
+            ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
+        ];
+        let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+        invoke(&mut function, &sample_event("put-account")).await;
+        let mut set_up = sample_event("create-subscription");
+        let path = json!("/accounts/acme/payment-method-setups");
+        (set_up["rawPath"], set_up["requestContext"]["http"]["path"], set_up["body"]) =
+            (path.clone(), path, "{}".into());
+        set_up["headers"]["host"] = "evil.example".into();
+        let (status, setup, _) = invoke(&mut function, &set_up).await;
+        assert_eq!(status, 201, "{setup}");
+        let page = setup["url"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
+        let (opened, _) = sandbox.page_at(&page, SystemClock.now()).unwrap();
+        let id = setup["id"].as_str().unwrap();
+        assert_eq!(opened.return_url, format!("{expected}/payment-method-setups/{id}/return"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@
 //! A route is registered together with its description, so every served route is in the OpenAPI document.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod limits;
 mod missing;
 mod openapi;
 mod parameters;

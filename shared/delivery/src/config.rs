@@ -6,6 +6,7 @@ use config::variables;
 
 variables! {
     EVENT_BUS = Variable::new(&[Events], "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that receives the events");
-    API_URL = Variable::new(&[Notices], "DUEDAY_API_URL", "URL", "The URL of the API, for links in mails");
+    API_URL = Variable::new(&[Api, Notices], "DUEDAY_API_URL", "URL",
+        "The URL of the API, for links in mails and for the way back from a page of the gateway");
     DELIVERY_QUEUE = Variable::new(&[Api, Deliver], "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue for pending deliveries");
 }

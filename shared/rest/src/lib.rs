@@ -18,11 +18,12 @@ mod now;
 pub mod openapi;
 pub mod parameters;
 mod problem;
+mod public_url;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
@@ -30,6 +31,7 @@ pub use caller::{Caller, TokenClaims};
 pub use config::*;
 pub use now::Now;
 pub use problem::Problem;
+pub use public_url::PublicUrl;
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The
 /// server must add a [`Caller`] to each request, for example with [`behind_api_gateway`].
@@ -41,9 +43,15 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
         .layer(from_fn(show_problem_to_browser))
 }
 
-/// Adds the middleware that sets the [`Caller`] of each request from the claims of API Gateway's authorizer.
+/// Adds the middlewares for functions behind API Gateway. They set the [`Caller`] of each request from the claims of the authorizer, and
+/// respond to the requests with the method `OPTIONS` that a browser sends before a request to another origin. API Gateway adds the
+/// headers that allow or forbid the request ("Configure CORS for HTTP APIs" in its documentation).
 pub fn behind_api_gateway(router: Router, claims: TokenClaims) -> Router {
-    router.layer(from_fn_with_state(claims, caller::set_caller_from_claims))
+    router.layer(from_fn_with_state(claims, caller::set_caller_from_claims)).layer(from_fn(respond_to_preflight))
+}
+
+async fn respond_to_preflight(request: Request, next: Next) -> Response {
+    if request.method() == Method::OPTIONS { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await }
 }
 
 /// Returns a web page in place of a problem's JSON if the request comes from a browser.
@@ -53,7 +61,7 @@ async fn show_problem_to_browser(request: Request, next: Next) -> Response {
     let Some(problem) = response.extensions().get::<Problem>().filter(|_| is_browser) else { return response };
     let mut page = html_page::response(problem.page());
     *page.status_mut() = response.status();
-    for name in [header::CACHE_CONTROL, header::WWW_AUTHENTICATE, header::ALLOW] {
+    for name in [header::CACHE_CONTROL, header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
         if let Some(value) = response.headers().get(&name) {
             page.headers_mut().insert(name, value.clone());
         }

@@ -141,6 +141,10 @@ fn add_example(operation: &mut Value, example: &Example) {
 const ITEM_PARAMETERS: [&str; 10] =
     ["account", "audit", "endpoint", "order", "product", "setup", "warehouse", "employee", "link", "number"];
 
+/// The operations that an account or a page may use only so often in an hour.
+const LIMITED: [&str; 4] =
+    ["create_payment_method_setup", "open_card_link", "retry_subscription", "return_from_payment_method_setup"];
+
 /// Adds the error responses that the operation can return, computed from its parameters and its body.
 fn add_problems(operation: &mut Value) {
     let names: Vec<String> = operation["parameters"]
@@ -153,6 +157,7 @@ fn add_problems(operation: &mut Value) {
     let has_body = operation["requestBody"].is_object();
     let can_return_422 = has_body || has("from") || has("cursor");
     let needs_no_token = operation["security"].as_array().is_some_and(Vec::is_empty);
+    let is_limited = LIMITED.iter().any(|id| operation["operationId"] == *id);
     // Status code, description, and whether the operation can return it.
     let problems = [
         (400, "A field, parameter or header is invalid or unknown", true),
@@ -172,6 +177,11 @@ fn add_problems(operation: &mut Value) {
             422,
             "The idempotency key was used with another body, or a field is not valid in the current state",
             has("Idempotency-Key"),
+        ),
+        (
+            429,
+            "This was done too often in the last hour; Retry-After contains the seconds until it is allowed again",
+            is_limited,
         ),
         (503, "Temporarily unavailable: the same request may succeed later", true),
     ];

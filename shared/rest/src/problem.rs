@@ -33,6 +33,9 @@ pub struct Problem {
     /// The field, parameter or header that caused the problem; absent if the problem concerns the whole request.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
+    /// After so many seconds, the same request may succeed (`Retry-After`); `None` if that is not known.
+    #[serde(skip)]
+    retry_after: Option<i64>,
 }
 
 fn serialize_status_code<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
@@ -47,6 +50,7 @@ macro_rules! problem {
             status: StatusCode::$status,
             detail: $detail.into(),
             field: None,
+            retry_after: None,
         }
     };
 }
@@ -110,6 +114,12 @@ impl Problem {
     /// 404: the account does not exist, or the caller has no right to see it.
     pub fn no_account() -> Self {
         Self::not_found("there is no such account")
+    }
+
+    /// 429: `detail` may be done only so often in an hour, and the next hour begins in `seconds`.
+    pub fn too_many(detail: impl Into<String>, seconds: i64) -> Self {
+        let problem = problem!(TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", detail);
+        Problem { retry_after: Some(seconds), ..problem }
     }
 
     /// 405: the path exists, but not with this method.
@@ -316,6 +326,9 @@ impl IntoResponse for Problem {
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         // A middleware shows browsers a page in place of the JSON body.
         response.extensions_mut().insert(self);

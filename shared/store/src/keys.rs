@@ -5,7 +5,7 @@
 //! the stored response of an idempotency record, and the attribute `LastTakenDate` of the last successful delivery to a
 //! webhook endpoint. `docs/table.md` lists all keys.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use ulid::Ulid;
 
 use super::{Batch, Key};
@@ -226,6 +226,12 @@ pub fn key_of_payment_method_setup(id: Ulid) -> Key {
 /// Returns the key of a card link.
 pub fn key_of_card_link(id: Ulid) -> Key {
     let pk = format!("CARDLINK#{id}");
+    Key { sk: pk.clone(), pk }
+}
+
+/// Returns the key of the counter of what the limit `name` allows in the hour that begins at `hour`.
+pub fn key_of_limit(name: &str, hour: DateTime<Utc>) -> Key {
+    let pk = format!("LIMIT#{name}#{}", hour.format("%Y-%m-%dT%H"));
     Key { sk: pk.clone(), pk }
 }
 

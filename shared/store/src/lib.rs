@@ -57,6 +57,7 @@ pub mod findings;
 pub mod inbound_events;
 mod items;
 mod keys;
+pub mod limits;
 pub mod notices;
 pub mod payment_method_setups;
 pub mod receipts;

@@ -17,8 +17,8 @@ use gateways::SigningSecrets;
 use inbound::StripeEventHandler;
 use orders::{OrderDesk, all_days};
 use orders_api::OrdersApi;
-use rest::Caller;
 use rest::caller::ConfidentialAccess;
+use rest::{Caller, PublicUrl};
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -118,7 +118,9 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         routes = routes.merge(inbound::routes(Arc::new(events)));
     }
     let routes = rest::router(routes).merge(pages);
-    let routes = routes.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
+    let public_url = PublicUrl::parse(&running.api).map_err(Failure::Refused)?;
+    let routes =
+        routes.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator)).layer(Extension(public_url));
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
     output::write(&context.render(&running, || welcome(context, args, &running)))?;

@@ -6,18 +6,20 @@
 
 use axum::extract::State;
 use axum::extract::rejection::PathRejection;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::{Account, Status, Subscription, SubscriptionId};
 use mail::Language;
 use minijinja::context;
-use rest::Problem;
 use rest::html_page;
 use rest::parameters::{NoParameters, PathId, Query};
+use rest::{Now, Problem, PublicUrl};
 use serde::Deserialize;
+use store::limits::Limited;
 use ulid::Ulid;
 use utoipa::IntoParams;
 
+use super::payment_method_setups::return_url;
 use crate::{Api, missing};
 
 const PAGE_TEMPLATE: &str = include_str!("card_link.html");
@@ -69,15 +71,17 @@ pub async fn show(State(api): State<Api>, path: LinkPath, _: Query<NoParameters>
 )]
 pub async fn open(
     State(api): State<Api>,
+    now: Now,
     path: LinkPath,
     _: Query<NoParameters>,
-    headers: HeaderMap,
+    public_url: PublicUrl,
 ) -> Result<Response, Problem> {
     let (account, stored, is_owed) = api.read_card_link(path).await?;
     if !is_owed {
         return Ok(api.card_link_page(&account, &stored, is_owed));
     }
-    let setup = api.setups()?.open(&account, None, |id| api.return_url(&headers, id)).await?;
+    api.count_use(&Limited::SetupsOf(account.id.clone()), now.at).await?;
+    let setup = api.setups()?.open(&account, None, |id| return_url(&public_url, id)).await?;
     api.table.create_setup(&setup, None).await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, setup.url)]).into_response())
 }

@@ -4,22 +4,21 @@
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::PathRejection;
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::PaymentMethodSetup;
 use billing::{AccountId, PaymentMethod, SubscriptionId};
 use chrono::{DateTime, Utc};
-use delivery::AllowedAddresses;
 use minijinja::context;
 use rest::body::Body;
 use rest::html_page;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
-use rest::{Now, Problem};
+use rest::{Caller, Now, Problem, PublicUrl};
 use serde::{Deserialize, Serialize};
 use settling::PaymentMethodSetups;
 use store::StoredResponse;
+use store::limits::Limited;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
@@ -129,15 +128,9 @@ impl SetupView {
     }
 }
 
-impl Api {
-    /// Returns the URL to which the gateway sends the customer back. It has the host name of the current request,
-    /// since the server does not know its own public address.
-    pub(super) fn return_url(&self, headers: &HeaderMap, setup: Ulid) -> String {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-        let host = host.map_or_else(|| "localhost".to_owned(), |host| host.to_string());
-        let scheme = if self.addresses.allowed() == AllowedAddresses::PublicOnly { "https" } else { "http" };
-        format!("{scheme}://{host}/payment-method-setups/{setup}/return")
-    }
+/// Returns the URL to which the gateway sends the customer back after the page of `setup`.
+pub(super) fn return_url(public_url: &PublicUrl, setup: Ulid) -> String {
+    public_url.join(&format!("/payment-method-setups/{setup}/return"))
 }
 
 /// Create a payment method setup
@@ -159,7 +152,8 @@ pub async fn create(
     now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
-    headers: HeaderMap,
+    caller: Caller,
+    public_url: PublicUrl,
     key: IdempotencyKey,
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
@@ -172,7 +166,8 @@ pub async fn create(
     if subscriptions.as_ref().is_some_and(|ids| ids.is_empty() || ids.len() > 100) {
         return Err(Problem::invalid_field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
     }
-    let setup = api.setups()?.open(&account, subscriptions, |id| api.return_url(&headers, id)).await?;
+    api.count_use_by(&caller, &Limited::SetupsOf(account.id.clone()), now.at).await?;
+    let setup = api.setups()?.open(&account, subscriptions, |id| return_url(&public_url, id)).await?;
     let view = SetupView::new(setup.clone(), now.at);
     let created = StoredResponse {
         json: serde_json::to_string(&view).expect("a setup can be serialized"),
@@ -242,6 +237,9 @@ pub async fn return_from_page(
 ) -> Result<Response, Problem> {
     let path = path.map_err(|_| missing::setup_not_found())?;
     let stored = api.get_setup(path.id).await?;
+    if stored.payment_method.is_none() {
+        api.count_use(&Limited::ReturnsTo(stored.id), now.at).await?;
+    }
     let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(Problem::from);
     let prefers_html = html_page::prefers_html(&headers);
     let setup = match completed {

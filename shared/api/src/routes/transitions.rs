@@ -13,6 +13,7 @@ use rest::{Caller, Now, Problem};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use store::IdempotentRequest;
+use store::limits::Limited;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, ToSchema};
 
@@ -78,7 +79,7 @@ pub struct Cancellation {
     responses(CurrentSubscription)
 )]
 pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
-    api.apply_transition(&request, |stored| stored.pause(request.now.today)).await
+    api.apply_transition(&request, None, |stored| stored.pause(request.now.today)).await
 }
 
 /// Resume a subscription
@@ -97,7 +98,7 @@ pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> 
 )]
 pub async fn resume(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
     let (Now { at, today }, policy) = (request.now, &api.billing.policy);
-    api.apply_transition(&request, |stored| stored.resume(policy.on_resume, policy.lead, today, at)).await
+    api.apply_transition(&request, None, |stored| stored.resume(policy.on_resume, policy.lead, today, at)).await
 }
 
 /// Cancel a subscription
@@ -119,7 +120,7 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
         true => stored.cancel_at_period_end(today).map(Settlement::from),
         false => Ok(stored.cancel(today, at)),
     };
-    api.apply_transition(&request, change).await
+    api.apply_transition(&request, None, change).await
 }
 
 /// Undo a cancellation at period end
@@ -135,7 +136,7 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
     responses(CurrentSubscription)
 )]
 pub async fn uncancel(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
-    api.apply_transition(&request, |stored| stored.uncancel(api.billing.policy.lead, request.now.today)).await
+    api.apply_transition(&request, None, |stored| stored.uncancel(api.billing.policy.lead, request.now.today)).await
 }
 
 /// Retry an owed payment
@@ -157,23 +158,32 @@ pub async fn retry(
     request: Transition<EmptyObject>,
 ) -> Result<Response, Problem> {
     let Now { at, today } = request.now;
-    api.apply_transition(&request, |stored| stored.retry(caller == Caller::Operator, today, at)).await
+    let limited = match &caller {
+        Caller::Operator => None,
+        Caller::Account(account) => Some(Limited::RetriesOf(account.clone())),
+    };
+    api.apply_transition(&request, limited, |stored| stored.retry(caller == Caller::Operator, today, at)).await
 }
 
 impl Api {
-    /// Applies `change` to the subscription of `request`. A repeated request gets the stored response instead.
+    /// Applies `change` to the subscription of `request`. A repeated request gets the stored response instead, and is not counted as
+    /// a use of `limited`.
     ///
     /// # Errors
-    /// 412 if `If-Match` does not allow the stored version, 422 if the idempotency key was used with another body, and
+    /// 412 if `If-Match` does not allow the stored version, 422 if the idempotency key was used with another body, 429 if the limit is reached, and
     /// the problem of a refused `change`.
     async fn apply_transition<T, S: Into<Settlement>>(
         &self,
         request: &Transition<T>,
+        limited: Option<Limited>,
         change: impl Fn(&Subscription) -> Result<S, Refusal>,
     ) -> Result<Response, Problem> {
         // A repeated request returns the stored response, whatever the state of the subscription is now.
         if let Some(stored) = self.stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
             return Ok(stored);
+        }
+        if let Some(limited) = limited {
+            self.count_use(&limited, request.now.at).await?;
         }
         let change = |stored: &Subscription| {
             request.if_match.check_version(stored.version)?;

@@ -15,7 +15,7 @@ use delivery::AddressPolicy;
 use emulator::{Config, Engine};
 use gateways::{Ledger, Sandbox};
 use payments::PaymentBatch;
-use rest::Caller;
+use rest::{Caller, PublicUrl};
 use store::{CardLink, Table};
 use sweep::{BatchRequest, Sweep};
 use testkit::{FixedResolver, UnreadQueue, check_openapi_examples, encryption_keys};
@@ -46,7 +46,9 @@ async fn world() -> World {
         .with_gateway(sandbox, &config.charging)
         .with_encryption(encryption_keys())
         .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)));
-    World { router: api.router().layer(Extension(Caller::Operator)), clock, payments, table }
+    let public_url = PublicUrl::parse("https://api.example.com").unwrap();
+    let router = api.router().layer(Extension(Caller::Operator)).layer(Extension(public_url));
+    World { router, clock, payments, table }
 }
 
 #[tokio::test]

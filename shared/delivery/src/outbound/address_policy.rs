@@ -59,11 +59,6 @@ impl AddressPolicy {
         Self { allowed: AllowedAddresses::PublicOnly, resolver }
     }
 
-    /// Returns the addresses that endpoints may have.
-    pub fn allowed(&self) -> AllowedAddresses {
-        self.allowed
-    }
-
     /// Checks whether `url` may be the URL of an endpoint. A host name without a known address is accepted, because its
     /// DNS entry may be created later. Every delivery checks the address again.
     ///

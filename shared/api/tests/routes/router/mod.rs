@@ -4,6 +4,7 @@ mod access;
 mod card_links;
 mod first_payment;
 mod index;
+mod limits;
 mod lists;
 mod payment_method_setups;
 mod payments;

@@ -14,7 +14,7 @@ use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, Wire, serve};
 use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway, Sandbox, Stripe};
 use payments::PaymentBatch;
-use rest::Caller;
+use rest::{Caller, PublicUrl};
 use serde_json::Value;
 use store::Table;
 use sweep::{BatchRequest, Sweep};
@@ -170,9 +170,11 @@ impl World {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+        let public_url = PublicUrl::parse("https://api.example.com/").unwrap();
+        let router = self.router.clone().layer(Extension(public_url));
         let router = match caller {
-            Some(caller) => self.router.clone().layer(Extension(caller.clone())),
-            None => self.router.clone(),
+            Some(caller) => router.layer(Extension(caller.clone())),
+            None => router,
         };
         let response = router.oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());

@@ -1,0 +1,44 @@
+//! Refuses requests that an account or a page makes too often.
+
+use chrono::{DateTime, Utc};
+use rest::{Caller, Problem};
+use store::limits::Limited;
+
+use crate::Api;
+
+impl Api {
+    /// Counts one use of `limited` at the time `now`.
+    ///
+    /// # Errors
+    /// 429 if the limit of this hour is reached.
+    pub(crate) async fn count_use(&self, limited: &Limited, now: DateTime<Utc>) -> Result<(), Problem> {
+        let Some(next_hour) = self.table.count_use(limited, now).await? else { return Ok(()) };
+        let what = match limited {
+            Limited::SetupsOf(_) => "new pages for a payment method",
+            Limited::RetriesOf(_) => "retries",
+            Limited::ReturnsTo(_) => "requests for this page",
+        };
+        let detail = format!(
+            "at most {} {what} are allowed in an hour; the next hour begins at {}",
+            limited.per_hour(),
+            next_hour.format("%H:%M UTC")
+        );
+        Err(Problem::too_many(detail, (next_hour - now).num_seconds().max(1)))
+    }
+
+    /// Counts one use of `limited` at the time `now`, unless the caller is an operator.
+    ///
+    /// # Errors
+    /// 429 if the limit of this hour is reached.
+    pub(crate) async fn count_use_by(
+        &self,
+        caller: &Caller,
+        limited: &Limited,
+        now: DateTime<Utc>,
+    ) -> Result<(), Problem> {
+        match caller {
+            Caller::Operator => Ok(()),
+            Caller::Account(_) => self.count_use(limited, now).await,
+        }
+    }
+}

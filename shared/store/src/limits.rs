@@ -1,0 +1,62 @@
+//! Limits: how often in an hour something expensive may be done for one account or for one page.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::ReturnValue;
+use billing::AccountId;
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
+use ulid::Ulid;
+
+use super::{Table, TableError, keys};
+use dynamo::{UpdateItemOutcome, expiry, n};
+
+/// What is counted, and for whom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Limited {
+    /// Pages of the gateway that are opened for an account, by the account itself or by the link in a mail.
+    SetupsOf(AccountId),
+    /// Retries of owed payments that an account asks for itself.
+    RetriesOf(AccountId),
+    /// Requests to the gateway that the return page of a setup makes.
+    ReturnsTo(Ulid),
+}
+
+impl Limited {
+    /// Returns how often this may be done in an hour.
+    pub fn per_hour(&self) -> u32 {
+        match self {
+            Self::SetupsOf(_) => 20,
+            Self::RetriesOf(_) => 10,
+            Self::ReturnsTo(_) => 60,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::SetupsOf(account) => format!("setups#{account}"),
+            Self::RetriesOf(account) => format!("retries#{account}"),
+            Self::ReturnsTo(setup) => format!("returns#{setup}"),
+        }
+    }
+}
+
+impl Table {
+    /// Counts one use of `limited` in the hour of `now`. Returns `None` if it is within the limit, otherwise the time when the next
+    /// hour begins. Sends one UpdateItem request.
+    pub async fn count_use(&self, limited: &Limited, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, TableError> {
+        const IS_WITHIN_LIMIT: &str = "attribute_not_exists(#Uses) OR #Uses < :limit";
+        let hour = now.duration_trunc(TimeDelta::hours(1)).unwrap_or(now);
+        let next = hour + TimeDelta::hours(1);
+        let values = HashMap::from([
+            (":one".to_owned(), n(1)),
+            (":limit".to_owned(), n(limited.per_hour())),
+            (":expiry".to_owned(), n(expiry(hour, TimeDelta::hours(2)))),
+        ]);
+        let key = keys::key_of_limit(&limited.name(), hour);
+        let update = self.build_update(key, "SET #TTL = :expiry ADD #Uses :one", IS_WITHIN_LIMIT, values);
+        match self.send_update(update, ReturnValue::None).await? {
+            UpdateItemOutcome::Updated(_) => Ok(None),
+            UpdateItemOutcome::ConditionFailed(_) => Ok(Some(next)),
+        }
+    }
+}
