@@ -14,6 +14,7 @@ mod gateway_server;
 mod guard;
 mod http_server;
 mod operations;
+mod permission;
 mod stream;
 mod stripe_server;
 mod timetable;
@@ -25,10 +26,11 @@ pub use engine::{Engine, EngineError, RunningEngine};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
 pub use gateway_server::{gateway_router, signed_gateway_router};
 pub use http_server::{Limits, serve};
+pub use permission::Permission;
 pub use stream::{Stream, StreamError};
 pub use stripe_server::{
     InProcessTransport, Intent, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeRequest,
     StripeResponse, StripeServer,
 };
 pub use timetable::{next_run_time, run_times_on};
-pub use wire::{Permission, RequestObserver, Wire};
+pub use wire::{RequestObserver, Wire};

@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use serde_json::Value;
 
 use crate::faults::{Call, Fault, Injector};
+use crate::permission::{Permission, needed_permissions};
 
 /// A function that changes the response to a request. Its arguments are the request and the response.
 type ChangeResponse = dyn Fn(&Value, &mut Value) + Send + Sync;
@@ -48,17 +49,6 @@ struct RecordedRequests {
     units: BTreeMap<String, f64>,
     /// The permissions that the requests need.
     permissions: BTreeSet<Permission>,
-}
-
-/// A permission that IAM must grant for a request: an action on the table or on one of its indexes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Permission {
-    /// The action, such as `dynamodb:GetItem`.
-    pub action: String,
-    /// The index; `None` for the table itself.
-    pub index: Option<String>,
-    /// The partition key of a deleted item; `None` for all other actions.
-    pub partition: Option<String>,
 }
 
 impl Wire {
@@ -169,22 +159,6 @@ impl Wire {
             }
         }
     }
-}
-
-/// Returns the IAM permissions that a request needs. A transaction needs the permission of each of its writes ("IAM for
-/// DynamoDB transactions" in the DynamoDB developer guide).
-fn needed_permissions(operation: &str, request: &Value) -> Vec<Permission> {
-    let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
-    if operation != "TransactWriteItems" {
-        let partition = request["Key"]["PK"]["S"].as_str().filter(|_| operation == "DeleteItem").map(str::to_owned);
-        return vec![Permission { action: format!("dynamodb:{operation}"), index, partition }];
-    }
-    let writes = request["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object);
-    let actions = writes.flat_map(|write| write.keys()).map(|kind| match kind.as_str() {
-        "ConditionCheck" => "dynamodb:ConditionCheckItem".to_owned(),
-        kind => format!("dynamodb:{kind}Item"),
-    });
-    actions.map(|action| Permission { action, index: None, partition: None }).collect()
 }
 
 impl fmt::Debug for Wire {

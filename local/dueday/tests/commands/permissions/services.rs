@@ -1,0 +1,110 @@
+//! Checks the IAM policies of the functions for all services except DynamoDB. A function may use a service exactly if its program
+//! contains the client of this service, and only the resources of the stack.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_yaml_ng::Value;
+
+use crate::architecture::Crates;
+use crate::template::{template, text};
+
+/// The SDK's client of a service, and the actions of the requests that our code sends with it.
+const CLIENTS: [(&str, &[&str]); 4] = [
+    ("aws-sdk-eventbridge", &["events:PutEvents"]),
+    ("aws-sdk-secretsmanager", &["secretsmanager:GetSecretValue"]),
+    ("aws-sdk-sesv2", &["ses:SendEmail", "ses:SendRawEmail"]),
+    ("aws-sdk-sqs", &["sqs:SendMessage"]),
+];
+
+/// The functions that contain a client without using it, and why.
+const UNUSED: [(&str, &str, &str); 1] = [(
+    "MailFeedbackFunction",
+    "aws-sdk-secretsmanager",
+    "it is a program of the same crate as the webhooks function, which reads Stripe's keys",
+)];
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Sequence(several) => several.iter().map(text).collect(),
+        one => vec![text(one)],
+    }
+}
+
+/// Returns the statements for other services than DynamoDB, by function: those in the function's own policies, and those of
+/// policies that name its role.
+fn statements() -> BTreeMap<String, Vec<Value>> {
+    let template = template();
+    let mut statements: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for (name, resource) in template["Resources"].as_mapping().unwrap() {
+        let (name, properties) = (text(name), &resource["Properties"]);
+        match resource["Type"].as_str().unwrap() {
+            "AWS::Serverless::Function" => {
+                let policies = properties["Policies"].as_sequence().into_iter().flatten();
+                let all = policies.flat_map(|policy| policy["Statement"].as_sequence().unwrap().clone());
+                statements.entry(name).or_default().extend(all);
+            }
+            "AWS::IAM::Policy" => {
+                for role in properties["Roles"].as_sequence().unwrap() {
+                    let Some(function) = referenced(role).strip_suffix("Role").map(str::to_owned) else { continue };
+                    let all = properties["PolicyDocument"]["Statement"].as_sequence().unwrap();
+                    statements.entry(function).or_default().extend(all.iter().cloned());
+                }
+            }
+            _ => {}
+        }
+    }
+    let is_for_another_service =
+        |statement: &Value| !texts(&statement["Action"]).iter().any(|action| action.starts_with("dynamodb:"));
+    statements.values_mut().for_each(|all| all.retain(is_for_another_service));
+    statements
+}
+
+/// Returns the name in `!Ref NAME`, or in the first branch of `!If [CONDITION, !Ref NAME, …]`.
+fn referenced(value: &Value) -> String {
+    let Value::Tagged(tagged) = value else { panic!("{value:?}") };
+    match tagged.tag.to_string().as_str() {
+        "!Ref" => text(&tagged.value),
+        "!If" => referenced(&tagged.value[1]),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn functions_may_use_exactly_the_services_whose_clients_they_contain() {
+    let (template, crates) = (template(), Crates::read());
+    for (function, statements) in statements() {
+        let resource = &template["Resources"][function.as_str()];
+        let program = text(&resource["Metadata"]["BuildProperties"]["Binary"]);
+        let package = crates.workspace_crates().find(|name| crates.programs(name).contains(&program));
+        let dependencies = crates.all_dependencies(package.unwrap());
+        let is_used = |client: &str| {
+            dependencies.contains(client)
+                && !UNUSED.iter().any(|(of, name, _)| (*of, *name) == (function.as_str(), client))
+        };
+        let expected = CLIENTS.iter().filter(|(client, _)| is_used(client)).flat_map(|(_, actions)| *actions);
+        let expected: BTreeSet<String> = expected.map(|action| (*action).to_owned()).collect();
+        let allowed: BTreeSet<String> = statements.iter().flat_map(|statement| texts(&statement["Action"])).collect();
+        assert_eq!(
+            allowed, expected,
+            "{function}; left: allowed by the template, right: needed by the program {program}"
+        );
+    }
+}
+
+#[test]
+fn statements_name_the_resources_of_the_stack_and_allow_no_more() {
+    for (function, statements) in statements() {
+        for statement in statements {
+            assert_eq!(text(&statement["Effect"]), "Allow", "{function}");
+            let resources = match &statement["Resource"] {
+                Value::Sequence(several) => several.clone(),
+                one => vec![one.clone()],
+            };
+            for resource in resources {
+                let written = serde_yaml_ng::to_string(&resource).unwrap();
+                assert!(matches!(resource, Value::Tagged(_)), "{function}: {written} is not a resource of the stack");
+                assert!(!written.contains(":*"), "{function}: {written} is every resource of a service");
+            }
+        }
+    }
+}

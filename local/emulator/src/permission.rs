@@ -1,0 +1,43 @@
+//! The IAM permissions that requests to DynamoDB need.
+
+use serde_json::Value;
+
+/// A permission that IAM must grant for a request: an action on the table or on one of its indexes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Permission {
+    /// The action, such as `dynamodb:GetItem`.
+    pub action: String,
+    /// The index; `None` for the table itself.
+    pub index: Option<String>,
+    /// The partition key that IAM compares with `dynamodb:LeadingKeys`; `None` if the request names none, as a scan.
+    pub partition: Option<String>,
+}
+
+/// Returns the permissions that a request needs. A transaction needs the permission of each of its writes ("IAM for
+/// DynamoDB transactions" in the DynamoDB developer guide).
+pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permission> {
+    if operation != "TransactWriteItems" {
+        let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
+        return vec![Permission { action: format!("dynamodb:{operation}"), index, partition: partition(request) }];
+    }
+    let writes = request["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object).flatten();
+    let permissions = writes.map(|(kind, write)| Permission {
+        action: match kind.as_str() {
+            "ConditionCheck" => "dynamodb:ConditionCheckItem".to_owned(),
+            kind => format!("dynamodb:{kind}Item"),
+        },
+        index: None,
+        partition: partition(write),
+    });
+    permissions.collect()
+}
+
+/// Returns the partition key in a request, or in a write of a transaction: that of its key, its item or its key condition.
+fn partition(request: &Value) -> Option<String> {
+    let of_item = request["Key"]["PK"]["S"].as_str().or(request["Item"]["PK"]["S"].as_str());
+    let of_condition = || {
+        let (_, after) = request["KeyConditionExpression"].as_str()?.split_once('=')?;
+        request["ExpressionAttributeValues"][after.split_whitespace().next()?]["S"].as_str()
+    };
+    of_item.or_else(of_condition).map(str::to_owned)
+}
