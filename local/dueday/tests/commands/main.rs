@@ -28,6 +28,7 @@ mod shop;
 mod stripe;
 mod support_jobs;
 mod template;
+mod template_cors;
 mod template_logs;
 mod template_secrets;
 mod terminal;

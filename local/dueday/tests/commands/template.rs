@@ -208,8 +208,9 @@ fn template_requires_a_jwt_issuer_and_describes_every_parameter() {
     let events = &template["Resources"]["ApiFunction"]["Properties"]["Events"];
     for (name, event) in events.as_mapping().unwrap() {
         let is_open = event["Properties"]["Auth"]["Authorizer"] == "NONE";
-        let is_public =
-            ["Health", "Index", "PaymentMethodGiven", "CardLink", "CardLinkOpened"].map(Some).contains(&name.as_str());
+        let is_public = ["Health", "Index", "Preflight", "PaymentMethodGiven", "CardLink", "CardLinkOpened"]
+            .map(Some)
+            .contains(&name.as_str());
         assert_eq!(is_open, is_public, "{name:?}");
     }
 }

@@ -14,7 +14,14 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
         who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
     assert_eq!(
         who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(),
-        ["ApiFunction", "GatewayKeySecretPolicy", "StripeSecretPolicy", "WebhooksFunction", "DeliverFunction"]
+        [
+            "ApiFunction",
+            "GatewayKeySecretPolicy",
+            "StripeSecretPolicy",
+            "WebhooksFunction",
+            "MailLoginPolicy",
+            "DeliverFunction"
+        ]
     );
     let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][1];
     assert!(
@@ -157,4 +164,26 @@ fn template_passes_the_configuration_set_in_the_mail_url() {
             assert!(Ses::new(url, "Shop <billing@example.com>", &sdk).is_ok(), "{function}: {url}");
         }
     }
+}
+
+#[test]
+fn template_refuses_a_password_in_the_mail_url() {
+    let template = template();
+    let pattern = text(&template["Parameters"]["MailUrl"]["AllowedPattern"]);
+    let pattern = regex::Regex::new(&pattern).unwrap();
+    for allowed in ["ses:", "smtps://mail.example.com:465", "smtp://mail.example.com:587?tls=required"] {
+        assert!(pattern.is_match(allowed), "{allowed}");
+    }
+    for refused in [
+        "smtps://user:password@mail.example.com:465",
+        "smtp://user@mail.example.com:587?tls=required",
+        "smtp://mail.example.com:587",
+        "smtp://mail.example.com:587?tls=required&user=a@b",
+    ] {
+        assert!(!pattern.is_match(refused), "{refused}");
+    }
+    let policy = &template["Resources"]["MailLoginPolicy"];
+    assert_eq!(text(&policy["Condition"]), "HasMailLogin");
+    let roles = serde_yaml_ng::to_string(&policy["Properties"]["Roles"]).unwrap();
+    assert_eq!(roles, "- !Ref RemindersFunctionRole\n- !Ref NoticesFunctionRole\n");
 }

@@ -1,0 +1,44 @@
+//! Checks that a browser may use every operation of the API from the origins that the template's parameter allows.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::template::{template, text};
+
+/// The headers of requests that a browser may send to another origin without asking (Fetch standard, "CORS-safelisted request-header").
+const SAFE_HEADERS: [&str; 1] = ["accept"];
+
+#[test]
+fn web_pages_of_allowed_origins_may_send_every_request_of_the_api() {
+    let template = template();
+    let cors = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"];
+    let listed = |name: &str| -> BTreeSet<String> { cors[name].as_sequence().unwrap().iter().map(text).collect() };
+    let document = rest::openapi::local_document(api::document(), orders_api::document());
+    let document: Value = serde_json::to_value(&document).unwrap();
+    let (mut methods, mut headers) = (BTreeSet::new(), BTreeSet::from(["authorization".to_owned()]));
+    for (method, operation) in
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap())
+    {
+        methods.insert(method.to_uppercase());
+        if operation.get("requestBody").is_some() {
+            headers.insert("content-type".to_owned());
+        }
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let names = parameters
+            .filter(|parameter| parameter["in"] == "header")
+            .map(|parameter| parameter["name"].as_str().unwrap());
+        headers.extend(names.map(str::to_lowercase).filter(|name| !SAFE_HEADERS.contains(&name.as_str())));
+    }
+    assert_eq!(listed("AllowMethods"), methods);
+    assert_eq!(listed("AllowHeaders"), headers);
+    assert!(listed("ExposeHeaders").contains("etag"), "a page needs the version for the header If-Match");
+    assert!(cors.get("AllowCredentials").is_none(), "the API uses no cookies");
+}
+
+#[test]
+fn question_of_a_browser_needs_no_token() {
+    let route = &template()["Resources"]["ApiFunction"]["Properties"]["Events"]["Preflight"]["Properties"];
+    assert_eq!((text(&route["Method"]), text(&route["Path"])), ("OPTIONS".to_owned(), "/{proxy+}".to_owned()));
+    assert_eq!(text(&route["Auth"]["Authorizer"]), "NONE");
+}
