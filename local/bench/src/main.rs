@@ -17,6 +17,7 @@ mod contestant;
 mod deliveries;
 mod durable;
 mod engine;
+mod first_events;
 mod floor;
 mod gateway;
 mod hyper;
