@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aws_config::{BehaviorVersion, Region};
-use aws_sdk_dynamodb::config::Credentials;
 use billing::Subscription;
 use chrono::{TimeDelta, Utc};
 use clap::ValueEnum;
@@ -14,7 +12,7 @@ use store::Table;
 use testkit::{InvocationResult, RuntimeApi};
 
 use crate::Failure;
-use crate::engine::{SHARDS, TABLE};
+use crate::engine::{SHARDS, TABLE, client_of};
 use crate::peers::Peers;
 use crate::process::{Process, built_program, cpu_seconds, peak_mb};
 use crate::recorder::Recorder;
@@ -151,13 +149,7 @@ impl Environment {
                 Err(format!("of {rows} payments, {charges} were charged and {settled} settled").into())
             };
         }
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("local"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-            .endpoint_url(&self.engine.1)
-            .build();
-        let client = aws_sdk_dynamodb::Client::from_conf(config);
+        let client = client_of(&self.engine.1);
         let receipts = client.scan().table_name(TABLE).consistent_read(true);
         let receipts = receipts.filter_expression("begins_with(SK, :receipt)");
         let receipts = receipts

@@ -3,6 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::Credentials;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
@@ -39,6 +42,20 @@ pub struct EngineArgs {
     /// Delay of each response in milliseconds
     #[arg(long, default_value_t = 0)]
     pub delay_ms: u64,
+    /// Ignore the idempotency tokens of transactions; with a delay, they are always ignored
+    #[arg(long)]
+    pub without_tokens: bool,
+}
+
+/// Returns a client of the engine at `url`.
+pub fn client_of(url: &str) -> Client {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::from_static("local"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .endpoint_url(url)
+        .build();
+    Client::from_conf(config)
 }
 
 /// Returns the `n`th account and its subscription, whose first payment is due `today` and whose reminder was sent.
@@ -83,7 +100,7 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
         table.put_account(&account).await?;
         table.create_subscription(&subscription, None).await?;
     }
-    if args.delay_ms > 0 {
+    if args.delay_ms > 0 || args.without_tokens {
         println!("http://{}", serve_with_delay(engine, Duration::from_millis(args.delay_ms)).await?);
         return std::future::pending().await;
     }
@@ -102,7 +119,9 @@ pub async fn serve_with_delay(engine: Engine, delay: Duration) -> std::io::Resul
             Ok(response) => (StatusCode::OK, response),
             Err(error) => (StatusCode::BAD_REQUEST, error),
         };
-        tokio::time::sleep(delay).await;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
         (status, [(CONTENT_TYPE, "application/x-amz-json-1.0")], body)
     };
     let routes = Router::new().route("/", post(respond));

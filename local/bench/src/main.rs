@@ -17,8 +17,10 @@ mod contestant;
 mod deliveries;
 mod durable;
 mod engine;
+mod first_events;
 mod floor;
 mod gateway;
+mod http_api;
 mod hyper;
 mod latency;
 mod memory;
@@ -59,6 +61,8 @@ enum Command {
     Audit(audit_speed::AuditArgs),
     /// Measure how much broken webhook endpoints delay the deliveries to all others
     Deliveries(deliveries::DeliveriesArgs),
+    /// Compare the HTTP API with the same API in JavaScript and in Python
+    Api(http_api::ApiArgs),
     /// Measure the size and the start time of each function
     Start(start::StartArgs),
     /// Simulate the busiest day of ten million subscriptions
@@ -99,6 +103,7 @@ async fn main() -> Result<(), Failure> {
         Some(Command::Memory(args)) => memory::run(&args).await,
         Some(Command::Durable(args)) => durable::run(&args).await,
         Some(Command::Deliveries(args)) => deliveries::run(&args).await,
+        Some(Command::Api(args)) => http_api::run(&args).await,
         Some(Command::Start(args)) => start::run(&args).await,
         Some(Command::Scale(args)) => scale::run(&args),
         Some(Command::Engine(args)) => engine::serve(&args).await,

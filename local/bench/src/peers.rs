@@ -12,22 +12,35 @@ pub struct Peers {
     pub javascript: PathBuf,
 }
 
+/// The paths of the Python interpreter and of the JavaScript server of the HTTP API, both with their packages.
+pub struct ApiPeers {
+    pub python: PathBuf,
+    pub javascript: PathBuf,
+}
+
+/// The files of the JavaScript server.
+const FASTIFY_PROGRAM: [&str; 6] =
+    ["server.mjs", "fields.mjs", "problem.mjs", "sign_up.mjs", "subscriptions.mjs", "table.mjs"];
+
 /// Installs the missing packages of both programs.
 pub fn install() -> Result<Peers, Failure> {
     let peers = crate::folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
     let python = install_python(&target.join("python"), &peers.join("boto3/requirements.txt"))?;
     let javascript = target.join("javascript");
-    if !javascript.join("node_modules").exists() {
-        eprintln!("installing the AWS SDK for JavaScript");
-        std::fs::create_dir_all(&javascript)?;
-        for file in ["package.json", "package-lock.json"] {
-            std::fs::copy(peers.join("javascript").join(file), javascript.join(file))?;
-        }
-        run_command(Command::new("npm").args(["ci", "--silent", "--no-fund", "--no-audit"]).current_dir(&javascript))?;
-    }
-    copy_file(&peers.join("javascript/batch.mjs"), &javascript.join("batch.mjs"))?;
+    install_javascript(&javascript, &peers.join("javascript"), &["batch.mjs"])?;
     Ok(Peers { python, javascript: javascript.join("batch.mjs") })
+}
+
+/// Installs the missing packages of both servers of the HTTP API.
+pub fn install_api_servers() -> Result<ApiPeers, Failure> {
+    let peers = crate::folder().join("peers");
+    let target = std::env::current_exe()?.with_file_name("bench-peers");
+    let python = install_python(&target.join("fastapi"), &peers.join("fastapi/requirements.txt"))?;
+    let javascript = target.join("fastify");
+    install_javascript(&javascript, &peers.join("fastify"), &FASTIFY_PROGRAM)?;
+    copy_file(&peers.join("currencies.json"), &javascript.join("currencies.json"))?;
+    Ok(ApiPeers { python, javascript: javascript.join("server.mjs") })
 }
 
 /// Returns the Python interpreter of the Django program, and installs its packages if they are missing.
@@ -47,6 +60,20 @@ fn install_python(folder: &Path, requirements: &Path) -> Result<PathBuf, Failure
         run_command(Command::new(&python).args(pip).arg(requirements))?;
     }
     Ok(python)
+}
+
+/// Copies the files `program` from the folder `source` to `folder`, because Node.js finds packages only beside a
+/// program. If the packages do not exist there, installs those of `package-lock.json`.
+fn install_javascript(folder: &Path, source: &Path, program: &[&str]) -> Result<(), Failure> {
+    if !folder.join("node_modules").exists() {
+        eprintln!("installing {}", source.join("package-lock.json").display());
+        std::fs::create_dir_all(folder)?;
+        for file in ["package.json", "package-lock.json"] {
+            copy_file(&source.join(file), &folder.join(file))?;
+        }
+        run_command(Command::new("npm").args(["ci", "--silent", "--no-fund", "--no-audit"]).current_dir(folder))?;
+    }
+    program.iter().try_for_each(|file| copy_file(&source.join(file), &folder.join(file)))
 }
 
 fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {

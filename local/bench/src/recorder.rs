@@ -77,6 +77,11 @@ impl Recorder {
         Ok(url)
     }
 
+    /// Returns the requests that were recorded since the last call of this method, in order.
+    pub fn take_requests(&self) -> Vec<Request> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Returns the requests of each subscription, in order. The first element contains all requests that belong to no
     /// subscription, such as those for due rows and for run records.
     pub fn requests_by_subscription(&self) -> Vec<Vec<Request>> {

@@ -5,60 +5,106 @@ use std::time::Instant;
 
 use chrono::{TimeDelta, Utc};
 use clap::Args;
-use testkit::{Function, InvocationResult};
+use emulator::{Engine, STRIPE_KEY};
+use orders::OrdersTable;
+use store::Table;
+use testkit::{Function, InvocationResult, sample};
 
 use crate::Failure;
 use crate::contestant::milliseconds;
+use crate::first_events::{STRIPE_SIGNING_SECRET, check_success, first_event, start_event_bridge};
 use crate::process::built_program;
 use crate::report::median;
+
+/// The text before the name of a function's binary in the template.
+const BINARY: &str = "Binary: ";
 
 #[derive(Debug, Args)]
 pub struct StartArgs {
     /// Number of starts of each function; the results are medians
     #[arg(long, default_value_t = 15)]
     pub rounds: u32,
+    /// Functions to measure, by the names of their binaries; all functions by default
+    #[arg(long, value_delimiter = ',')]
+    pub functions: Vec<String>,
 }
 
-/// Each function with an event that it can process quickly: a health check, and a day on which nothing was due.
-const FIRST_EVENTS: [(&str, &str); 3] = [
-    ("api", include_str!("../../../events/apigateway-health.json")),
-    ("reminders", r#"{"date":"2020-01-01"}"#),
-    ("payments", r#"{"date":"2020-01-01"}"#),
-];
+/// The servers that the functions call while they process their first events.
+struct Servers {
+    /// The URL of a gateway.
+    gateway: String,
+    /// The URL of a stand-in for EventBridge.
+    event_bridge: String,
+    /// The URL of a folder for mails.
+    outbox: String,
+}
 
 pub async fn run(args: &StartArgs) -> Result<(), Failure> {
-    println!("{:>10}  {:>10}  {:>14}", "", "size MB", "first resp. ms");
-    for (name, event) in FIRST_EVENTS {
+    let gateway = crate::contestant::start_gateway(0).await?;
+    let folder = tempfile::tempdir()?;
+    let servers = Servers {
+        gateway: gateway.1,
+        event_bridge: start_event_bridge().await?,
+        outbox: format!("outbox:{}", folder.path().display()),
+    };
+    let functions = match args.functions.as_slice() {
+        [] => deployed_functions(),
+        chosen => chosen.iter().map(String::as_str).collect(),
+    };
+    println!("{:>13}  {:>10}  {:>14}", "", "size MB", "first resp. ms");
+    for name in functions {
         let binary = built_program(name)?;
         let mut times = Vec::new();
         for _ in 0..args.rounds {
-            times.push(time_first_response(&binary.to_string_lossy(), name, event).await?);
+            times.push(time_first_response(&binary.to_string_lossy(), name, &servers).await?);
         }
         let megabytes = std::fs::metadata(&binary)?.len() as f64 / 1e6;
-        println!("{name:>10}  {megabytes:>10.1}  {:>14.0}", median(times.into_iter()));
+        println!("{name:>13}  {megabytes:>10.1}  {:>14.0}", median(times.into_iter()));
     }
-    Ok(())
+    gateway.0.stop().await
+}
+
+/// Returns the names of the binaries of all functions in the template.
+fn deployed_functions() -> Vec<&'static str> {
+    let template = include_str!("../../../template.yaml");
+    template.lines().filter_map(|line| line.trim().strip_prefix(BINARY)).collect()
 }
 
 /// Starts the function `name`, and returns the time until its first response in milliseconds.
-async fn time_first_response(binary: &str, name: &str, event: &str) -> Result<f64, Failure> {
-    let gateway = crate::contestant::start_gateway(0).await?;
+async fn time_first_response(binary: &str, name: &str, servers: &Servers) -> Result<f64, Failure> {
+    let event = first_event(name, Utc::now())?;
+    let gateway = if name == "webhooks" { "stripe" } else { &servers.gateway };
     let variables = [
-        ("DUEDAY_GATEWAY", gateway.1.as_str()),
-        ("DUEDAY_MAIL_URL", "outbox:/nowhere"),
+        ("DUEDAY_GATEWAY", gateway),
+        ("DUEDAY_MAIL_URL", servers.outbox.as_str()),
         ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
         ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:1/queue"),
-        ("RUST_LOG", "warn"),
+        ("DUEDAY_EVENT_BUS", "dueday-events"),
+        ("AWS_ENDPOINT_URL_EVENTBRIDGE", servers.event_bridge.as_str()),
+        ("STRIPE_SECRET_KEY", STRIPE_KEY),
+        ("STRIPE_WEBHOOK_SECRET", STRIPE_SIGNING_SECRET),
+        ("AWS_LAMBDA_LOG_LEVEL", "warn"),
     ];
+    let engine = engine_with_account().await?;
     // This call returns as soon as the process was started, before the function is ready.
-    let mut function = Function::start_without_log(binary, name, &variables).await;
+    let mut function = Function::start_without_log(&engine, binary, name, &variables).await;
     let started = Instant::now();
     let deadline = (Utc::now() + TimeDelta::minutes(1)).timestamp_millis();
-    let response = function.invoke(event, deadline).await;
+    let response = function.invoke(&event, deadline).await;
     let time = milliseconds(started.elapsed());
-    gateway.0.stop().await?;
     match response {
-        InvocationResult::Response(_) => Ok(time),
-        other => Err(format!("{name} returned {other:?}").into()),
+        InvocationResult::Response(response) => check_success(&response).map_err(|error| format!("{name}: {error}"))?,
+        other => return Err(format!("{name} returned {other:?}").into()),
     }
+    Ok(time)
+}
+
+/// Returns an engine with the account of the sample events, and with the table of the order desk.
+async fn engine_with_account() -> Result<Engine, Failure> {
+    let engine = Engine::memory();
+    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await?;
+    table.put_account(&sample::account()).await?;
+    OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await?;
+    Ok(engine)
 }

@@ -53,12 +53,12 @@ impl Function {
         function
     }
 
-    /// Like [`Function::start`], with the default log level and without a check of the log: for benchmarks.
+    /// Like [`Function::start_on_engine`], with the default log level and without a check of the log: for benchmarks.
     ///
     /// # Panics
     /// If no port is free or the process cannot be started.
-    pub async fn start_without_log(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
-        Self::spawn(&Engine::memory(), path, (name, variables), Stdio::null()).await
+    pub async fn start_without_log(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
+        Self::spawn(engine, path, (name, variables), Stdio::null()).await
     }
 
     /// Like [`Function::start`], but writes the log with all levels to the file `log` and does not check it.

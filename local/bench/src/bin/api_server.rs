@@ -1,0 +1,36 @@
+//! Serves the HTTP API for `bench api`, as the command `dueday` serves it: with the same router, server, runtime and
+//! allocator. The table and the gateway are those of the environment variables. Prints the URL when it is ready.
+
+use std::sync::Arc;
+
+use api::Api;
+use axum::Extension;
+use clock::SystemClock;
+use config::{BillingConfig, Env};
+use emulator::Limits;
+use gateways::HttpGateway;
+use mail::Merchant;
+use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
+use rest::Caller;
+use rest::caller::ConfidentialAccess;
+use store::{TableConfig, load_sdk_config};
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    tracing_subscriber::fmt().with_env_filter(EnvFilter::new("warn")).with_writer(std::io::stderr).init();
+    let (env, clock) = (Env::process(), Arc::new(SystemClock));
+    let config = TableConfig::read(env)?;
+    let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
+    let gateway = std::env::var("DUEDAY_GATEWAY").map_err(|error| format!("DUEDAY_GATEWAY: {error}"))?;
+    let gateway = HttpGateway::new(&gateway, SIGN_UP_GATEWAY_TIMEOUT.to_std()?);
+    let table = config.connect(&load_sdk_config().await);
+    let api = Api::new(table, terms, clock).await?.with_gateway(Arc::new(gateway), &ChargeConfig::read(env)?);
+    let routes = rest::router(api.routes()).layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
+    let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
+    println!("http://{}", listener.local_addr()?);
+    Ok(emulator::serve(listener, routes, Limits::default()).await?)
+}

@@ -1,0 +1,89 @@
+//! The first event of each Lambda function, for the measurement of its start: an event that the function processes
+//! completely and quickly.
+
+use std::net::Ipv4Addr;
+
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::{Json, Router};
+use chrono::{DateTime, Utc};
+use gateways::SigningSecrets;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::Failure;
+
+/// The secret that signs the first event of the inbound webhook.
+pub const STRIPE_SIGNING_SECRET: &str = "whsec_0123456789abcdef";
+
+/// A day on which nothing was due.
+const DAY_WITHOUT_ROWS: &str = r#"{"date":"2020-01-01"}"#;
+/// An event of Stripe that concerns no payment.
+const STRIPE_EVENT: &str =
+    r#"{"id":"evt_1","object":"event","type":"product.updated","data":{"object":{"id":"prod_1","object":"product"}}}"#;
+
+/// Returns the first event of the function whose binary is `function`. An event of Stripe is signed at the time `now`.
+///
+/// # Errors
+/// If this module has no event for the function.
+pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure> {
+    let event = match function {
+        "api" => include_str!("../../../events/apigateway-health.json"),
+        "reminders" | "payments" => DAY_WITHOUT_ROWS,
+        // Two changes of the table, which become two events on the bus.
+        "events" => include_str!("../../../events/dynamodb-stream.json"),
+        // An event to which no endpoint has subscribed.
+        "deliver" => include_str!("../../../events/sqs-event.json"),
+        // A successful payment: the customer gets a mail.
+        "notices" => include_str!("../../../events/sqs-paid.json"),
+        "webhooks" => return signed_webhook(now),
+        // The address of the account does not exist any more, and is marked.
+        "mail-feedback" => include_str!("../../../events/sns-bounce.json"),
+        // No order waits for stock.
+        "orders" => include_str!("../../../events/orders-fill.json"),
+        "orders-api" => include_str!("../../../events/apigateway-list-orders.json"),
+        other => return Err(format!("the benchmark has no first event for the function {other}").into()),
+    };
+    Ok(event.to_owned())
+}
+
+/// Returns the request of API Gateway with [`STRIPE_EVENT`], signed at the time `now`.
+fn signed_webhook(now: DateTime<Utc>) -> Result<String, Failure> {
+    let mut request: Value = serde_json::from_str(include_str!("../../../events/apigateway-stripe.json"))?;
+    let signature = SigningSecrets::parse(STRIPE_SIGNING_SECRET)?.sign(STRIPE_EVENT.as_bytes(), now);
+    request["headers"]["stripe-signature"] = signature.into();
+    request["isBase64Encoded"] = false.into();
+    request["body"] = STRIPE_EVENT.into();
+    Ok(request.to_string())
+}
+
+/// Checks that a function has processed its first event: the HTTP status is 200, and no message has failed.
+///
+/// # Errors
+/// If the response reports a failure.
+pub fn check_success(response: &Value) -> Result<(), Failure> {
+    let is_http_error = response.get("statusCode").is_some_and(|status| status != 200);
+    let failures = response.get("batchItemFailures").and_then(Value::as_array);
+    if is_http_error || failures.is_some_and(|failed| !failed.is_empty()) {
+        return Err(format!("the first event failed: {response}").into());
+    }
+    Ok(())
+}
+
+/// Starts a stand-in for EventBridge, which accepts all events. Returns its URL.
+pub async fn start_event_bridge() -> Result<String, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let routes = Router::new().fallback(accept_events);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Ok(url)
+}
+
+/// Accepts the events of a PutEvents request.
+async fn accept_events(body: Bytes) -> impl IntoResponse {
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let count = request["Entries"].as_array().map_or(0, Vec::len);
+    let entries: Vec<Value> = (0..count).map(|id| json!({ "EventId": id.to_string() })).collect();
+    ([(CONTENT_TYPE, "application/x-amz-json-1.1")], Json(json!({ "FailedEntryCount": 0, "Entries": entries })))
+}

@@ -1,0 +1,143 @@
+//! Checks that all servers do the same work: they respond alike to the same requests, send the same kinds and numbers
+//! of requests to DynamoDB and to the gateway, and store the same items.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use billing::Account;
+use chrono::Utc;
+use serde_json::{Map, Value, json};
+use testkit::sample;
+
+use super::cases::{ACCOUNT, SUBSCRIPTION, all};
+use super::contestant::ApiContestant;
+use super::load::{self, Response};
+use super::normalized::KnownIds;
+use super::world::{World, new_subscription};
+use crate::Failure;
+use crate::engine::{TABLE, ulid};
+use crate::peers::ApiPeers;
+use crate::recorder::{Recorder, Request};
+
+/// What a server did with one request.
+#[derive(Clone, PartialEq, Debug)]
+struct Observed {
+    status: u16,
+    /// The headers `ETag` and `Idempotent-Replayed`.
+    headers: [Option<String>; 2],
+    /// The body of a successful response; the kind and the field of a problem.
+    body: Value,
+    /// The requests to DynamoDB and to the gateway, sorted; empty for a refused request, which a server may refuse
+    /// before or after it has read the table.
+    requests: Vec<String>,
+}
+
+impl fmt::Display for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, headers, body, requests } = self;
+        write!(f, "{status} {headers:?} {body} after {requests:?}")
+    }
+}
+
+/// What a server did with all requests, and the items that its table contains afterwards.
+struct Observations {
+    responses: Vec<Observed>,
+    items: Vec<Value>,
+}
+
+/// Checks that the servers `contestants` do the same with all requests of [`all`] as the first of them. Returns the
+/// number of requests.
+///
+/// # Errors
+/// If a server does something else. The error contains the request, and what both servers did.
+pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<usize, Failure> {
+    let Some((first, others)) = contestants.split_first() else { return Ok(0) };
+    let expected = observe(*first, peers).await?;
+    for other in others {
+        let found = observe(*other, peers).await?;
+        let (first, other) = (first.name(), other.name());
+        let cases = all(Utc::now().date_naive());
+        let cases = cases.iter().zip(expected.responses.iter().zip(&found.responses));
+        let differences = cases.filter(|(_, (expected, found))| expected != found);
+        let differences: Vec<String> = differences
+            .map(|(case, (expected, found))| format!("{case:?}\n{first}: {expected}\n{other}: {found}"))
+            .collect();
+        if !differences.is_empty() {
+            return Err(format!("the servers do not respond alike\n{}", differences.join("\n")).into());
+        }
+        let is_missing = |item: &&Value| !found.items.contains(item);
+        let is_other = |item: &&Value| !expected.items.contains(item);
+        let missing: Vec<_> = expected.items.iter().filter(is_missing).collect();
+        let added: Vec<_> = found.items.iter().filter(is_other).collect();
+        if found.items != expected.items {
+            return Err(format!("{other} stored other items\nmissing: {missing:#?}\nadditional: {added:#?}").into());
+        }
+    }
+    Ok(expected.responses.len())
+}
+
+/// Sends all requests to a new server of `contestant`, one after the other.
+async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<Observations, Failure> {
+    let world = World::start().await?;
+    for id in [ACCOUNT, "other"] {
+        world.table.put_account(&Account { id: id.parse()?, ..sample::account() }).await?;
+    }
+    let subscription = new_subscription(ACCOUNT, SUBSCRIPTION.parse()?, world.today);
+    world.create(&subscription).await?;
+    world.create_receipts(&subscription).await?;
+    let known = KnownIds(BTreeSet::from([SUBSCRIPTION.to_owned(), ulid(0).to_string()]));
+
+    let recorder = Recorder::default();
+    let engine = recorder.start_proxy(&world.engine.1, false).await?;
+    let gateway = recorder.start_proxy(&world.gateway.1, true).await?;
+    let (server, url) = contestant.start(peers, &engine, &gateway).await?;
+    recorder.take_requests();
+    let (http, mut responses) = (load::client()?, Vec::new());
+    for case in all(world.today) {
+        let response = load::send(&http, &url, &case).await?;
+        let mut requests: Vec<String> = recorder.take_requests().iter().map(describe_request).collect();
+        requests.sort_unstable();
+        responses.push(observed(&known, response, requests));
+    }
+    server.stop().await?;
+    let items = stored_items(&world, &known).await?;
+    world.stop().await?;
+    Ok(Observations { responses, items })
+}
+
+fn observed(known: &KnownIds, response: Response, requests: Vec<String>) -> Observed {
+    let requests = if response.status.is_success() { requests } else { Vec::new() };
+    let header = |name: &str| response.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let headers = [header("etag"), header("idempotent-replayed")];
+    let body = match response.status.is_success() {
+        true => known.normalize(response.body),
+        false => json!({ "type": response.body["type"], "field": response.body["field"] }),
+    };
+    Observed { status: response.status.as_u16(), headers, body, requests }
+}
+
+/// Returns the kind of a request: the DynamoDB operation, with the writes of a transaction, or method and path.
+fn describe_request(request: &Request) -> String {
+    if request.is_charge {
+        return format!("{} {}", request.method, request.path);
+    }
+    let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
+    let writes = body["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    let kinds: Vec<&str> = writes.flat_map(|write| write.keys().map(String::as_str)).collect();
+    format!("{} {}", request.operation(), kinds.join(" ")).trim_end().to_owned()
+}
+
+/// Returns all items of the table, without the parts that differ each time, sorted.
+async fn stored_items(world: &World, known: &KnownIds) -> Result<Vec<Value>, Failure> {
+    let scan = json!({ "TableName": TABLE, "ConsistentRead": true }).to_string();
+    let request =
+        reqwest::Client::new().post(&world.engine.1).header("x-amz-target", "DynamoDB_20120810.Scan").body(scan);
+    let response: Value = request.send().await?.json().await?;
+    let now = Utc::now();
+    let items = response["Items"].as_array().ok_or("the engine returned no items")?;
+    let items =
+        items.iter().filter_map(Value::as_object).map(|item: &Map<_, _>| known.normalize_item(item.clone(), now));
+    let mut items: Vec<Value> = items.collect();
+    items.sort_by_key(Value::to_string);
+    Ok(items)
+}

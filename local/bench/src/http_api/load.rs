@@ -1,0 +1,100 @@
+//! Sends requests to a server, and measures their latencies.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, StatusCode};
+use serde_json::Value;
+
+use super::request::Request;
+use crate::Failure;
+
+/// The time after which a request without a response fails.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A response of a server.
+#[derive(Clone, Debug)]
+pub struct Response {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// The JSON body; null if the body is not JSON.
+    pub body: Value,
+}
+
+/// The responses and latencies of all requests of a measurement.
+#[derive(Debug, Default)]
+pub struct Completed {
+    /// The responses, each with the number of its request.
+    pub responses: Vec<(usize, Response)>,
+    pub latencies: Vec<Duration>,
+    /// The time from the first request to the last response.
+    pub duration: Duration,
+}
+
+/// Creates a client that keeps its connections open.
+pub fn client() -> Result<Client, Failure> {
+    Ok(Client::builder().no_proxy().http1_only().timeout(TIMEOUT).build()?)
+}
+
+/// Sends `request` to the server at `url`.
+pub async fn send(http: &Client, url: &str, request: &Request) -> Result<Response, Failure> {
+    let (response, bytes) = send_unread(http, url, request).await?;
+    Ok(read(response, &bytes))
+}
+
+async fn send_unread(
+    http: &Client,
+    url: &str,
+    request: &Request,
+) -> Result<((StatusCode, HeaderMap), Vec<u8>), Failure> {
+    let mut outgoing = http.request(request.method.clone(), format!("{url}{}", request.path));
+    for (name, value) in &request.headers {
+        outgoing = outgoing.header(*name, value);
+    }
+    if let Some(body) = &request.body {
+        outgoing = outgoing.body(body.clone());
+    }
+    let response = outgoing.send().await?;
+    let head = (response.status(), response.headers().clone());
+    Ok((head, response.bytes().await?.into()))
+}
+
+fn read((status, headers): (StatusCode, HeaderMap), bytes: &[u8]) -> Response {
+    Response { status, headers, body: serde_json::from_slice(bytes).unwrap_or_default() }
+}
+
+/// Sends `requests` to the server at `url`, of which `in_flight` at the same time wait for their responses.
+pub async fn send_all(
+    http: &Client,
+    url: &str,
+    requests: Vec<Request>,
+    in_flight: usize,
+) -> Result<Completed, Failure> {
+    let (requests, next) = (Arc::new(requests), Arc::new(AtomicUsize::new(0)));
+    let started = Instant::now();
+    let workers = (0..in_flight).map(|_| {
+        let (http, url, requests, next) = (http.clone(), url.to_owned(), requests.clone(), next.clone());
+        tokio::spawn(async move {
+            let mut sent = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(request) = requests.get(number) else { return Ok::<_, Failure>(sent) };
+                let started = Instant::now();
+                let response = send_unread(&http, &url, request).await?;
+                sent.push((number, started.elapsed(), response));
+            }
+        })
+    });
+    let workers: Vec<_> = workers.collect();
+    let mut all = Vec::new();
+    for worker in workers {
+        all.extend(worker.await??);
+    }
+    let duration = started.elapsed();
+    // The bodies are parsed only after the measurement, because the servers share the machine with this program.
+    let latencies = all.iter().map(|(_, latency, _)| *latency).collect();
+    let responses = all.into_iter().map(|(number, _, (head, bytes))| (number, read(head, &bytes))).collect();
+    Ok(Completed { responses, latencies, duration })
+}

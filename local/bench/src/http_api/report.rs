@@ -1,0 +1,129 @@
+//! The table of results of `bench api`, and its goals.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::ApiArgs;
+use super::contestant::ApiContestant;
+use super::load::Completed;
+use super::request::Kind;
+use crate::contestant::milliseconds;
+use crate::report::median;
+
+/// The figures of one measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    pub requests_per_second: f64,
+    /// The processor time of the server's process for each request, in milliseconds.
+    pub cpu_ms: f64,
+    /// The median latency, in milliseconds.
+    pub median_ms: f64,
+    /// The 99th percentile of the latencies, in milliseconds.
+    pub p99_ms: f64,
+}
+
+/// All measurements by kind of request, number of requests in flight, and server.
+pub type Results = BTreeMap<(Kind, usize, ApiContestant), Vec<Figures>>;
+
+impl Figures {
+    /// Computes the figures of `completed`, during which the server used `cpu` seconds of processor time.
+    pub fn new(completed: &Completed, cpu: f64) -> Self {
+        let mut latencies = completed.latencies.clone();
+        latencies.sort_unstable();
+        let count = latencies.len() as f64;
+        Self {
+            requests_per_second: count / completed.duration.as_secs_f64(),
+            cpu_ms: cpu / count * 1_000.0,
+            median_ms: percentile(&latencies, 50),
+            p99_ms: percentile(&latencies, 99),
+        }
+    }
+
+    /// Returns the median of each figure.
+    fn medians(all: &[Self]) -> Self {
+        let median_of = |figure: fn(&Self) -> f64| median(all.iter().map(figure));
+        Self {
+            requests_per_second: median_of(|figures| figures.requests_per_second),
+            cpu_ms: median_of(|figures| figures.cpu_ms),
+            median_ms: median_of(|figures| figures.median_ms),
+            p99_ms: median_of(|figures| figures.p99_ms),
+        }
+    }
+}
+
+/// Returns the percentile of `sorted` latencies, in milliseconds: the smallest latency that is not exceeded by
+/// `percent` of them.
+fn percentile(sorted: &[Duration], percent: usize) -> f64 {
+    let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(place).copied().map_or(f64::NAN, milliseconds)
+}
+
+/// Prints the medians, and whether each goal was reached.
+pub fn print(args: &ApiArgs, results: &Results) {
+    let medians: BTreeMap<_, _> = results.iter().map(|(key, all)| (*key, Figures::medians(all))).collect();
+    println!(
+        "\n{} requests of each kind, a third of them for sign-ups; medians of {} rounds\n",
+        args.requests, args.rounds
+    );
+    println!(
+        "{:<24}  {:>9}  {:<10}  {:>10}  {:>8}  {:>9}  {:>9}",
+        "request", "in flight", "", "requests/s", "CPU ms", "median ms", "99% ms"
+    );
+    for (&(kind, in_flight, contestant), figures) in &medians {
+        let Figures { requests_per_second, cpu_ms, median_ms, p99_ms } = figures;
+        println!(
+            "{:<24}  {in_flight:>9}  {:<10}  {requests_per_second:>10.0}  {cpu_ms:>8.2}  {median_ms:>9.2}  {p99_ms:>9.2}",
+            kind.name(),
+            contestant.name()
+        );
+    }
+    println!(
+        "\n{:<24}  {:>9}  {:<12}  {:>22}  {:>26}",
+        "", "in flight", "compared with", "CPU, of goal", "median latency, of goal"
+    );
+    let (mut reached, mut all) = (0, 0);
+    for (&(kind, in_flight, contestant), theirs) in &medians {
+        let (Some(goal), Some(ours)) = (cpu_goal(contestant), medians.get(&(kind, in_flight, ApiContestant::Dueday)))
+        else {
+            continue;
+        };
+        let cpu = Goal { factor: theirs.cpu_ms / ours.cpu_ms, wanted: goal };
+        let latency = Goal { factor: theirs.median_ms / ours.median_ms, wanted: 2.0 };
+        reached += u32::from(cpu.is_reached()) + u32::from(latency.is_reached());
+        all += 2;
+        println!(
+            "{:<24}  {in_flight:>9}  {:<13}  {:>22}  {:>26}",
+            kind.name(),
+            contestant.name(),
+            cpu.text(),
+            latency.text()
+        );
+    }
+    println!("\n{reached} of {all} goals were reached");
+}
+
+/// Returns how many times our processor time the processor time of `contestant` must be; `None` for our own server.
+fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
+    match contestant {
+        ApiContestant::Dueday => None,
+        ApiContestant::Javascript => Some(3.0),
+        ApiContestant::Python => Some(5.0),
+    }
+}
+
+/// A figure of another server as a multiple of ours, and the multiple that is the goal.
+struct Goal {
+    factor: f64,
+    wanted: f64,
+}
+
+impl Goal {
+    fn is_reached(&self) -> bool {
+        self.factor >= self.wanted
+    }
+
+    fn text(&self) -> String {
+        let Self { factor, wanted } = self;
+        format!("1/{factor:.1} of 1/{wanted:.0}: {}", if self.is_reached() { "yes" } else { "no" })
+    }
+}

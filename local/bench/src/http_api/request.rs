@@ -1,0 +1,155 @@
+//! The five kinds of requests that are measured.
+
+use billing::{AccountId, SubscriptionId};
+use chrono::{Datelike as _, NaiveDate};
+use reqwest::Method;
+use serde_json::{Value, json};
+use ulid::Ulid;
+
+/// The number of accounts of a set of requests.
+pub const ACCOUNTS: usize = 20;
+/// The number of subscriptions of each account whose subscriptions are listed.
+pub const LISTED_SUBSCRIPTIONS: usize = 10;
+/// The number of receipts of each account whose receipts are listed: those of two subscriptions in six months.
+pub const LISTED_RECEIPTS: usize = 12;
+/// The amount of new subscriptions, in minor units.
+pub const AMOUNT: i64 = 1299;
+/// The amount to which subscriptions are changed, in minor units.
+pub const CHANGED_AMOUNT: i64 = 1499;
+/// The product name to which subscriptions are changed.
+pub const CHANGED_NAME: &str = "Gold plan, yearly price";
+/// The payment day of new subscriptions.
+pub const PAYMENT_DAY: i64 = 15;
+
+/// A kind of request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    Create,
+    List,
+    Change,
+    Receipts,
+    SignUp,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] = [Self::Create, Self::List, Self::Change, Self::Receipts, Self::SignUp];
+
+    /// Returns the description of the request in the table of results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create a subscription",
+            Self::List => "list 10 subscriptions",
+            Self::Change => "change with If-Match",
+            Self::Receipts => "list 12 receipts",
+            Self::SignUp => "sign up with charge_now",
+        }
+    }
+
+    /// Returns the number of measured requests of this kind. A sign-up takes several times as long as the others.
+    pub fn share_of(self, requests: usize) -> usize {
+        if self == Self::SignUp { requests.div_ceil(3) } else { requests }
+    }
+}
+
+/// A request to a server.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    pub path: String,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Option<String>,
+}
+
+impl Request {
+    pub fn get(path: impl Into<String>) -> Self {
+        Self { method: Method::GET, path: path.into(), headers: Vec::new(), body: None }
+    }
+
+    /// Creates a request with a body. The body is sent as JSON.
+    pub fn with_body(method: Method, path: impl Into<String>, body: impl ToString) -> Self {
+        let request = Self { method, path: path.into(), headers: Vec::new(), body: Some(body.to_string()) };
+        request.and_header("content-type", "application/json")
+    }
+
+    pub fn and_header(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((name, value.to_string()));
+        self
+    }
+}
+
+/// The requests of one measurement, including those before the measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestSet {
+    pub kind: Kind,
+    pub in_flight: usize,
+    pub count: usize,
+}
+
+impl RequestSet {
+    /// Returns a name that no other set of the same server has.
+    pub fn name(&self) -> String {
+        format!("{:?}-{}", self.kind, self.in_flight)
+    }
+
+    /// Returns the accounts of the set.
+    pub fn accounts(&self) -> Vec<AccountId> {
+        (0..ACCOUNTS).map(|n| self.account(n)).collect()
+    }
+
+    /// Returns the account of the `n`th request.
+    pub fn account(&self, n: usize) -> AccountId {
+        format!("{}-{:02}", self.name(), n % ACCOUNTS).parse().expect("a valid account id")
+    }
+
+    /// Returns the `n`th subscription that exists before the requests are sent.
+    pub fn subscription(&self, n: usize) -> SubscriptionId {
+        let number = u128::try_from(n + 100_000 * (self.in_flight + 1_000 * self.kind as usize)).unwrap_or_default();
+        SubscriptionId::new(Ulid::from_parts(1_000_000, number))
+    }
+
+    /// Returns the requests, in order. `today` is the current date.
+    pub fn requests(&self, today: NaiveDate) -> Vec<Request> {
+        (0..self.count).map(|n| self.request(n, today)).collect()
+    }
+
+    /// Returns the `n`th request.
+    fn request(&self, n: usize, today: NaiveDate) -> Request {
+        let subscriptions = format!("/accounts/{}/subscriptions", self.account(n));
+        match self.kind {
+            Kind::Create => Request::with_body(Method::POST, subscriptions, new_subscription(n)),
+            Kind::List => Request::get(subscriptions),
+            Kind::Receipts => Request::get(format!("/accounts/{}/receipts", self.account(n))),
+            Kind::Change => {
+                let body = json!({ "amount": CHANGED_AMOUNT, "product_name": CHANGED_NAME });
+                let path = format!("{subscriptions}/{}", self.subscription(n));
+                Request::with_body(Method::PATCH, path, body).and_header("if-match", "\"1\"")
+            }
+            Kind::SignUp => {
+                let body = sign_up(n, today);
+                let key = format!("order-{}-{n}", self.in_flight);
+                Request::with_body(Method::POST, subscriptions, body).and_header("idempotency-key", key)
+            }
+        }
+    }
+}
+
+/// Returns the body that creates the subscription number `n`.
+pub fn new_subscription(n: usize) -> Value {
+    json!({
+        "sku": "gold",
+        "product_name": "Gold plan",
+        "payment_day": PAYMENT_DAY,
+        "amount": AMOUNT,
+        "currency": "EUR",
+        "payment_method": { "customer": format!("cus_{n}"), "payment_method": "pm_card_visa" },
+    })
+}
+
+/// Returns the body of the sign-up number `n`, whose first payment is charged on `today`.
+pub fn sign_up(n: usize, today: NaiveDate) -> Value {
+    let mut body = new_subscription(n);
+    body["payment_day"] = today.day().into();
+    body["first_payment_date"] = today.to_string().into();
+    body["charge_now"] = true.into();
+    body
+}

@@ -1,0 +1,117 @@
+//! The engine and the gateway of a server, and the items that its table contains before the requests are sent.
+
+use billing::{Account, GatewayAccount, Money, PaymentDay, Period, Receipt, Settlement, Subscription, SubscriptionId};
+use chrono::{NaiveDate, TimeDelta, Utc};
+use clock::{Clock as _, SystemClock};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use store::{CreateOutcome, Table};
+use testkit::sample;
+
+use super::request::{ACCOUNTS, Kind, LISTED_RECEIPTS, LISTED_SUBSCRIPTIONS, PAYMENT_DAY, RequestSet};
+use crate::Failure;
+use crate::contestant::start_gateway;
+use crate::engine::{TABLE, client_of};
+use crate::process::Process;
+
+/// The number of items that are written at the same time.
+const WRITES_IN_FLIGHT: usize = 8;
+
+/// The engine and the gateway of one server, each with its process and its URL.
+pub struct World {
+    pub engine: (Process, String),
+    pub gateway: (Process, String),
+    /// Direct access to the server's table.
+    pub table: Table,
+    pub today: NaiveDate,
+}
+
+impl World {
+    /// Starts an engine with an empty table, and a gateway.
+    pub async fn start() -> Result<Self, Failure> {
+        let gateway = start_gateway(0).await?;
+        let mut engine = Process::of_bench(&["engine", "--rows=0", "--without-tokens"].map(str::to_owned))?;
+        let url = engine.read_line().await?;
+        let table = Table::new(client_of(&url), TABLE, TimeDelta::days(190));
+        let account = reqwest::get(format!("{}{}", gateway.1, gateways::ACCOUNT_PATH)).await?.text().await?;
+        table.set_gateway(None, &serde_json::from_str::<GatewayAccount>(&account)?).await?;
+        Ok(Self { engine: (engine, url), gateway, table, today: Utc::now().date_naive() })
+    }
+
+    /// Creates the accounts of `set`, and the subscriptions and receipts that its requests read or change.
+    pub async fn prepare(&self, set: &RequestSet) -> Result<(), Failure> {
+        let accounts = set.accounts().into_iter().map(|id| Account { id, ..sample::account() });
+        for account in accounts {
+            self.table.put_account(&account).await?;
+        }
+        let subscriptions = match set.kind {
+            Kind::Create | Kind::SignUp => 0,
+            Kind::List => ACCOUNTS * LISTED_SUBSCRIPTIONS,
+            Kind::Change => set.count,
+            Kind::Receipts => ACCOUNTS * 2,
+        };
+        stream::iter(0..subscriptions)
+            .map(|n| async move {
+                let subscription = new_subscription(set.account(n).as_str(), set.subscription(n), self.today);
+                self.create(&subscription).await?;
+                if set.kind == Kind::Receipts { self.create_receipts(&subscription).await } else { Ok(()) }
+            })
+            .buffer_unordered(WRITES_IN_FLIGHT)
+            .try_collect()
+            .await
+    }
+
+    /// Creates `subscription`.
+    pub async fn create(&self, subscription: &Subscription) -> Result<(), Failure> {
+        match self.table.create_subscription(subscription, None).await? {
+            CreateOutcome::Created => Ok(()),
+            other => Err(format!("a subscription of the benchmark was not created: {other:?}").into()),
+        }
+    }
+
+    /// Creates the receipts of `subscription` for the last months.
+    pub async fn create_receipts(&self, subscription: &Subscription) -> Result<(), Failure> {
+        let months = std::iter::successors(Some(Period::from_day(self.today)), |period| Some(period.previous()));
+        for (month, period) in (1..).zip(months.skip(1)).take(LISTED_RECEIPTS / 2) {
+            let receipt = receipt(subscription, period, month);
+            let settled = self.table.settle(subscription.clone(), |stored| {
+                Ok::<_, ()>(Settlement { receipt: Some(receipt.clone()), ..stored.clone().into() })
+            });
+            settled.await?;
+        }
+        Ok(())
+    }
+
+    pub async fn stop(self) -> Result<(), Failure> {
+        self.engine.0.stop().await?;
+        self.gateway.0.stop().await
+    }
+}
+
+/// Returns a subscription of `account` that was created on `today`.
+pub fn new_subscription(account: &str, id: SubscriptionId, today: NaiveDate) -> Subscription {
+    let account = account.parse().expect("a valid account id");
+    Subscription { account, id, ..sample::subscription(PAYMENT_DAY, today) }
+}
+
+/// Returns the receipt of the payment of `subscription` for `period`, whose number is `n`.
+fn receipt(subscription: &Subscription, period: Period, n: u32) -> Receipt {
+    let payment_day = PaymentDay::try_from(PAYMENT_DAY).expect("a valid payment day");
+    let due_on = payment_day.due_in(period);
+    Receipt {
+        account: subscription.account.clone(),
+        subscription: subscription.id,
+        sku: subscription.sku.clone(),
+        product_name: subscription.product_name.clone(),
+        email: None,
+        due_on,
+        amount: subscription.price,
+        payment: format!("pay_{n}").parse().expect("a valid payment id"),
+        customer: Some(subscription.payment_method.customer.clone()),
+        card: None,
+        // A receipt expires 190 days after its payment, and must not expire during the benchmark.
+        processed_at: SystemClock.now(),
+        refunded: Money::new(0, subscription.price.currency()),
+        refunded_at: None,
+        reversal: None,
+    }
+}
