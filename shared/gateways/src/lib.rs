@@ -13,7 +13,6 @@ mod current_secret;
 mod gateway_url;
 mod http_gateway;
 mod request_signature;
-mod sandbox;
 mod stripe;
 
 use std::fmt;
@@ -44,7 +43,6 @@ pub use request_signature::{
     GatewayKeyError, GatewayKeys, ID_HEADER, MAX_SIGNATURE_AGE, SIGNATURE_HEADER, SignatureError, SignedRequest,
     TIMESTAMP_HEADER,
 };
-pub use sandbox::{IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened, Sandbox};
 
 /// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is
 /// equal to the first request.

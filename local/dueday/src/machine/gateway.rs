@@ -13,10 +13,11 @@ use emulator::Limits;
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, CurrentSecret,
     FullGateway, GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway,
-    Ledger, LedgerError, PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe,
+    PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Stripe,
     http_gateway_with, parse_stripe_key, stripe_with,
 };
 use payments::GATEWAY_TIMEOUT;
+use sandbox::{Ledger, LedgerError, Sandbox};
 
 use super::listen::{listen, url};
 use crate::Failure;
@@ -167,8 +168,8 @@ pub async fn serve_sandbox(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) ->
     let url = url(&listener);
     sandbox.set_url(&url);
     let routes = match gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string()))? {
-        Some(keys) => emulator::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),
-        None => emulator::gateway_router(sandbox),
+        Some(keys) => sandbox::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),
+        None => sandbox::gateway_router(sandbox),
     };
     tokio::spawn(emulator::serve(listener, routes, Limits::default()));
     Ok(url)

@@ -65,6 +65,7 @@ pub const BORDERS: &[Border] = &[
     border(&["config", "gateways", "mail"], &["dynamo", "aws-sdk-*"]),
     border(&["gateways"], &["mail"]),
     border(&["mail"], &["gateways"]),
+    border(&["sandbox"], &["dynamo", "aws-sdk-*", "lambda*"]),
     border(&["store"], &["gateways", "mail"]),
     border(&["days", "sweep"], &["gateways", "mail"]),
     border(&["audit", "settling"], &["mail", "sweep", "payments"]),
