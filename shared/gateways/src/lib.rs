@@ -12,6 +12,7 @@ mod contradiction;
 mod current_secret;
 mod gateway_url;
 mod http_gateway;
+mod iam_signer;
 mod request_signature;
 mod stripe;
 
@@ -39,6 +40,7 @@ pub use gateway_url::{GatewayUrl, GatewayUrlError};
 pub use http_gateway::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,
 };
+pub use iam_signer::IamSigner;
 pub use request_signature::{
     GatewayKeyError, GatewayKeys, ID_HEADER, MAX_SIGNATURE_AGE, SIGNATURE_HEADER, SignatureError, SignedRequest,
     TIMESTAMP_HEADER,
