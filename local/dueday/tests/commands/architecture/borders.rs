@@ -88,6 +88,7 @@ pub const BORDERS: &[Border] = &[
     border(&["orders-function"], &["payments", "api", "aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-secretsmanager"]),
     border(&["api-function"], &["aws-sdk-sesv2", "aws-sdk-eventbridge", "inbound"]),
     border(&["webhooks-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "api"]),
+    border(&["sandbox-function"], &["aws-sdk-secretsmanager", "aws-sdk-sesv2", "aws-sdk-sqs", "payments", "api"]),
     border(&["dueday"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager"]),
 ];
 
