@@ -29,6 +29,7 @@ mod stripe;
 mod support_jobs;
 mod template;
 mod template_logs;
+mod template_sandbox;
 mod template_secrets;
 mod terminal;
 mod why;
