@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use billing::Subscription;
 use clock::{Clock, SystemClock};
-use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve};
-use gateways::{Ledger, Sandbox};
+use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
+use sandbox::{Ledger, Sandbox, gateway_router};
 use store::{Batch, CreateOutcome, Paging, Table};
 use testkit::{Function, InvocationResult, sample, start_secrets_manager};
 

@@ -32,6 +32,7 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
         delivery::VARIABLES,
         encryption::VARIABLES,
         orders::VARIABLES,
+        sandbox::VARIABLES,
     ]
     .into_iter()
     .flatten()

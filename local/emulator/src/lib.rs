@@ -1,16 +1,14 @@
 //! Stand-ins for AWS and Stripe, for running on one machine and for tests: the embedded DynamoDB engine, called by the
-//! real SDK; the servers of the sandbox gateway and of the stand-in for Stripe; the timetable of the daily runs; whole
-//! deployments; and fault injection. Each server listens on loopback unless another address is given.
+//! real SDK; the server of the stand-in for Stripe; the timetable of the daily runs; whole deployments; and fault
+//! injection. Each server listens on loopback unless another address is given.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod card_page;
 mod config;
 mod connector;
 mod deployment;
 mod dynamodb_server;
 mod engine;
 mod faults;
-mod gateway_server;
 mod guard;
 mod http_server;
 mod operations;
@@ -24,7 +22,6 @@ pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, RunningEngine};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
-pub use gateway_server::{gateway_router, signed_gateway_router};
 pub use http_server::{Limits, serve};
 pub use permission::Permission;
 pub use stream::{Stream, StreamError};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, Utc};
-use gateways::LedgerEntry;
+use sandbox::LedgerEntry;
 use store::{Table, TableError};
 
 use crate::stored::{

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use clock::SimulatedClock;
-use gateways::{Ledger, Sandbox};
 use mail::Mailer;
+use sandbox::{Ledger, Sandbox};
 use store::TableError;
 
 use emulator::{Config, Deployment, Engine, Wire};

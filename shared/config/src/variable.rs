@@ -35,6 +35,7 @@ pub enum ReadBy {
     OrdersApi,
     Notices,
     Webhooks,
+    Sandbox,
 }
 
 /// A flag of the command, without its dashes.

@@ -65,6 +65,7 @@ impl<S> Dynamo<S> {
         let mut attributes: Vec<KeyAttributeDefinition> = keys.flat_map(|keys| [keys.partition, keys.sort]).collect();
         attributes.sort_unstable();
         attributes.dedup();
+        let indexes: Vec<GlobalSecondaryIndex> = schema.indexes.iter().map(IndexSchema::build).collect();
         let attributes = attributes.into_iter().map(|(name, kind)| {
             let kind = ScalarAttributeType::from(kind);
             let definition = AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build();
@@ -75,7 +76,7 @@ impl<S> Dynamo<S> {
             .table_name(&self.name)
             .billing_mode(BillingMode::PayPerRequest)
             .set_key_schema(Some(schema.keys.elements()))
-            .set_global_secondary_indexes(Some(schema.indexes.iter().map(IndexSchema::build).collect()))
+            .set_global_secondary_indexes(Some(indexes).filter(|indexes| !indexes.is_empty()))
             .set_attribute_definitions(Some(attributes.collect()))
             .send()
             .await

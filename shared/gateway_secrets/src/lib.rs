@@ -9,9 +9,9 @@ use aws_config::SdkConfig;
 use clock::Clock;
 use config::{ConfigError, CurrentSecret, Env, Variable};
 use gateways::{
-    FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewayKeys, STRIPE_KEY_SECRET_NAME,
-    STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME, SigningSecrets, Stripe, http_gateway_with,
-    parse_stripe_key, stripe_with,
+    FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewayKeys, HttpGateway, IamSigner,
+    STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME, SigningSecrets,
+    Stripe, http_gateway_with, parse_stripe_key, sandbox_with, stripe_with,
 };
 use secrets::Parse;
 
@@ -51,8 +51,26 @@ pub async fn gateway_from_environment(
             let keys = (&GATEWAY_KEY_SECRET_NAME, keys);
             Ok(Arc::new(http_gateway_with(&url, keys, timeout, clock)?))
         }
+        GatewayChoice::Sandbox => Ok(Arc::new(sandbox_from_environment(env, sdk, timeout, clock)?)),
         GatewayChoice::Stripe => Ok(Arc::new(stripe_from_environment(env, sdk, timeout, first_read, clock).await?)),
     }
+}
+
+/// Creates the client of the sandbox gateway in the same stack, which signs its requests with the credentials in `sdk`.
+///
+/// # Errors
+/// [`ConfigError`] if `DUEDAY_SANDBOX_URL` is missing or not valid, or `sdk` contains no credentials or no region.
+pub fn sandbox_from_environment(
+    env: Env<'_>,
+    sdk: &SdkConfig,
+    timeout: Duration,
+    clock: Arc<dyn Clock>,
+) -> Result<HttpGateway, ConfigError> {
+    let missing = |name, help| ConfigError::Missing { name, help };
+    let credentials =
+        sdk.credentials_provider().ok_or_else(|| missing("AWS_ACCESS_KEY_ID", "The credentials of AWS"))?;
+    let region = sdk.region().ok_or_else(|| missing("AWS_REGION", "The region of AWS"))?;
+    sandbox_with(env, IamSigner::new(credentials, region.as_ref()), timeout, clock)
 }
 
 /// Creates the gateway for Stripe, with its key from the same place as in [`gateway_from_environment`].

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stripe::STRIPE_API_BASE as DEFAULT_API_BASE;
-use super::{GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, Stripe};
+use super::{GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner, Stripe};
 use clock::Clock;
 use config::ReadBy::{Api, Payments, Webhooks};
 use config::variables;
@@ -34,6 +34,8 @@ pub const GATEWAY_KEY: Variable = Variable::new(
 variables! {
     GATEWAY = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, or the URL of a gateway, such as http://127.0.0.1:7879").rare_flag("gateway");
+    SANDBOX_URL = Variable::new(&[Api, Payments], "DUEDAY_SANDBOX_URL", "URL",
+        "With the gateway sandbox, the function URL of the sandbox gateway in the same stack");
     GATEWAY_KEY_SECRET_NAME = Variable::new(&[Api, Payments], "DUEDAY_GATEWAY_KEY_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with the key that signs the requests to your own gateway");
     STRIPE_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",
@@ -48,6 +50,8 @@ variables! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GatewayChoice {
     Stripe,
+    /// The sandbox gateway of the same stack. Only the functions of the stack can reach it.
+    Sandbox,
     /// A gateway at this URL with the same HTTP API as the sandbox (docs/gateways.md).
     At(GatewayUrl),
 }
@@ -56,7 +60,7 @@ impl GatewayChoice {
     /// Returns the gateway that `DUEDAY_GATEWAY` selects; `None` if the variable is not set.
     ///
     /// # Errors
-    /// [`ConfigError`] if the value is neither `stripe` nor a [`GatewayUrl`].
+    /// [`ConfigError`] if the value is not `stripe`, `sandbox` or a [`GatewayUrl`].
     pub fn read_if_given(env: Env<'_>) -> Result<Option<Self>, ConfigError> {
         env.get(&GATEWAY).map(|_| Self::read(env)).transpose()
     }
@@ -64,11 +68,15 @@ impl GatewayChoice {
     /// Returns the gateway that `DUEDAY_GATEWAY` selects.
     ///
     /// # Errors
-    /// [`ConfigError`] if the variable is not set, or its value is neither `stripe` nor a [`GatewayUrl`].
+    /// [`ConfigError`] if the variable is not set, or its value is not `stripe`, `sandbox` or a [`GatewayUrl`].
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         env.read(&GATEWAY, |text| match text {
             "stripe" => Ok(Self::Stripe),
-            url => url.parse().map(Self::At).map_err(|reason: GatewayUrlError| format!("must be stripe, or {reason}")),
+            "sandbox" => Ok(Self::Sandbox),
+            url => {
+                let at = url.parse().map(Self::At);
+                at.map_err(|reason: GatewayUrlError| format!("must be stripe, sandbox, or {reason}"))
+            }
         })
     }
 }
@@ -98,6 +106,22 @@ pub fn stripe_with(env: Env<'_>, key: CurrentSecret<String>, timeout: Duration) 
     let base =
         env.read(&STRIPE_API_BASE, |text| parse_displayable_url(text).map_err(|reason| format!("must be {reason}")))?;
     Ok(Stripe::new("", &base, timeout).with_key(key))
+}
+
+/// Returns a client of the sandbox gateway of the stack, whose URL `env` contains. `signer` signs its requests for AWS IAM
+/// at the time of `clock`. A request waits at most `timeout` for its response.
+///
+/// # Errors
+/// [`ConfigError`] if `DUEDAY_SANDBOX_URL` is missing or is not a [`GatewayUrl`].
+pub fn sandbox_with(
+    env: Env<'_>,
+    signer: IamSigner,
+    timeout: Duration,
+    clock: Arc<dyn Clock>,
+) -> Result<HttpGateway, ConfigError> {
+    let url: GatewayUrl =
+        env.read(&SANDBOX_URL, |text| text.parse().map_err(|reason: GatewayUrlError| format!("must be {reason}")))?;
+    Ok(HttpGateway::new(url.as_str(), timeout).with_iam(signer, clock))
 }
 
 /// Returns a client of the gateway at `url`, which signs its requests with `keys` at the time of `clock`. A request
@@ -131,13 +155,13 @@ mod tests {
         {
             let message = read(url).unwrap_err().to_string();
             assert!(
-                message.starts_with("DUEDAY_GATEWAY must be stripe, or an https URL such as")
+                message.starts_with("DUEDAY_GATEWAY must be stripe, sandbox, or an https URL such as")
                     && !message.contains("secret"),
                 "{url}: {message}"
             );
         }
         assert_eq!(read("http://127.0.0.1:7879/"), Ok(GatewayChoice::At("http://127.0.0.1:7879".parse().unwrap())));
-        assert_eq!(read("stripe"), Ok(GatewayChoice::Stripe));
+        assert_eq!((read("stripe"), read("sandbox")), (Ok(GatewayChoice::Stripe), Ok(GatewayChoice::Sandbox)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::contradiction::check_payments_are_consistent;
 use super::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
-    GatewayKeys, GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, Refunds, SignedRequest,
+    GatewayKeys, GatewayRefund, IamSigner, PaymentGateway, RefundRequest, RefundResponse, Refunds, SignedRequest,
 };
 use billing::{GatewayAccount, GatewayToken, Payment, Secret};
 use clock::Clock;
@@ -63,6 +63,8 @@ pub struct HttpGateway {
     clock: Option<Arc<dyn Clock>>,
     /// `None` if requests are not signed.
     signing: Option<Arc<Signing>>,
+    /// The signer for a gateway that AWS IAM protects, and the clock for the signed times; `None` for another gateway.
+    iam: Option<(IamSigner, Arc<dyn Clock>)>,
 }
 
 /// The keys that sign the requests, and the clock for the signed times.
@@ -90,6 +92,7 @@ impl HttpGateway {
             account: at(ACCOUNT_PATH),
             clock: None,
             signing: None,
+            iam: None,
         }
     }
 
@@ -102,6 +105,19 @@ impl HttpGateway {
     /// Returns this client, changed so that it signs each request with `keys`, at the time of `clock`.
     pub fn with_keys(self, keys: CurrentSecret<GatewayKeys>, clock: Arc<dyn Clock>) -> Self {
         Self { signing: Some(Arc::new(Signing { keys, clock })), ..self }
+    }
+
+    /// Returns this client, changed so that `signer` signs each request for AWS IAM, at the time of `clock`.
+    pub fn with_iam(self, signer: IamSigner, clock: Arc<dyn Clock>) -> Self {
+        Self { iam: Some((signer, clock)), ..self }
+    }
+
+    /// Sends `request`. If AWS IAM protects the gateway, first signs it for IAM.
+    async fn execute(&self, mut request: reqwest::Request) -> Result<Response, GatewayError> {
+        if let Some((signer, clock)) = &self.iam {
+            signer.sign(&mut request, clock.now()).await?;
+        }
+        self.http.execute(request).await.map_err(unknown_outcome)
     }
 
     /// Signs `request` if this client has keys, sends it, and reads the JSON body of the response. If the gateway
@@ -118,7 +134,7 @@ impl HttpGateway {
         };
         let request = request.build().map_err(unknown_outcome)?;
         let Some(Signing { keys: secret, clock }) = self.signing.as_deref() else {
-            return self.http.execute(request).await.map_err(unknown_outcome);
+            return self.execute(request).await;
         };
         let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
         let again = request.try_clone();
@@ -138,7 +154,7 @@ impl HttpGateway {
         clock: &dyn Clock,
     ) -> Result<Response, GatewayError> {
         sign(&mut request, keys, clock.now(), clock);
-        self.http.execute(request).await.map_err(unknown_outcome)
+        self.execute(request).await
     }
 
     /// Sends two requests that `forgery` describes, one with and one without a body. Both change nothing even if the
@@ -152,7 +168,7 @@ impl HttpGateway {
         for (status, request) in statuses.iter_mut().zip(requests) {
             let mut request = request.build().map_err(unknown_outcome)?;
             forgery.apply(&mut request, &keys, clock.as_ref());
-            *status = self.http.execute(request).await.map_err(unknown_outcome)?.status();
+            *status = self.execute(request).await?.status();
         }
         Ok(Some(statuses))
     }

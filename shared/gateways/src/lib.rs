@@ -11,8 +11,8 @@ pub mod conformance;
 mod contradiction;
 mod gateway_url;
 mod http_gateway;
+mod iam_signer;
 mod request_signature;
-mod sandbox;
 mod stripe;
 
 use std::fmt;
@@ -38,11 +38,11 @@ pub use gateway_url::{GatewayUrl, GatewayUrlError};
 pub use http_gateway::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,
 };
+pub use iam_signer::IamSigner;
 pub use request_signature::{
     GatewayKeyError, GatewayKeys, ID_HEADER, MAX_SIGNATURE_AGE, SIGNATURE_HEADER, SignatureError, SignedRequest,
     TIMESTAMP_HEADER,
 };
-pub use sandbox::{IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened, Sandbox};
 
 /// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is
 /// equal to the first request.

@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 35] = [
+const WORKSPACE_CRATES: [&str; 37] = [
     "api",
     "audit",
     "billing",
@@ -48,6 +48,8 @@ const WORKSPACE_CRATES: [&str; 35] = [
     "reminders",
     "reminders_function",
     "rest",
+    "sandbox",
+    "sandbox_function",
     "secrets",
     "ses",
     "settling",

@@ -144,7 +144,7 @@ impl Observer for Terminal {
 }
 
 pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure> {
-    let checked = Gateway::from_name(&args.gateway)?;
+    let checked = Gateway::from_name(&args.gateway).await?;
     let signing_client = match &checked {
         Gateway::Http(_, client) => Some(client.clone()),
         _ => None,

@@ -132,7 +132,7 @@ impl LockedFolder {
         // An earlier version of dueday may have created this table without the expiry of items: this call enables it.
         orders_table(engine.client()).create_if_absent().await?;
         let keys = read_or_create_keys(folder, context.clock.as_ref())?;
-        let gateway = Gateway::open(&context.options, clock.clone())?;
+        let gateway = Gateway::open(&context.options, clock.clone()).await?;
         let stream = engine.stream(&context.config.table.name)?;
         Ok(LockOutcome::Acquired(Box::new(Self { engine, keys, stream, gateway, api: None, lock_file, lock_path })))
     }

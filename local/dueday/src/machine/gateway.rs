@@ -12,11 +12,13 @@ use config::{ConfigError, CurrentSecret, Env};
 use emulator::Limits;
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, FullGateway,
-    GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway, Ledger,
-    LedgerError, PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe,
-    http_gateway_with, parse_stripe_key, stripe_with,
+    GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner,
+    PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Stripe, http_gateway_with,
+    parse_stripe_key, sandbox_with, stripe_with,
 };
 use payments::GATEWAY_TIMEOUT;
+use sandbox::{Ledger, LedgerError, Sandbox};
+use store::load_sdk_config;
 
 use super::listen::{listen, url};
 use crate::Failure;
@@ -24,6 +26,9 @@ use crate::options::Options;
 
 /// The value of `--gateway` that stands for Stripe.
 pub const STRIPE: &str = "stripe";
+
+/// The value of `--gateway` that stands for the sandbox gateway of a stack on AWS.
+const STACK_SANDBOX: &str = "sandbox";
 
 /// The gateway that the options select.
 pub enum Gateway {
@@ -42,9 +47,9 @@ impl Gateway {
     ///
     /// # Errors
     /// If the ledger of the sandbox cannot be used, or the Stripe key is missing or invalid.
-    pub fn open(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub async fn open(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         match options.gateway() {
-            Some(named) => Self::from_name(named),
+            Some(named) => Self::from_name(named).await,
             None => match open_sandbox(options, clock) {
                 Ok(sandbox) => Ok(Self::Sandbox(sandbox)),
                 Err(in_use @ LedgerError::InUse { .. }) => {
@@ -56,20 +61,37 @@ impl Gateway {
         }
     }
 
-    /// Returns the gateway that `name` selects: Stripe for `stripe`, with the key from the environment, otherwise the
-    /// HTTP gateway at the URL `name`.
+    /// Returns Stripe, with the key from the environment.
+    fn stripe() -> Result<Self, Failure> {
+        let (env, timeout) = (Env::process(), GATEWAY_TIMEOUT.to_std().unwrap_or_default());
+        let refused = |error: ConfigError| Failure::Refused(error.to_string());
+        let key = env.read(&STRIPE_SECRET_KEY, parse_stripe_key).map_err(refused)?;
+        let stripe = stripe_with(env, key.into(), timeout).map_err(refused)?;
+        Ok(Self::Stripe(Arc::new(stripe)))
+    }
+
+    /// Returns the gateway that `name` selects: Stripe for `stripe`, with the key from the environment; for `sandbox`,
+    /// the sandbox gateway of a stack, with the credentials of the AWS CLI; otherwise the HTTP gateway at the URL `name`.
     ///
     /// # Errors
-    /// If a key is missing or invalid, or `name` is neither `stripe` nor the URL of a gateway.
-    pub fn from_name(name: &str) -> Result<Self, Failure> {
+    /// If a key is missing or invalid, or `name` is not `stripe`, `sandbox` or the URL of a gateway.
+    pub async fn from_name(name: &str) -> Result<Self, Failure> {
         let (env, timeout) = (Env::process(), GATEWAY_TIMEOUT.to_std().unwrap_or_default());
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
         if name == STRIPE {
-            let key = env.read(&STRIPE_SECRET_KEY, parse_stripe_key).map_err(refused)?;
-            let stripe = stripe_with(env, key.into(), timeout).map_err(refused)?;
-            return Ok(Self::Stripe(Arc::new(stripe)));
+            return Self::stripe();
         }
-        let invalid = |error: GatewayUrlError| Failure::Refused(format!("the gateway must be {STRIPE}, or {error}"));
+        if name == STACK_SANDBOX {
+            let sdk = load_sdk_config().await;
+            let region = sdk.region().ok_or(Failure::NoRegion)?;
+            let no_credentials = || Failure::NoCredentials { reason: String::new() };
+            let signer = IamSigner::new(sdk.credentials_provider().ok_or_else(no_credentials)?, region.as_ref());
+            let client = sandbox_with(env, signer, timeout, Arc::new(SystemClock)).map_err(refused)?;
+            return Ok(Self::Http(name.to_owned(), client));
+        }
+        let invalid = |error: GatewayUrlError| {
+            Failure::Refused(format!("the gateway must be {STRIPE}, {STACK_SANDBOX}, or {error}"))
+        };
         let url: GatewayUrl = name.parse().map_err(invalid)?;
         let keys = gateway_keys(env).map_err(refused)?.map(CurrentSecret::from);
         // The signed time is the present time, even if a command simulates another time.
@@ -81,7 +103,7 @@ impl Gateway {
     /// cannot be used. The URL may contain any address of this machine on which the process listens.
     pub fn of_running_process(name: &str) -> Self {
         let opened = match name {
-            STRIPE => Self::from_name(name),
+            STRIPE => Self::stripe(),
             url => gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string())).map(|keys| {
                 let client = HttpGateway::new(url, GATEWAY_TIMEOUT.to_std().unwrap_or_default());
                 let clock = Arc::new(SystemClock);
@@ -167,8 +189,8 @@ pub async fn serve_sandbox(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) ->
     let url = url(&listener);
     sandbox.set_url(&url);
     let routes = match gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string()))? {
-        Some(keys) => emulator::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),
-        None => emulator::gateway_router(sandbox),
+        Some(keys) => sandbox::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),
+        None => sandbox::gateway_router(sandbox),
     };
     tokio::spawn(emulator::serve(listener, routes, Limits::default()));
     Ok(url)

@@ -46,7 +46,7 @@ impl OpenTable {
     /// # Errors
     /// If this table's payments are made at another gateway account, or the gateway cannot be reached.
     pub async fn gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
-        let gateway = self.configured_gateway(context)?;
+        let gateway = self.configured_gateway(context).await?;
         if let Some(named) = &self.settings.gateway
             && self.has_marker(gateway.as_ref(), named).await? == Some(true)
         {
@@ -69,7 +69,7 @@ impl OpenTable {
     /// # Errors
     /// If the gateway cannot be reached, or refuses the request.
     pub async fn any_gateway_account(&self, context: &Context) -> Result<GatewayAccount, Failure> {
-        let gateway = self.configured_gateway(context)?;
+        let gateway = self.configured_gateway(context).await?;
         if let Some(named) = &self.settings.gateway
             && self.has_marker(gateway.as_ref(), named).await? == Some(true)
         {
@@ -98,13 +98,13 @@ impl OpenTable {
     }
 
     /// Returns the gateway that the options select.
-    fn configured_gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
+    async fn configured_gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
         Ok(match &self.machine {
             Some(machine) => machine.gateway.clone(),
             None if context.options.gateway().is_none() => {
                 return Err(Failure::Refused("with --table, also give --gateway with the deployed value".to_owned()));
             }
-            None => Gateway::open(&context.options, context.clock.clone())?.client(context.clock.clone()),
+            None => Gateway::open(&context.options, context.clock.clone()).await?.client(context.clock.clone()),
         })
     }
 

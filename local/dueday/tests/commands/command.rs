@@ -10,8 +10,8 @@ use std::process::Stdio;
 
 use chrono::Datelike;
 use gateway::Gateway;
-use gateways::LedgerEntry;
 use process::Process;
+use sandbox::LedgerEntry;
 use terminal::{dueday, output};
 
 /// A running `dueday` server on free ports, killed when dropped.

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use billing::PaymentStatus;
-use gateways::LedgerEntry;
 use process::Process;
+use sandbox::LedgerEntry;
 use serde_json::Value;
 use terminal::{dueday, output};
 

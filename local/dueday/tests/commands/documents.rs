@@ -24,8 +24,8 @@ fn architecture_document_describes_every_crate() {
 }
 
 #[test]
-fn guarantees_document_names_only_tests_that_exist() {
-    let document = read_document("guarantees.md");
+fn documents_name_only_tests_that_exist() {
+    let document = read_document("guarantees.md") + &read_document("operations.md");
     // A test name is a sentence: at least four words.
     let is_test_name = |text: &&str| {
         text.matches('_').count() > 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -34,7 +34,7 @@ fn guarantees_document_names_only_tests_that_exist() {
     assert!(named.len() > 40, "the test names are no longer found: {named:?}");
     let sources: String = text_files().filter(|(path, _)| path.ends_with(".rs")).map(|(_, text)| text).collect();
     let missing: Vec<&&str> = named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
-    assert!(missing.is_empty(), "docs/guarantees.md names tests that do not exist: {missing:?}");
+    assert!(missing.is_empty(), "docs/guarantees.md or docs/operations.md names tests that do not exist: {missing:?}");
 }
 
 /// Returns every path in backticks that begins with a folder of the repository.

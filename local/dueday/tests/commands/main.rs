@@ -30,6 +30,7 @@ mod support_jobs;
 mod template;
 mod template_cors;
 mod template_logs;
+mod template_sandbox;
 mod template_secrets;
 mod terminal;
 mod why;

@@ -82,11 +82,11 @@ fn invalid_arguments_are_refused_with_the_allowed_values() {
         (vec!["--mail-from", "nonsense"], "the sender must be an address, or a name and an address in <>"),
         (
             vec!["due", "--gateway", "127.0.0.1:7879"],
-            "'--gateway <GATEWAY>': must be stripe, or an https URL such as https://gateway.example.com",
+            "'--gateway <GATEWAY>': must be stripe, sandbox, or an https URL such as https://gateway.example.com",
         ),
-        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be stripe, or an https URL such as"),
-        (vec!["due", "--gateway", "http://gateway.example.com"], "must be stripe, or an https URL such as"),
-        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be stripe, or an https URL such as"),
+        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be stripe, sandbox, or an https URL such as"),
+        (vec!["due", "--gateway", "http://gateway.example.com"], "must be stripe, sandbox, or an https URL such as"),
+        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be stripe, sandbox, or an https URL such as"),
         (vec!["due", "--time-zone", "Mars"], "must be an IANA time zone like Europe/Berlin"),
         (vec!["due", "--retry-gaps", "9,9,9,9"], "must be gaps in days such as 1,2,2,2"),
         (vec!["due", "--shards", "x"], "must be a whole number from 1 to 1000"),
@@ -106,7 +106,7 @@ fn invalid_arguments_are_refused_with_the_allowed_values() {
         (
             "DUEDAY_GATEWAY",
             "nowhere",
-            "DUEDAY_GATEWAY must be stripe, or an https URL such as https://gateway.example.com",
+            "DUEDAY_GATEWAY must be stripe, sandbox, or an https URL such as https://gateway.example.com",
         ),
     ] {
         assert_refused(dueday(data).arg("due").env(variable, value), words);

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::{BegunAndResponse, JsonResponse, ServerState, behaviour, error_response, invalid_request};
-use crate::card_page;
+use sandbox::card_page;
 
 /// The lifetime of a session: 24 hours, Stripe's default ("Expire a Session").
 const SESSION_LIFE: TimeDelta = TimeDelta::hours(24);

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Config, Engine};
-use gateways::{Ledger, Sandbox};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
+use sandbox::{Ledger, Sandbox};
 use store::TableError;
 
 use super::process::Process;

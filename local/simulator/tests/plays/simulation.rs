@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentStatus;
-use gateways::LedgerEntry;
+use sandbox::LedgerEntry;
 use simulator::{Invariant, InvariantResult, Simulation, StoredStatus, TableContents, check, population, simulate};
 use testkit::config;
 

@@ -10,11 +10,10 @@ use axum::Router;
 use billing::Secret;
 use chrono::{DateTime, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve, signed_gateway_router};
+use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
 use gateways::conformance::{CheckParameters, Observer, Progress, PromiseResult, Verdict, check};
-use gateways::{
-    FullGateway, GatewayError, GatewayKeys, HttpGateway, Ledger, LedgerEntry, PaymentGateway as _, Sandbox,
-};
+use gateways::{FullGateway, GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
+use sandbox::{Ledger, LedgerEntry, Sandbox, gateway_router, signed_gateway_router};
 use serde_json::Value;
 use testkit::replaced_secret;
 use ulid::Ulid;

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use billing::{Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Fault, Wire};
-use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway, Sandbox};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
+use sandbox::Sandbox;
 use serde_json::json;
 
 use crate::world::{World, billing_time, card, new_subscription, nonzero_counts};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use billing::{PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta};
 use emulator::{Deployment, Fault, Injector, Wire};
-use gateways::LedgerEntry;
+use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::{BatchRequest, CountsOf, Report, Task};
 use testkit::{Faulty, fault_at_call};

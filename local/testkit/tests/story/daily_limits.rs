@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use audit::forecast;
 use billing::{Changes, ChargeTotal, Money, Status, Subscription};
 use chrono::{Days, NaiveDate, TimeDelta};
-use gateways::LedgerEntry;
+use sandbox::LedgerEntry;
 use store::{Batch, PaymentCounts};
 use sweep::BatchRequest;
 

@@ -10,7 +10,7 @@ use chrono_tz::Tz;
 use clock::Clock as _;
 use days::DayState;
 use emulator::Fault;
-use gateways::LedgerEntry;
+use sandbox::LedgerEntry;
 use store::Claim;
 use ulid::Ulid;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::GatewayAccount;
 use emulator::{Fault, Wire};
-use gateways::{Ledger, LedgerEntry, Sandbox};
+use sandbox::{Ledger, LedgerEntry, Sandbox};
 use sweep::BatchRequest;
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};

@@ -10,11 +10,9 @@ use billing::{Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Sta
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::Wire;
-use gateways::{
-    ChargeRequest, ChargeResponse, GatewayError, HttpGateway, IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry,
-    PaymentGateway, Sandbox,
-};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError, HttpGateway, PaymentGateway};
 use payments::PaymentBatch;
+use sandbox::{IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry, Sandbox};
 use sweep::{BatchRequest, Sweep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

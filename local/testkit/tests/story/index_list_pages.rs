@@ -246,7 +246,7 @@ async fn throttled_charge_is_not_retried_after_charging_is_switched_off() {
 /// The sandbox gateway, but its first charge request switches charging off, as an operator may do during a run.
 #[derive(Debug)]
 struct SwitchesChargingOff {
-    sandbox: Arc<gateways::Sandbox>,
+    sandbox: Arc<sandbox::Sandbox>,
     table: Table,
     /// The number of charge requests.
     charges: Arc<AtomicU32>,

@@ -4,7 +4,7 @@ use billing::{ClaimToken, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
 use emulator::Fault;
-use gateways::LedgerEntry;
+use sandbox::LedgerEntry;
 use settling::{ResolveOutcome, StatedOutcome};
 use store::{Claim, ClaimOutcome};
 

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentMethod, PaymentStatus, Subscription};
 use chrono::{DateTime, Utc};
 use emulator::Wire;
-use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway, Sandbox};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
+use sandbox::Sandbox;
 
 use crate::world::{World, billing_time, card, new_subscription, nonzero_counts, numbered_subscription};
 

@@ -9,8 +9,9 @@ use billing::{GatewayAccount, GatewayToken, Payment, Status, Subscription};
 use chrono::{DateTime, NaiveDate, Utc};
 use emulator::Wire;
 use futures::StreamExt as _;
-use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway, Sandbox};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use proptest::prelude::*;
+use sandbox::Sandbox;
 use store::{PeakLoad, ReshardOutcome, Table};
 
 use crate::world::{World, billing_time, date, nonzero_counts, numbered_subscription};

@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment, Subscription};
 use chrono::{DateTime, Utc};
-use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway, Sandbox};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use payments::PaymentBatch;
+use sandbox::Sandbox;
 
 use crate::world::{World, billing_time, date, numbered_subscription};
 

@@ -7,9 +7,10 @@ use billing::{Account, PaymentMethod, Settlement, Status, Subscription, Subscrip
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::{Deployment, Fault, Injector, Operation, Wire};
-use gateways::{LedgerEntry, PaymentGateway, Sandbox};
+use gateways::PaymentGateway;
 use payments::PaymentBatch;
 use reminders::ReminderBatch;
+use sandbox::{LedgerEntry, Sandbox};
 use settling::{AttemptResolver, Settling};
 use store::{Counts, CreateOutcome, Paging, PaymentCounts, ReminderCounts, RewriteOutcome, SubscriptionKey, Table};
 use sweep::{BatchRequest, Report, Sweep};

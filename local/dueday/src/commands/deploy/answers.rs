@@ -31,7 +31,8 @@ pub const QUESTIONS: [Question; 6] = [
     Question {
         option: "charge-with",
         asked: "How are customers charged?",
-        explanation: "With Stripe: the ARN of the AWS Secrets Manager secret with your key.\n\
+        explanation: "In production. The profile dev charges at the sandbox gateway, which moves no money.\n\
+            With Stripe: the ARN of the AWS Secrets Manager secret with your key.\n\
             With your own gateway: its https URL, and the ARN of the secret with the key that signs the requests to it.",
         check: check_gateway,
     },
@@ -76,15 +77,17 @@ impl Answers {
         Self(texts)
     }
 
-    /// Returns the parameters of the template that the answers determine, with their values.
-    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+    /// Returns the parameters of the template that the answers determine, with their values. A stage without
+    /// `has_real_money` charges at the sandbox gateway.
+    pub fn parameters(&self, has_real_money: bool) -> Vec<(&'static str, String)> {
         let [merchant, sender, gateway, zone, tokens, alarms] =
             [0, 1, 2, 3, 4, 5].map(|index| self.0.get(index).cloned().unwrap_or_default());
         let mut parameters =
             vec![("Merchant", merchant), ("MailFrom", sender), ("MailUrl", "ses:".to_owned()), ("TimeZone", zone)];
         parameters.extend(match gateway.split_once(' ') {
-            None => [("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)],
-            Some((url, secret)) => [("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
+            _ if !has_real_money => vec![("Gateway", "sandbox".to_owned())],
+            None => vec![("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)],
+            Some((url, secret)) => vec![("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
         });
         if let Some((issuer, audience)) = tokens.split_once(' ') {
             parameters.extend([("JwtIssuer", issuer.to_owned()), ("JwtAudience", audience.trim().to_owned())]);

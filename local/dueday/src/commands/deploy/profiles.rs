@@ -46,7 +46,8 @@ pub fn with_profiles(stored: &str, answers: &Answers) -> String {
 }
 
 fn profile(name: &str, stack: &str, stage: &str, answers: &Answers) -> String {
-    let all = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters());
+    let parameters = answers.parameters(stage == "prod");
+    let all = std::iter::once(("Stage", stage.to_owned())).chain(parameters);
     let overrides: String = all
         .map(|(parameter, value)| format!("    {},\n", toml_text(&format!("{parameter}={}", quoted(&value)))))
         .collect();
@@ -101,6 +102,17 @@ mod tests {
         assert_eq!(check_replaceable(&written, true), Ok(()));
         assert_eq!(with_profiles(&written, &answers()), written, "the profiles are replaced, not repeated");
         assert!(with_profiles("", &answers()).starts_with("version = 0.1\n"));
+    }
+
+    #[test]
+    fn only_the_profile_prod_charges_real_money() {
+        let (sandbox, own) = ("Gateway=\\\"sandbox\\\"", "Gateway=\\\"https://pay.example.com\\\"");
+        for (name, stack, stage) in PROFILES {
+            let written = profile(name, stack, stage, &answers());
+            let is_prod = stage == "prod";
+            assert_eq!((written.contains(own), written.contains("GatewayKeySecret")), (is_prod, is_prod), "{written}");
+            assert_eq!(written.contains(sandbox), !is_prod, "{written}");
+        }
     }
 
     #[test]

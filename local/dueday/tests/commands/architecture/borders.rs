@@ -65,6 +65,7 @@ pub const BORDERS: &[Border] = &[
     border(&["config", "gateways", "mail"], &["dynamo", "aws-sdk-*"]),
     border(&["gateways"], &["mail"]),
     border(&["mail"], &["gateways"]),
+    border(&["sandbox"], &["dynamo", "aws-sdk-*", "lambda*"]),
     border(&["store"], &["gateways", "mail"]),
     border(&["days", "sweep"], &["gateways", "mail"]),
     border(&["audit", "settling"], &["mail", "sweep", "payments"]),
@@ -87,6 +88,7 @@ pub const BORDERS: &[Border] = &[
     border(&["orders-function"], &["payments", "api", "aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-secretsmanager"]),
     border(&["api-function"], &["aws-sdk-sesv2", "aws-sdk-eventbridge", "inbound"]),
     border(&["webhooks-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "api"]),
+    border(&["sandbox-function"], &["aws-sdk-secretsmanager", "aws-sdk-sesv2", "aws-sdk-sqs", "payments", "api"]),
     border(&["dueday"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager"]),
 ];
 

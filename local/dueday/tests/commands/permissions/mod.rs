@@ -2,6 +2,7 @@
 
 mod orders_desk;
 mod policies;
+mod sandbox;
 mod services;
 mod webhooks;
 

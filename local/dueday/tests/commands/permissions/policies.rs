@@ -70,7 +70,7 @@ fn allowed_by_statement(function: &str, statement: &Value) -> Vec<Allowed> {
     };
     let Value::Tagged(resource) = &statement["Resource"] else { panic!("{function}: {statement:?}") };
     let indexes = match resource.value.as_str().unwrap() {
-        "TableArn.Value" | "OrdersTableArn.Value" => vec![None],
+        "TableArn.Value" | "OrdersTableArn.Value" | "SandboxTable.Arn" => vec![None],
         "${TableArn.Value}/index/*" | "${OrdersTableArn.Value}/index/*" => {
             vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())]
         }

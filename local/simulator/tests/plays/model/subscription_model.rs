@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use billing::{CatchUp, LeadDays, Money, Payment, PaymentStatus, Period, Policy, Settlement, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use gateways::IDEMPOTENCY_KEY_LIFETIME;
+use sandbox::IDEMPOTENCY_KEY_LIFETIME;
 use stateright::{Model, Property};
 use testkit::sample;
 

@@ -9,9 +9,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
-    GatewayRefund, LedgerEntry, LedgerPayment, PaymentGateway, RefundRequest, RefundResponse, RefundState, Refunds,
-    Sandbox,
+    GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, RefundState, Refunds,
 };
+use sandbox::{LedgerEntry, LedgerPayment, Sandbox};
 use ulid::Ulid;
 
 /// A flaw of a gateway. In the names of the flaws, "keys" are idempotency keys.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use billing::Subscription;
 use clock::SimulatedClock;
 use emulator::{Fault, Injector, Wire};
-use gateways::LedgerEntry;
+use sandbox::LedgerEntry;
 use serde_json::{Value, json};
 use testkit::fault_at_call;
 

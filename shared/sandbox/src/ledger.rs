@@ -10,9 +10,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::super::{ChargeRequest, RefundRequest};
-use super::methods;
-use billing::{GatewayToken, Payment, PaymentStatus};
+use crate::records::{EnteredMethod, LedgerPayment, PageOpened};
+use billing::{GatewayToken, PaymentStatus};
+use gateways::RefundRequest;
 
 /// One line of the ledger.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -32,48 +32,6 @@ pub enum LedgerEntry {
     /// A customer entered a payment method on a checkout page.
     PageCompleted { id: GatewayToken, payment_method: GatewayToken, at: DateTime<Utc> },
 }
-
-/// A checkout page, as it was opened.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PageOpened {
-    pub id: GatewayToken,
-    /// The customer who will own the payment method.
-    pub customer: GatewayToken,
-    pub return_url: String,
-    pub expires_at: DateTime<Utc>,
-}
-
-/// A payment, as it was made: the request and the first status.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LedgerPayment {
-    pub id: GatewayToken,
-    #[serde(flatten)]
-    pub request: ChargeRequest,
-    /// The status in the first response.
-    pub status: PaymentStatus,
-    pub created_at: DateTime<Utc>,
-}
-
-impl LedgerPayment {
-    /// Returns this payment in the form that the gateway reports, with `status` as its current status.
-    pub fn payment(&self, status: PaymentStatus) -> Payment {
-        Payment {
-            id: self.id.clone(),
-            table: self.request.table,
-            account: self.request.account.clone(),
-            subscription: self.request.subscription,
-            due_on: self.request.due_on,
-            attempt_no: self.request.attempt_no,
-            amount: self.request.amount,
-            status,
-            card: methods::card_of_method(&self.request.payment_method.payment_method).map(Box::new),
-            created_at: self.created_at,
-        }
-    }
-}
-
-/// A payment method that a customer entered on a checkout page, and the time at which it was entered.
-type EnteredMethod = (GatewayToken, DateTime<Utc>);
 
 /// All payments, checkout pages and refunds of a sandbox, and the file in which they are stored.
 #[derive(Debug, Default)]
@@ -149,7 +107,7 @@ impl Ledger {
         &self.entries
     }
 
-    pub(super) fn append(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
+    pub(crate) fn append(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
         if let Some((path, file)) = &mut self.file {
             let mut line = serde_json::to_vec(&entry).expect("an entry is representable");
             line.push(b'\n');
@@ -161,22 +119,22 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn payment_by_key(&self, key: &str) -> Option<&LedgerPayment> {
+    pub(crate) fn payment_by_key(&self, key: &str) -> Option<&LedgerPayment> {
         self.by_key.get(key).and_then(|&index| self.payment(index))
     }
 
-    pub(super) fn payments_by_customer(&self, customer: &GatewayToken) -> impl Iterator<Item = &LedgerPayment> {
+    pub(crate) fn payments_by_customer(&self, customer: &GatewayToken) -> impl Iterator<Item = &LedgerPayment> {
         self.by_customer.get(customer).into_iter().flatten().filter_map(|&index| self.payment(index))
     }
 
     /// Returns the checkout page `id` with the entered payment method, which is `None` if the customer has not entered
     /// one yet.
-    pub(super) fn find_page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<EnteredMethod>)> {
+    pub(crate) fn find_page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<EnteredMethod>)> {
         self.pages.get(id)
     }
 
     /// Returns the payment `id`.
-    pub(super) fn payment_by_id(&self, id: &GatewayToken) -> Option<&LedgerPayment> {
+    pub(crate) fn payment_by_id(&self, id: &GatewayToken) -> Option<&LedgerPayment> {
         self.entries.iter().find_map(|entry| match entry {
             LedgerEntry::Payment(made) if made.id == *id => Some(made),
             _ => None,
@@ -184,7 +142,7 @@ impl Ledger {
     }
 
     /// Returns all refunds, each with its id at the gateway.
-    pub(super) fn refunds(&self) -> &[(RefundRequest, GatewayToken)] {
+    pub(crate) fn refunds(&self) -> &[(RefundRequest, GatewayToken)] {
         &self.refunds
     }
 

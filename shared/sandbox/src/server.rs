@@ -1,42 +1,47 @@
-//! The HTTP server of the sandbox gateway, which `dueday` runs in its own process or together with other servers.
+//! The HTTP routes of the sandbox gateway. On one machine, `dueday` serves them in its own process; on AWS, the function
+//! `sandbox` does.
 
 use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
-use clock::{Clock, SystemClock};
+use clock::Clock;
 use gateways::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest,
-    CheckoutPageState, GatewayKeys, GatewayRefund, ListQuery, PAYMENTS_PATH, PaymentGateway, REFUNDS_PATH,
-    RefundRequest, RefundResponse, Sandbox, SignedRequest,
+    CheckoutPageState, GatewayKeys, GatewayRefund, ListQuery, PAYMENTS_PATH, REFUNDS_PATH, RefundRequest,
+    RefundResponse, SignedRequest,
 };
 
 use crate::card_page;
+use crate::store::{PageAddress, SandboxStore, StoreError};
 
 /// The largest accepted body of a request. The requests of Dueday are smaller.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
+/// The sandbox that the routes serve.
+type Store = Arc<dyn SandboxStore>;
+
 /// Returns the routes that `HttpGateway` calls, and the checkout page for the customer's browser. The routes accept
 /// requests without signatures.
-pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
+pub fn gateway_router(sandbox: Store) -> Router {
     api_routes().merge(checkout_page_routes()).with_state(sandbox)
 }
 
 /// Returns the same routes as [`gateway_router`]. Every request, except those of the customer's browser, must be signed
 /// with one of `keys`, at most five minutes before or after the time of `clock`; otherwise the response is 401.
-pub fn signed_gateway_router(sandbox: Arc<Sandbox>, keys: GatewayKeys, clock: Arc<dyn Clock>) -> Router {
+pub fn signed_gateway_router(sandbox: Store, keys: GatewayKeys, clock: Arc<dyn Clock>) -> Router {
     let verification = from_fn_with_state((keys, clock), verify_signature);
     api_routes().route_layer(verification).merge(checkout_page_routes()).with_state(sandbox)
 }
 
-fn api_routes() -> Router<Arc<Sandbox>> {
+fn api_routes() -> Router<Store> {
     Router::new()
         .route(ACCOUNT_PATH, get(get_account))
         .route(PAYMENTS_PATH, post(charge).get(list_payments))
@@ -47,7 +52,7 @@ fn api_routes() -> Router<Arc<Sandbox>> {
         .route(&format!("{REFUNDS_PATH}/{{payment}}"), get(list_refunds))
 }
 
-fn checkout_page_routes() -> Router<Arc<Sandbox>> {
+fn checkout_page_routes() -> Router<Store> {
     Router::new().route("/pages/{id}", get(show_page).post(submit_card))
 }
 
@@ -70,83 +75,91 @@ async fn verify_signature(
 /// The status and the text of an error response.
 type ErrorResponse = (StatusCode, String);
 
-async fn get_account(State(sandbox): State<Arc<Sandbox>>) -> Result<Json<GatewayAccount>, ErrorResponse> {
+async fn get_account(State(sandbox): State<Store>) -> Result<Json<GatewayAccount>, ErrorResponse> {
     sandbox.account().await.map(Json).map_err(internal_error)
 }
 
 async fn charge(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     headers: HeaderMap,
     Json(request): Json<ChargeRequest>,
 ) -> Result<Json<ChargeResponse>, ErrorResponse> {
-    match time_of_caller(&headers)? {
-        None => Ok(Json(sandbox.charge(&request).await)),
-        Some(now) => sandbox.charge_at(&request, now).map(Json).map_err(internal_error),
-    }
+    let now = time_of_request(sandbox.as_ref(), &headers)?;
+    sandbox.charge(&request, now).await.map(Json).map_err(internal_error)
 }
 
 async fn list_payments(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     headers: HeaderMap,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Vec<Payment>>, ErrorResponse> {
-    match time_of_caller(&headers)? {
-        None => sandbox.payments_of(&query.customer, query.since).await.map(Json).map_err(internal_error),
-        Some(now) => sandbox.payments_at(&query.customer, query.since, now).map(Json).map_err(internal_error),
-    }
+    let now = time_of_request(sandbox.as_ref(), &headers)?;
+    sandbox.payments(&query.customer, query.since, now).await.map(Json).map_err(internal_error)
 }
 
 async fn get_payment(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     headers: HeaderMap,
     Path(id): Path<GatewayToken>,
 ) -> Result<Json<Payment>, ErrorResponse> {
-    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
-    let payment = sandbox.payment_at(&id, now).map_err(internal_error)?;
+    let now = time_of_request(sandbox.as_ref(), &headers)?;
+    let payment = sandbox.payment(&id, now).await.map_err(internal_error)?;
     payment.map(Json).ok_or_else(|| (StatusCode::NOT_FOUND, "the payment does not exist".to_owned()))
 }
 
 async fn open_checkout_page(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     headers: HeaderMap,
     Json(request): Json<CheckoutPageRequest>,
 ) -> Result<Json<CheckoutPage>, ErrorResponse> {
-    // The URL of the checkout page contains the host name that the caller uses for this server.
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
-    sandbox.open_page_at(&request, &format!("http://{host}"), now).map(Json).map_err(internal_error)
+    let now = time_of_request(sandbox.as_ref(), &headers)?;
+    let url = match sandbox.page_address() {
+        // The URL of the checkout page contains the host name that the caller uses for this server.
+        PageAddress::HostOfRequest => {
+            let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+            format!("http://{host}")
+        }
+        PageAddress::OriginOfReturnUrl => origin(&request.return_url)
+            .ok_or_else(|| (StatusCode::BAD_REQUEST, "return_url must be an https URL".to_owned()))?,
+    };
+    sandbox.open_page(&request, now).await.map(|opened| Json(opened.at(&url))).map_err(internal_error)
+}
+
+/// Returns the scheme and the host of `url`; `None` if it has none.
+fn origin(url: &str) -> Option<String> {
+    let url: Uri = url.parse().ok()?;
+    Some(format!("{}://{}", url.scheme_str()?, url.authority()?))
 }
 
 async fn refund(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     headers: HeaderMap,
     Json(request): Json<RefundRequest>,
 ) -> Result<Json<RefundResponse>, ErrorResponse> {
-    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
-    sandbox.refund_at(&request, now).map(Json).map_err(internal_error)
+    let now = time_of_request(sandbox.as_ref(), &headers)?;
+    sandbox.refund(&request, now).await.map(Json).map_err(internal_error)
 }
 
 async fn list_refunds(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     Path(payment): Path<GatewayToken>,
-) -> Json<Vec<GatewayRefund>> {
-    Json(sandbox.refunds_made(&payment))
+) -> Result<Json<Vec<GatewayRefund>>, ErrorResponse> {
+    sandbox.refunds(&payment).await.map(Json).map_err(internal_error)
 }
 
 async fn checkout_page_state(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     headers: HeaderMap,
     Path(id): Path<GatewayToken>,
 ) -> Result<Json<CheckoutPageState>, ErrorResponse> {
-    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
-    sandbox.page_at(&id, now).map(|(_, state)| Json(state)).ok_or_else(page_not_found)
+    let now = time_of_request(sandbox.as_ref(), &headers)?;
+    let page = sandbox.page(&id, now).await.map_err(internal_error)?;
+    page.map(|(_, state)| Json(state)).ok_or_else(page_not_found)
 }
 
-async fn show_page(
-    State(sandbox): State<Arc<Sandbox>>,
-    Path(id): Path<GatewayToken>,
-) -> Result<Response, ErrorResponse> {
-    match sandbox.page_at(&id, SystemClock.now()).ok_or_else(page_not_found)? {
+async fn show_page(State(sandbox): State<Store>, Path(id): Path<GatewayToken>) -> Result<Response, ErrorResponse> {
+    let page = sandbox.page(&id, sandbox.now()).await.map_err(internal_error)?;
+    match page.ok_or_else(page_not_found)? {
         (opened, CheckoutPageState::Open) => Ok(card_page::render(&opened.return_url)),
         (opened, CheckoutPageState::Complete { .. } | CheckoutPageState::Expired) => {
             Ok(card_page::redirect_to(&opened.return_url))
@@ -155,14 +168,15 @@ async fn show_page(
 }
 
 async fn submit_card(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(sandbox): State<Store>,
     Path(id): Path<GatewayToken>,
     body: String,
 ) -> Result<Response, ErrorResponse> {
-    let now = SystemClock.now();
-    let (opened, _) = sandbox.page_at(&id, now).ok_or_else(page_not_found)?;
+    let now = sandbox.now();
+    let page = sandbox.page(&id, now).await.map_err(internal_error)?;
+    let (opened, _) = page.ok_or_else(page_not_found)?;
     if let Some(payment_method) = card_page::submitted_payment_method(&body) {
-        sandbox.complete_page_at(&id, &payment_method, now).map_err(internal_error)?;
+        sandbox.complete_page(&id, &payment_method, now).await.map_err(internal_error)?;
     }
     Ok(card_page::redirect_to(&opened.return_url))
 }
@@ -171,15 +185,17 @@ fn page_not_found() -> ErrorResponse {
     (StatusCode::NOT_FOUND, "the checkout page does not exist".to_owned())
 }
 
-/// Returns the caller's current time from the header `CLOCK_HEADER`; `None` if the request has no such header.
-fn time_of_caller(headers: &HeaderMap) -> Result<Option<DateTime<Utc>>, ErrorResponse> {
-    let Some(value) = headers.get(CLOCK_HEADER) else { return Ok(None) };
+/// Returns the caller's current time from the header `CLOCK_HEADER`, or the time of `sandbox` if the request has no such
+/// header.
+fn time_of_request(sandbox: &dyn SandboxStore, headers: &HeaderMap) -> Result<DateTime<Utc>, ErrorResponse> {
+    let Some(value) = headers.get(CLOCK_HEADER) else { return Ok(sandbox.now()) };
     let now = value.to_str().ok().and_then(|text| text.parse().ok());
-    now.map(Some).ok_or_else(|| {
+    now.ok_or_else(|| {
         (StatusCode::BAD_REQUEST, format!("{CLOCK_HEADER} must be an instant such as 2027-01-31T06:00:00Z"))
     })
 }
 
-fn internal_error(error: impl std::error::Error) -> ErrorResponse {
+fn internal_error(error: StoreError) -> ErrorResponse {
+    tracing::error!(%error, "the sandbox could not read or write its payments");
     (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

@@ -1,0 +1,143 @@
+//! The items of the sandbox's table, and their keys.
+//!
+//! | item | PK | SK |
+//! |---|---|---|
+//! | the gateway account | `ACCOUNT` | `ACCOUNT` |
+//! | a payment with its refunds | `PAY#<payment>` | `PAYMENT` |
+//! | the entry of a payment in its customer's list | `CUS#<customer>` | `PAY#<payment>` |
+//! | an idempotency key | `KEY#<key>` | `KEY` |
+//! | a refund, so that its id is used once | `REF#<refund>` | `REFUND` |
+//! | a checkout page | `PAGE#<page>` | `PAGE` |
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dynamo::{Item, Key, TIME_TO_LIVE, expiry, n, to_item};
+use gateways::{ChargeRequest, RefundRequest};
+use sandbox::{EnteredMethod, LedgerPayment, PageOpened};
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+use billing::GatewayToken;
+
+/// How long the item of an idempotency key is stored: longer than the sandbox remembers the key.
+const KEY_RETENTION: TimeDelta = TimeDelta::hours(48);
+
+fn key(pk: String, sk: impl Into<String>) -> Key {
+    Key { pk, sk: sk.into() }
+}
+
+/// Returns the key of the gateway account.
+pub fn account_key() -> Key {
+    key("ACCOUNT".to_owned(), "ACCOUNT")
+}
+
+/// Returns the key of the payment `id`.
+pub fn payment_key(id: &GatewayToken) -> Key {
+    key(format!("PAY#{id}"), "PAYMENT")
+}
+
+/// Returns the partition of the list of the payments of `customer`.
+pub fn customer_partition(customer: &GatewayToken) -> String {
+    format!("CUS#{customer}")
+}
+
+/// The first characters of the sort keys in a customer's list.
+pub const LISTED_PAYMENT: &str = "PAY#";
+
+/// Returns the key of the item of the idempotency key of `request`.
+pub fn idempotency_key(request: &ChargeRequest) -> Key {
+    key(format!("KEY#{}", request.idempotency_key), "KEY")
+}
+
+/// Returns the key of the refund `id`.
+pub fn refund_key(id: Ulid) -> Key {
+    key(format!("REF#{id}"), "REFUND")
+}
+
+/// Returns the key of the checkout page `id`.
+pub fn page_key(id: &GatewayToken) -> Key {
+    key(format!("PAGE#{id}"), "PAGE")
+}
+
+/// Returns the attributes of `value`, with the key `key`.
+fn item(key: Key, value: &impl Serialize) -> Item {
+    let mut item = to_item(value);
+    item.extend(key.attributes());
+    item
+}
+
+/// The gateway account.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AccountItem {
+    pub id: String,
+}
+
+impl AccountItem {
+    /// Returns the attributes of the item.
+    pub fn to_item(&self) -> Item {
+        item(account_key(), self)
+    }
+}
+
+/// A payment with its refunds. Refunds are only appended.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PaymentItem {
+    #[serde(flatten)]
+    pub payment: LedgerPayment,
+    pub refunds: Vec<RefundRequest>,
+}
+
+impl PaymentItem {
+    /// Returns the attributes of the item.
+    pub fn to_item(&self) -> Item {
+        item(payment_key(&self.payment.id), self)
+    }
+}
+
+/// Returns the item of `payment` in the list of its customer.
+pub fn listed_payment_item(payment: &LedgerPayment) -> Item {
+    let partition = customer_partition(&payment.request.payment_method.customer);
+    item(key(partition, format!("{LISTED_PAYMENT}{}", payment.id)), payment)
+}
+
+/// The payment that was made last under an idempotency key.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KeyItem {
+    pub payment: GatewayToken,
+}
+
+impl KeyItem {
+    /// Returns the attributes of the item that leads from the idempotency key of `payment` to `payment`.
+    pub fn item_of(payment: &LedgerPayment) -> Item {
+        let mut item = item(idempotency_key(&payment.request), &Self { payment: payment.id.clone() });
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(payment.created_at, KEY_RETENTION)));
+        item
+    }
+}
+
+/// Returns the item of the refund that `request` makes.
+pub fn refund_item(request: &RefundRequest) -> Item {
+    item(refund_key(request.refund), request)
+}
+
+/// A checkout page, and the payment method that the customer has entered.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PageItem {
+    #[serde(flatten)]
+    pub opened: PageOpened,
+    #[serde(default, rename = "PaymentMethod", skip_serializing_if = "Option::is_none")]
+    pub payment_method: Option<GatewayToken>,
+    #[serde(default, rename = "GivenAt", skip_serializing_if = "Option::is_none")]
+    pub given_at: Option<DateTime<Utc>>,
+}
+
+impl PageItem {
+    /// Returns the attributes of the item.
+    pub fn to_item(&self) -> Item {
+        item(page_key(&self.opened.id), self)
+    }
+
+    /// Returns the payment method that the customer has entered; `None` if there is none yet.
+    pub fn entered(&self) -> Option<EnteredMethod> {
+        self.payment_method.clone().zip(self.given_at)
+    }
+}

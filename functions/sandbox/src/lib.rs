@@ -1,0 +1,37 @@
+//! The Lambda function of the sandbox gateway. It serves the HTTP API of a merchant's own gateway, and the checkout page
+//! on which a customer chooses a test card.
+//!
+//! The functions of the same stack call it at its function URL, which AWS IAM protects. API Gateway sends it only the
+//! requests of browsers for checkout pages.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod items;
+mod pages;
+mod payments;
+mod refunds;
+mod table;
+
+use std::sync::Arc;
+
+use axum::Router;
+use clock::Clock;
+use config::{ConfigError, Env};
+use gateways::{GATEWAY_KEY, GatewayKeys};
+use sandbox::{SANDBOX_TABLE, gateway_router, signed_gateway_router};
+use store::{ENDPOINT, create_dynamodb_client, load_sdk_config};
+
+pub use table::SandboxTable;
+
+/// Creates the routes of the function from the environment variables. As on one machine, requests must be signed if
+/// `DUEDAY_GATEWAY_KEY` is set.
+///
+/// # Errors
+/// [`ConfigError`] if a variable is missing or not valid.
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Router, ConfigError> {
+    let client = create_dynamodb_client(&load_sdk_config().await, env.get(&ENDPOINT).as_deref());
+    let table = Arc::new(SandboxTable::new(client, env.text(&SANDBOX_TABLE)?, clock.clone()));
+    Ok(match env.read_optional(&GATEWAY_KEY, str::parse::<GatewayKeys>)? {
+        Some(keys) => signed_gateway_router(table, keys, clock),
+        None => gateway_router(table),
+    })
+}

@@ -1,0 +1,71 @@
+//! Checkout pages.
+
+use aws_sdk_dynamodb::types::ReturnValue;
+use chrono::{DateTime, SecondsFormat, Utc};
+use dynamo::{TableError, UpdateItemOutcome, from_item, s, values};
+use gateways::{CheckoutPageRequest, CheckoutPageState};
+use sandbox::{PageOpened, rules};
+
+use crate::items::{PageItem, page_key};
+use crate::table::SandboxTable;
+use billing::GatewayToken;
+
+/// Enters a payment method on a page.
+const ENTER: &str = "SET #PaymentMethod = :method, #GivenAt = :now";
+/// A condition expression that is true if the page exists and no payment method was entered on it.
+const NOT_ENTERED: &str = "attribute_exists(#PK) AND attribute_not_exists(#PaymentMethod)";
+
+impl SandboxTable {
+    /// Opens a checkout page at the time `now`, or returns the page that was opened before for the same payment method
+    /// setup.
+    pub(crate) async fn create_page(
+        &self,
+        request: &CheckoutPageRequest,
+        now: DateTime<Utc>,
+    ) -> Result<PageOpened, TableError> {
+        let opened = rules::open_page(request, now);
+        let new = PageItem { opened: opened.clone(), payment_method: None, given_at: None };
+        if self.table.put_if_absent(new.to_item()).await? {
+            return Ok(opened);
+        }
+        let key = page_key(&opened.id);
+        let stored = self.read_page(&opened.id).await?.ok_or(TableError::Missing { key })?;
+        Ok(stored.opened)
+    }
+
+    async fn read_page(&self, id: &GatewayToken) -> Result<Option<PageItem>, TableError> {
+        self.table.get(page_key(id)).await?.as_ref().map(from_item).transpose()
+    }
+
+    /// Returns the checkout page `id` and its state at the time `now`; `None` if there is no such page.
+    pub(crate) async fn get_page(
+        &self,
+        id: &GatewayToken,
+        now: DateTime<Utc>,
+    ) -> Result<Option<(PageOpened, CheckoutPageState)>, TableError> {
+        let stored = self.read_page(id).await?;
+        Ok(stored.map(|page| {
+            let state = rules::page_state(&page.opened, page.entered().as_ref(), now);
+            (page.opened, state)
+        }))
+    }
+
+    /// Enters `payment_method` on the checkout page `id` at the time `now`. Returns `false` if the page is not open or
+    /// there is no such test payment method.
+    pub(crate) async fn enter_payment_method(
+        &self,
+        id: &GatewayToken,
+        payment_method: &GatewayToken,
+        now: DateTime<Utc>,
+    ) -> Result<bool, TableError> {
+        let state = self.get_page(id, now).await?.map(|(_, state)| state);
+        if !state.is_some_and(|state| rules::can_be_entered(payment_method, &state)) {
+            return Ok(false);
+        }
+        let now = now.to_rfc3339_opts(SecondsFormat::Nanos, true);
+        let values = values([(":method", s(payment_method)), (":now", s(now))]);
+        let enter = self.table.build_update(page_key(id), ENTER, NOT_ENTERED, values);
+        let outcome = self.table.send_update(enter, ReturnValue::None).await?;
+        Ok(matches!(outcome, UpdateItemOutcome::Updated(_)))
+    }
+}

@@ -1,0 +1,82 @@
+//! Charges, and the lists of payments.
+
+use chrono::{DateTime, Utc};
+use dynamo::{ABSENT, Paging, PrefixQuery, TableError, TransactionOutcome, from_item, s, values};
+use gateways::{ChargeRequest, ChargeResponse};
+use sandbox::LedgerPayment;
+use sandbox::rules::{self, Decision};
+
+use crate::items::{
+    KeyItem, LISTED_PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item, payment_key,
+};
+use crate::table::{MAX_CONFLICTS, SandboxTable};
+use billing::{GatewayToken, Payment};
+
+/// A condition expression that is true if an idempotency key still leads to the payment that was read.
+const KEY_UNCHANGED: &str = "#payment = :before";
+
+impl SandboxTable {
+    /// Makes the charge `request` at the time `now`. Of concurrent requests under one idempotency key, one makes the
+    /// payment, and the others are decided again from this payment.
+    pub(crate) async fn make_charge(
+        &self,
+        request: &ChargeRequest,
+        now: DateTime<Utc>,
+    ) -> Result<ChargeResponse, TableError> {
+        for _ in 0..MAX_CONFLICTS {
+            let before = self.last_payment_under_key(request).await?;
+            match rules::decide_charge(before.as_ref(), request, now, || self.clock.ulid()) {
+                Decision::Respond(response) => return Ok(response),
+                Decision::Write(made) => {
+                    if self.write_payment(&made, before.as_ref()).await? {
+                        return Ok(rules::first_response(&made));
+                    }
+                }
+            }
+        }
+        Err(TableError::Contended { key: idempotency_key(request) })
+    }
+
+    /// Returns the payment that was made last under the idempotency key of `request`; `None` if there is none.
+    async fn last_payment_under_key(&self, request: &ChargeRequest) -> Result<Option<LedgerPayment>, TableError> {
+        let Some(item) = self.table.get(idempotency_key(request)).await? else { return Ok(None) };
+        let id = from_item::<KeyItem>(&item)?.payment;
+        let stored = self.get_payment(&id).await?.ok_or_else(|| TableError::Missing { key: payment_key(&id) })?;
+        Ok(Some(stored.payment))
+    }
+
+    /// Writes the new payment `made` in one transaction, if its idempotency key is unused or still leads to `before`.
+    /// Returns whether it was written.
+    async fn write_payment(&self, made: &LedgerPayment, before: Option<&LedgerPayment>) -> Result<bool, TableError> {
+        let (condition, values) = match before {
+            None => (ABSENT, None),
+            Some(before) => (KEY_UNCHANGED, Some(values([(":before", s(&before.id))]))),
+        };
+        let stored = PaymentItem { payment: made.clone(), refunds: Vec::new() };
+        let writes = vec![
+            self.table.build_put_if(KeyItem::item_of(made), condition, values),
+            self.table.build_put(stored.to_item()),
+            self.table.build_put(listed_payment_item(made)),
+        ];
+        let outcome = self.table.transact_with_retries(writes).await?;
+        Ok(matches!(outcome, TransactionOutcome::Written))
+    }
+
+    /// Returns the payment `id` with its refunds; `None` if there is no such payment.
+    pub(crate) async fn get_payment(&self, id: &GatewayToken) -> Result<Option<PaymentItem>, TableError> {
+        self.table.get(payment_key(id)).await?.as_ref().map(from_item).transpose()
+    }
+
+    /// Lists all payments of `customer` that were made at or after `since`, with their status at the time `now`.
+    pub(crate) async fn list_payments(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, TableError> {
+        let list = PrefixQuery::new(customer_partition(customer), LISTED_PAYMENT);
+        let listed = self.table.list(&list, &Paging::all()).await?.read(|item| from_item::<LedgerPayment>(&item));
+        let made = listed.into_items()?.into_iter().filter(|made| made.created_at >= since);
+        Ok(made.map(|made| made.payment(rules::status_at(&made, now))).collect())
+    }
+}

@@ -1,0 +1,60 @@
+//! Refunds.
+
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+use chrono::{DateTime, Utc};
+use dynamo::{ABSENT, TableError, TransactionOutcome, from_item, n, to_item, values};
+use gateways::{RefundRequest, RefundResponse};
+use sandbox::rules::{self, Decision};
+
+use crate::items::{PaymentItem, payment_key, refund_item, refund_key};
+use crate::table::{MAX_CONFLICTS, SandboxTable};
+
+/// Appends a refund to its payment.
+const APPEND_REFUND: &str = "SET #refunds = list_append(#refunds, :new)";
+/// A condition expression that is true if the payment has no other refunds than those that were read.
+const REFUNDS_UNCHANGED: &str = "size(#refunds) = :seen";
+
+impl SandboxTable {
+    /// Makes the refund `request` at the time `now`. If a concurrent request refunds the same payment, or uses the same id,
+    /// this request is decided again.
+    pub(crate) async fn make_refund(
+        &self,
+        request: &RefundRequest,
+        now: DateTime<Utc>,
+    ) -> Result<RefundResponse, TableError> {
+        for _ in 0..MAX_CONFLICTS {
+            let before = self.table.get(refund_key(request.refund)).await?;
+            let before: Option<RefundRequest> = before.as_ref().map(from_item).transpose()?;
+            let stored = self.get_payment(&request.payment).await?;
+            let payment = stored.as_ref().map(|PaymentItem { payment, refunds }| {
+                let refunded = refunds.iter().map(|before| before.amount.minor()).sum::<i64>();
+                (payment, rules::status_at(payment, now), refunded)
+            });
+            let payment = payment.as_ref().map(|(payment, status, refunded)| (*payment, status, *refunded));
+            match rules::decide_refund(before.as_ref(), payment, request) {
+                Decision::Respond(response) => return Ok(response),
+                Decision::Write(made) => {
+                    let seen = stored.as_ref().map_or(0, |stored| stored.refunds.len());
+                    if self.write_refund(&made, seen).await? {
+                        return Ok(RefundResponse::Made(rules::succeeded_refund(&made)));
+                    }
+                }
+            }
+        }
+        Err(TableError::Contended { key: refund_key(request.refund) })
+    }
+
+    /// Writes the refund `made` in one transaction, if its id is unused and its payment still has `seen` refunds. Returns
+    /// whether it was written.
+    async fn write_refund(&self, made: &RefundRequest, seen: usize) -> Result<bool, TableError> {
+        let new = AttributeValue::L(vec![AttributeValue::M(to_item(made))]);
+        let values = values([(":new", new), (":seen", n(seen))]);
+        let append = self.table.build_update(payment_key(&made.payment), APPEND_REFUND, REFUNDS_UNCHANGED, values);
+        let writes = vec![
+            TransactWriteItem::builder().update(append).build(),
+            self.table.build_put_if(refund_item(made), ABSENT, None),
+        ];
+        let outcome = self.table.transact_with_retries(writes).await?;
+        Ok(matches!(outcome, TransactionOutcome::Written))
+    }
+}

@@ -1,0 +1,129 @@
+//! The table of the sandbox, which the routes use as their store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::Client;
+use chrono::{DateTime, Utc};
+use dynamo::{Dynamo, KeySchema, TableError, TableSchema};
+use gateways::{
+    ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, RefundRequest, RefundResponse,
+};
+use sandbox::{PageAddress, PageOpened, SandboxStore, StoreError, rules};
+
+use crate::items::{AccountItem, account_key};
+use billing::{GatewayAccount, GatewayToken, Payment};
+use clock::Clock;
+
+/// The marker type of the sandbox's table.
+#[derive(Clone, Copy, Debug)]
+pub enum SandboxSchema {}
+
+/// The keys of the table. It has no index, because the list of a customer's payments must be strongly consistent. On AWS,
+/// `template.yaml` creates the same table.
+static SANDBOX_SCHEMA: TableSchema<0> =
+    TableSchema { keys: KeySchema { partition: ("PK", "S"), sort: ("SK", "S") }, indexes: [] };
+
+/// How often a request is decided again because another request has changed the same items.
+pub(crate) const MAX_CONFLICTS: u32 = 8;
+
+/// A sandbox that stores its payments in a DynamoDB table. Concurrent requests may use the same table: every write has the
+/// condition that the items from which it was decided are unchanged.
+#[derive(Clone, Debug)]
+pub struct SandboxTable {
+    pub(crate) table: Dynamo<SandboxSchema>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl SandboxTable {
+    /// Creates a sandbox on the table `name`, which is accessed through `client`. `clock` creates the ids, and is the time
+    /// of a request whose caller sends no time.
+    pub fn new(client: Client, name: impl Into<String>, clock: Arc<dyn Clock>) -> Self {
+        Self { table: Dynamo::new(client, name), clock }
+    }
+
+    /// Creates the table if it does not exist. Only for the embedded engine: on AWS the template creates the table.
+    ///
+    /// # Errors
+    /// [`TableError`] if a request fails.
+    pub async fn create_if_absent(&self) -> Result<(), TableError> {
+        if self.table.exists().await? { Ok(()) } else { self.table.create(&SANDBOX_SCHEMA).await }
+    }
+
+    /// Returns the id of the gateway account. The first request creates it.
+    async fn account_id(&self) -> Result<String, TableError> {
+        let key = account_key();
+        if let Some(item) = self.table.get(key.clone()).await? {
+            return dynamo::from_item::<AccountItem>(&item).map(|stored| stored.id);
+        }
+        let new = AccountItem { id: format!("sandbox_{}", self.clock.ulid()) };
+        if self.table.put_if_absent(new.to_item()).await? {
+            return Ok(new.id);
+        }
+        // A concurrent request has created the account.
+        let item = self.table.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
+        dynamo::from_item::<AccountItem>(&item).map(|stored| stored.id)
+    }
+}
+
+#[async_trait]
+impl SandboxStore for SandboxTable {
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    fn page_address(&self) -> PageAddress {
+        PageAddress::OriginOfReturnUrl
+    }
+
+    async fn account(&self) -> Result<GatewayAccount, StoreError> {
+        Ok(rules::account(&self.account_id().await?))
+    }
+
+    async fn charge(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeResponse, StoreError> {
+        Ok(self.make_charge(request, now).await?)
+    }
+
+    async fn payments(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, StoreError> {
+        Ok(self.list_payments(customer, since, now).await?)
+    }
+
+    async fn payment(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, StoreError> {
+        Ok(self.get_payment(id).await?.map(|stored| stored.payment.payment(rules::status_at(&stored.payment, now))))
+    }
+
+    async fn refund(&self, request: &RefundRequest, now: DateTime<Utc>) -> Result<RefundResponse, StoreError> {
+        Ok(self.make_refund(request, now).await?)
+    }
+
+    async fn refunds(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, StoreError> {
+        let stored = self.get_payment(payment).await?;
+        Ok(stored.into_iter().flat_map(|stored| stored.refunds).map(|made| rules::succeeded_refund(&made)).collect())
+    }
+
+    async fn open_page(&self, request: &CheckoutPageRequest, now: DateTime<Utc>) -> Result<PageOpened, StoreError> {
+        Ok(self.create_page(request, now).await?)
+    }
+
+    async fn page(
+        &self,
+        id: &GatewayToken,
+        now: DateTime<Utc>,
+    ) -> Result<Option<(PageOpened, CheckoutPageState)>, StoreError> {
+        Ok(self.get_page(id, now).await?)
+    }
+
+    async fn complete_page(
+        &self,
+        id: &GatewayToken,
+        payment_method: &GatewayToken,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.enter_payment_method(id, payment_method, now).await?)
+    }
+}

@@ -1,0 +1,109 @@
+//! Sends requests to the function's binary through its Lambda handler.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use clock::{Clock as _, SimulatedClock, SystemClock};
+use config::Env;
+use gateway_secrets::{FirstRead, gateway_from_environment, sandbox_from_environment};
+use gateways::conformance::{CheckParameters, Observer, Progress, PromiseResult, Verdict, check};
+use gateways::{GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
+use reqwest::redirect::Policy;
+use ulid::Ulid;
+
+use crate::lambda_url::{Access, start};
+
+/// The key with which the test signs requests, if the function verifies signatures.
+const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// An observer that ignores everything: the test reads the report.
+struct Ignored;
+
+impl Observer for Ignored {
+    fn promise_checked(&self, _: &PromiseResult) {}
+    fn progress(&self, _: &Progress) {}
+}
+
+async fn sdk() -> SdkConfig {
+    let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest());
+    sdk.region("eu-west-1").test_credentials().load().await
+}
+
+/// Returns the client of the sandbox at `url` that the functions of the stack use.
+async fn client_of_functions(url: &str) -> HttpGateway {
+    let env = |name: &str| (name == "DUEDAY_SANDBOX_URL").then(|| url.to_owned());
+    sandbox_from_environment(Env(&env), &sdk().await, Duration::from_secs(20), Arc::new(SystemClock)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn function_keeps_every_promise_of_a_gateway() {
+    let url = start(Access::Iam, &[("DUEDAY_GATEWAY_KEY", KEY)]).await;
+    let keys: GatewayKeys = KEY.parse().unwrap();
+    // The function verifies signatures at the time of the machine, and makes payments at the time that the client sends.
+    let signing = client_of_functions(&url).await.with_keys(keys.into(), Arc::new(SystemClock));
+    let clock = Arc::new(SimulatedClock::new(SystemClock.now(), 1));
+    let parameters = CheckParameters {
+        customer: "cus_conformance".parse().unwrap(),
+        other_customer: "cus_conformance_other".parse().unwrap(),
+        succeeds: "pm_card_visa".parse().unwrap(),
+        declines: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
+        processes: Some("pm_usBankAccount_success".parse().unwrap()),
+        currency: "EUR".parse().unwrap(),
+        signing_client: Some(signing.clone()),
+        run: Ulid::from_parts(1_800_000_000_000, 7),
+        wait: Duration::from_secs(11 * 60),
+    };
+    let gateway = signing.with_clock(clock.clone());
+    let report = check(&gateway, &parameters, clock.as_ref(), &Ignored).await;
+    let broken: Vec<_> = report.results.iter().filter(|result| !matches!(result.verdict, Verdict::Kept)).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+    assert_eq!(report.results.len(), 27);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_of_the_stack_sign_their_requests_for_iam_and_others_are_refused() {
+    let url = start(Access::Iam, &[]).await;
+    let env = |name: &str| match name {
+        "DUEDAY_GATEWAY" => Some("sandbox".to_owned()),
+        "DUEDAY_SANDBOX_URL" => Some(format!("{url}/")),
+        _ => None,
+    };
+    let (timeout, sdk) = (Duration::from_secs(20), sdk().await);
+    let gateway =
+        gateway_from_environment(Env(&env), &sdk, timeout, FirstRead::MustSucceed, Arc::new(SystemClock)).await;
+    let account = gateway.unwrap().account().await.unwrap();
+    assert!(account.kind == "sandbox" && !account.live && account.account.starts_with("sandbox_"), "{account:?}");
+    let again = client_of_functions(&url).await.account().await.unwrap();
+    assert_eq!(again, account, "every process returns the same account");
+    let stranger = HttpGateway::new(&url, timeout);
+    let refused = stranger.account().await.unwrap_err();
+    assert_eq!(refused, GatewayError::Unusable { reason: "403 Forbidden".to_owned() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn customer_chooses_a_test_card_on_the_checkout_page_at_the_api() {
+    let url = start(Access::Everyone, &[]).await;
+    let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
+    let setup = r#"{"setup": "01JZXCVBNM0123456789ABCDEJ", "account": "acme", "email": "billing@acme.example.com",
+        "return_url": "https://api.example.com/payment-method-setups/01JZXCVBNM0123456789ABCDEJ/return"}"#;
+    let open = http.post(format!("{url}/v1/pages")).header("content-type", "application/json").body(setup);
+    let opened: serde_json::Value = open.send().await.unwrap().json().await.unwrap();
+    let page = opened["url"].as_str().unwrap();
+    let path = page.strip_prefix("https://api.example.com").expect("the page is at the origin of return_url");
+    assert_eq!(path, "/pages/page_01JZXCVBNM0123456789ABCDEJ");
+    // API Gateway passes the browser's requests for this path to the function.
+    let shown = http.get(format!("{url}{path}")).send().await.unwrap();
+    assert_eq!(shown.status(), 200);
+    assert!(shown.text().await.unwrap().contains("pm_card_mastercard"));
+    let form = http.post(format!("{url}{path}")).form(&[("payment_method", "pm_card_mastercard")]);
+    let chosen = form.send().await.unwrap();
+    assert_eq!(chosen.status(), 303);
+    assert!(chosen.headers()["location"].to_str().unwrap().ends_with("/return"));
+    let state = http.get(format!("{url}/v1/pages/page_01JZXCVBNM0123456789ABCDEJ")).send().await.unwrap();
+    let state: serde_json::Value = state.json().await.unwrap();
+    let method = &state["complete"]["payment_method"];
+    assert_eq!((&method["customer"], &method["payment_method"]), (&"cus_acme".into(), &"pm_card_mastercard".into()));
+    let unknown = http.get(format!("{url}/pages/page_01JZXCVBNM0123456789ABCDEK")).send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
+}

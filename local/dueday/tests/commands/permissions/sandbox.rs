@@ -1,0 +1,57 @@
+//! Test of the IAM policy of the sandbox gateway's function.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use clock::{Clock as _, SimulatedClock};
+use emulator::{Engine, Wire};
+use gateways::{ChargeRequest, ChargeResponse, CheckoutPageRequest, RefundRequest, RefundResponse};
+use sandbox::SandboxStore as _;
+use sandbox_function::SandboxTable;
+use serde_json::json;
+
+use super::policies::assert_policy;
+use super::six_oclock;
+
+#[tokio::test]
+async fn sandbox_policy_matches_its_requests() {
+    let (engine, wire) = (Engine::memory(), Arc::new(Wire::recorded()));
+    let clock = Arc::new(SimulatedClock::new(six_oclock("2027-01-31"), 1));
+    let unrecorded = SandboxTable::new(engine.client(), "dueday-sandbox", clock.clone());
+    unrecorded.create_if_absent().await.unwrap();
+    let sandbox = SandboxTable::new(engine.client_with_wire(wire.clone()), "dueday-sandbox", clock.clone());
+    sandbox.account().await.unwrap();
+    let request: ChargeRequest = serde_json::from_value(json!({
+        "idempotency_key": "key-1", "account": "acme", "subscription": "01JZXCVBNM0123456789ABCDEG", "sku": "gold",
+        "due_on": "2027-01-31", "attempt_no": 1, "amount": 1299, "currency": "EUR", "customer": "cus_acme",
+        "payment_method": "pm_card_visa",
+    }))
+    .unwrap();
+    for days in [0, 0, 2] {
+        // The second request repeats the first; the third comes when the key is forgotten.
+        let now = clock.now() + TimeDelta::days(days);
+        let ChargeResponse::Succeeded(paid) = sandbox.charge(&request, now).await.unwrap() else { panic!() };
+        let refund = RefundRequest {
+            refund: clock.ulid(),
+            payment: paid.id.clone(),
+            amount: paid.amount.currency().price(100).unwrap(),
+        };
+        let refunded = sandbox.refund(&refund, now).await.unwrap();
+        assert!(matches!(refunded, RefundResponse::Made(_)), "{refunded:?}");
+        assert!(sandbox.payment(&paid.id, now).await.unwrap().is_some());
+        assert!(!sandbox.refunds(&paid.id).await.unwrap().is_empty());
+    }
+    let customer = &request.payment_method.customer;
+    assert_eq!(sandbox.payments(customer, clock.now(), clock.now()).await.unwrap().len(), 2);
+    let request = CheckoutPageRequest {
+        setup: clock.ulid(),
+        account: "acme".parse().unwrap(),
+        email: "billing@acme.example.com".parse().unwrap(),
+        customer: None,
+        return_url: "https://api.example.com/back".to_owned(),
+    };
+    let page = sandbox.open_page(&request, clock.now()).await.unwrap();
+    assert_eq!(sandbox.open_page(&request, clock.now()).await.unwrap(), page);
+    assert!(sandbox.complete_page(&page.id, &"pm_card_visa".parse().unwrap(), clock.now()).await.unwrap());
+    assert_policy("SandboxFunction", &wire.permissions());
+}

@@ -1,0 +1,25 @@
+//! The sandbox: a gateway that moves no money and otherwise behaves like a real gateway. It remembers idempotency keys
+//! for a day, and has test payment methods with the names of Stripe's test payment methods.
+//!
+//! The rules are pure functions ([`rules`]). A [`SandboxStore`] applies them to stored payments: [`Sandbox`] stores them
+//! in a file or in memory, on one machine; the Lambda function `sandbox` stores them in DynamoDB. The HTTP routes
+//! ([`gateway_router`]) are the same for both.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+pub mod card_page;
+mod config;
+mod ledger;
+mod ledger_sandbox;
+mod methods;
+mod records;
+pub mod rules;
+mod server;
+mod store;
+
+pub use config::*;
+pub use ledger::{Ledger, LedgerEntry, LedgerError};
+pub use ledger_sandbox::Sandbox;
+pub use records::{EnteredMethod, LedgerPayment, PageOpened};
+pub use rules::IDEMPOTENCY_KEY_LIFETIME;
+pub use server::{gateway_router, signed_gateway_router};
+pub use store::{PageAddress, SandboxStore, StoreError};

@@ -1,0 +1,57 @@
+//! The stored payments and checkout pages of a sandbox.
+
+use chrono::{DateTime, Utc};
+use gateways::{ChargeRequest, CheckoutPage};
+use serde::{Deserialize, Serialize};
+
+use crate::methods;
+use billing::{GatewayToken, Payment, PaymentStatus};
+
+/// A checkout page, as it was opened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PageOpened {
+    pub id: GatewayToken,
+    /// The customer who will own the payment method.
+    pub customer: GatewayToken,
+    pub return_url: String,
+    pub expires_at: DateTime<Utc>,
+}
+
+impl PageOpened {
+    /// Returns this page in the form that the gateway reports, with an address below the base URL `url`.
+    pub fn at(self, url: &str) -> CheckoutPage {
+        CheckoutPage { url: format!("{url}/pages/{}", self.id), id: self.id, expires_at: self.expires_at }
+    }
+}
+
+/// A payment method that a customer entered on a checkout page, and the time at which it was entered.
+pub type EnteredMethod = (GatewayToken, DateTime<Utc>);
+
+/// A payment, as it was made: the request and the first status.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LedgerPayment {
+    pub id: GatewayToken,
+    #[serde(flatten)]
+    pub request: ChargeRequest,
+    /// The status in the first response.
+    pub status: PaymentStatus,
+    pub created_at: DateTime<Utc>,
+}
+
+impl LedgerPayment {
+    /// Returns this payment in the form that the gateway reports, with `status` as its current status.
+    pub fn payment(&self, status: PaymentStatus) -> Payment {
+        Payment {
+            id: self.id.clone(),
+            table: self.request.table,
+            account: self.request.account.clone(),
+            subscription: self.request.subscription,
+            due_on: self.request.due_on,
+            attempt_no: self.request.attempt_no,
+            amount: self.request.amount,
+            status,
+            card: methods::card_of_method(&self.request.payment_method.payment_method).map(Box::new),
+            created_at: self.created_at,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The rules of the sandbox, as pure functions. Each decides on one request, from the stored payments, refunds and pages
+//! that the request concerns. A store reads these, and writes the decision only if they have not changed meanwhile.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use gateways::{
+    ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, RefundRequest,
+    RefundResponse, RefundState,
+};
+use ulid::Ulid;
+
+use crate::methods::{self, Behaviour};
+use crate::records::{EnteredMethod, LedgerPayment, PageOpened};
+use billing::{GatewayAccount, GatewayToken, Money, PaymentMethod, PaymentStatus};
+
+/// How long the sandbox remembers an idempotency key. After this time the same key makes a new charge, which is also
+/// possible at Stripe ("Idempotent requests" in Stripe's API reference).
+pub const IDEMPOTENCY_KEY_LIFETIME: TimeDelta = TimeDelta::hours(24);
+
+/// How long a checkout page is open.
+const CHECKOUT_PAGE_LIFETIME: TimeDelta = TimeDelta::hours(24);
+
+/// The decision on a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decision<Response, Record> {
+    /// The request changes nothing and gets this response.
+    Respond(Response),
+    /// This record is written. The request gets the response that follows from the record.
+    Write(Record),
+}
+
+/// Returns the gateway account with the id `id`.
+pub fn account(id: &str) -> GatewayAccount {
+    GatewayAccount { kind: "sandbox".to_owned(), account: id.to_owned(), live: false }
+}
+
+/// Decides on the charge `request` at the time `now`. `before` is the last payment that was made under the idempotency
+/// key of the request; `None` if there is none. `new_id` creates the id of a new payment.
+pub fn decide_charge(
+    before: Option<&LedgerPayment>,
+    request: &ChargeRequest,
+    now: DateTime<Utc>,
+    new_id: impl FnOnce() -> Ulid,
+) -> Decision<ChargeResponse, LedgerPayment> {
+    if let Some(made) = before.filter(|made| is_key_remembered(made, now)) {
+        let is_same = made.request == *request;
+        return Decision::Respond(if is_same { first_response(made) } else { ChargeResponse::KeyReused });
+    }
+    let rejected = |code: &str| Decision::Respond(ChargeResponse::Rejected { code: code.to_owned() });
+    if let Some(code) = refused_amount(request.amount) {
+        return rejected(code);
+    }
+    let status = match methods::behaviour_of_method(&request.payment_method.payment_method) {
+        None => return rejected("resource_missing"),
+        Some(Behaviour::Succeeds) => PaymentStatus::Succeeded,
+        Some(Behaviour::Processes { .. }) => PaymentStatus::Processing,
+        Some(Behaviour::Declines(decline)) => PaymentStatus::Declined(decline),
+    };
+    let id = format!("pay_{}", new_id()).parse().expect("a ULID is a token");
+    Decision::Write(LedgerPayment { id, request: request.clone(), status, created_at: now })
+}
+
+/// Returns whether the sandbox still remembers the idempotency key of the payment `made` at the time `now`.
+fn is_key_remembered(made: &LedgerPayment, now: DateTime<Utc>) -> bool {
+    now.signed_duration_since(made.created_at) < IDEMPOTENCY_KEY_LIFETIME
+}
+
+/// Returns the response to the request that made the payment `made`. A repeated request gets the same response, even if
+/// the payment is no longer processing.
+pub fn first_response(made: &LedgerPayment) -> ChargeResponse {
+    match made.status.clone() {
+        PaymentStatus::Succeeded => ChargeResponse::Succeeded(made.payment(PaymentStatus::Succeeded)),
+        PaymentStatus::Processing => ChargeResponse::Processing,
+        PaymentStatus::Declined(decline) => ChargeResponse::Declined(decline),
+    }
+}
+
+/// Returns the final status of the bank debit `made`, and the time from which it has this status. Returns `None` if its
+/// processing time is not over at `now`, or if `made` was not processing.
+pub fn final_status(made: &LedgerPayment, now: DateTime<Utc>) -> Option<(PaymentStatus, DateTime<Utc>)> {
+    match methods::behaviour_of_method(&made.request.payment_method.payment_method)? {
+        Behaviour::Processes { time, then } if now >= made.created_at + time => Some((then, made.created_at + time)),
+        _ => None,
+    }
+}
+
+/// Returns the status of the payment `made` at the time `now`.
+pub fn status_at(made: &LedgerPayment, now: DateTime<Utc>) -> PaymentStatus {
+    final_status(made, now).map_or_else(|| made.status.clone(), |(status, _)| status)
+}
+
+/// Decides on the refund `request`. `before` is the request that made a refund with the same id; `payment` is the payment
+/// to refund, with its status and the sum of its refunds in minor units.
+pub fn decide_refund(
+    before: Option<&RefundRequest>,
+    payment: Option<(&LedgerPayment, &PaymentStatus, i64)>,
+    request: &RefundRequest,
+) -> Decision<RefundResponse, RefundRequest> {
+    let rejected = |code: &str| Decision::Respond(RefundResponse::Rejected { code: code.to_owned() });
+    if let Some(before) = before {
+        let is_same = before == request;
+        return if is_same {
+            Decision::Respond(RefundResponse::Made(succeeded_refund(before)))
+        } else {
+            rejected("idempotency_error")
+        };
+    }
+    if let Some(code) = refused_amount(request.amount) {
+        return rejected(code);
+    }
+    let Some((made, status, refunded)) = payment else { return rejected("resource_missing") };
+    if *status != PaymentStatus::Succeeded {
+        return rejected("charge_not_refundable");
+    }
+    let paid = made.request.amount;
+    if request.amount.currency() != paid.currency() || request.amount.minor() > paid.minor().saturating_sub(refunded) {
+        return rejected("amount_too_large");
+    }
+    Decision::Write(request.clone())
+}
+
+/// Returns the refund that `request` made.
+pub fn succeeded_refund(request: &RefundRequest) -> GatewayRefund {
+    GatewayRefund {
+        id: format!("re_{}", request.refund).parse().expect("a ULID is a token"),
+        refund: Some(request.refund),
+        amount: request.amount,
+        state: RefundState::Succeeded,
+    }
+}
+
+/// Returns the code with which the sandbox rejects `amount`, named like the code of Stripe; `None` if the amount is the
+/// price of a product.
+fn refused_amount(amount: Money) -> Option<&'static str> {
+    match amount.currency().price(amount.minor()) {
+        Ok(_) => None,
+        Err(_) if amount.minor() <= 0 => Some("amount_too_small"),
+        Err(_) => Some("amount_too_large"),
+    }
+}
+
+/// Returns the checkout page for `request`, opened at the time `now`. Its id depends only on the payment method setup.
+pub fn open_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> PageOpened {
+    let new_customer = || format!("cus_{}", request.account).parse().expect("an account's id is a token");
+    PageOpened {
+        id: format!("page_{}", request.setup).parse().expect("a ULID is a token"),
+        customer: request.customer.clone().unwrap_or_else(new_customer),
+        return_url: request.return_url.clone(),
+        expires_at: now + CHECKOUT_PAGE_LIFETIME,
+    }
+}
+
+/// Returns the state of the page `opened` at the time `now`. `entered` is the payment method that the customer has
+/// entered.
+pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: DateTime<Utc>) -> CheckoutPageState {
+    match entered {
+        Some((payment_method, given_at)) => CheckoutPageState::Complete {
+            payment_method: PaymentMethod { customer: opened.customer.clone(), payment_method: payment_method.clone() },
+            given_at: *given_at,
+        },
+        None if now >= opened.expires_at => CheckoutPageState::Expired,
+        None => CheckoutPageState::Open,
+    }
+}
+
+/// Returns whether `payment_method` can be entered on a page with the state `state`: the page is open, and there is such a
+/// test payment method.
+pub fn can_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
+    *state == CheckoutPageState::Open && methods::behaviour_of_method(payment_method).is_some()
+}

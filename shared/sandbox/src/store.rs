@@ -1,0 +1,79 @@
+//! The interface between the HTTP routes of the sandbox and the place where it stores its payments.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use gateways::{
+    ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, RefundRequest, RefundResponse,
+};
+
+use crate::records::PageOpened;
+use billing::{GatewayAccount, GatewayToken, Payment};
+
+/// The reason why a store could not read or write. After a write, the outcome of the request is unknown.
+pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The base URL of the checkout pages, which a customer opens in a browser.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PageAddress {
+    /// The pages are at the host to which the caller has sent its request.
+    HostOfRequest,
+    /// The pages are at the origin of the request's `return_url`: the API of the deployment also serves the pages.
+    OriginOfReturnUrl,
+}
+
+/// A sandbox with its stored payments. Each method takes the time of the request, because the caller may have sent it, and
+/// returns [`StoreError`] if the store cannot be read or written.
+#[async_trait]
+pub trait SandboxStore: Send + Sync + fmt::Debug {
+    /// Returns the time of a request whose caller sends no time.
+    fn now(&self) -> DateTime<Utc>;
+
+    /// Returns where the checkout pages are served.
+    fn page_address(&self) -> PageAddress {
+        PageAddress::HostOfRequest
+    }
+
+    /// Returns the gateway account, which never changes.
+    async fn account(&self) -> Result<GatewayAccount, StoreError>;
+
+    /// Makes a charge, at most once while the idempotency key is remembered.
+    async fn charge(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeResponse, StoreError>;
+
+    /// Lists all payments of `customer` that were made at or after `since`. The list is strongly consistent.
+    async fn payments(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, StoreError>;
+
+    /// Returns the payment `id`; `None` if there is no such payment.
+    async fn payment(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, StoreError>;
+
+    /// Makes a refund, at most once for each id of a refund.
+    async fn refund(&self, request: &RefundRequest, now: DateTime<Utc>) -> Result<RefundResponse, StoreError>;
+
+    /// Lists the refunds of `payment`.
+    async fn refunds(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, StoreError>;
+
+    /// Opens a checkout page, or returns the checkout page that was opened before for the same payment method setup.
+    async fn open_page(&self, request: &CheckoutPageRequest, now: DateTime<Utc>) -> Result<PageOpened, StoreError>;
+
+    /// Returns the checkout page `id` and its state; `None` if there is no such page.
+    async fn page(
+        &self,
+        id: &GatewayToken,
+        now: DateTime<Utc>,
+    ) -> Result<Option<(PageOpened, CheckoutPageState)>, StoreError>;
+
+    /// Enters `payment_method` on the checkout page `id`. Returns `false` if the page is not open or there is no such test
+    /// payment method.
+    async fn complete_page(
+        &self,
+        id: &GatewayToken,
+        payment_method: &GatewayToken,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+}
