@@ -11,7 +11,7 @@ use gateway_secrets::FirstRead;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
-use rest::TokenClaims;
+use rest::TokenRules;
 use sqs::SqsQueue;
 use store::{TableConfig, load_sdk_config};
 
@@ -48,5 +48,5 @@ async fn main() -> Result<(), Error> {
             api
         }
     };
-    run(rest::behind_api_gateway(api.router(), TokenClaims::read(env)?)).await
+    run(rest::behind_api_gateway(api.router(), TokenRules::read(env)?)).await
 }

@@ -1,16 +1,16 @@
-//! The caller of a request: an operator or an account, as the claims in the token say. The authorizer of API Gateway
-//! has verified the claims.
+//! The caller of a request: an operator or an account, as the claims of the access token say. The authorizer of API
+//! Gateway has verified the claims.
+
+use std::collections::HashMap;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
 use billing::AccountId;
-use config::{ConfigError, Env};
 use lambda_http::request::RequestContext;
 
-use crate::config::{ACCOUNT_CLAIM, CONFIDENTIAL_SCOPE, OPERATOR_SCOPE};
-
+use crate::token_rules::{Rights, TokenRules};
 use crate::Problem;
 
 /// The caller of a request. Only the server creates callers, from the request's token.
@@ -47,7 +47,11 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts.extensions.get::<Caller>().cloned().ok_or_else(Problem::unauthorized)
+        if let Some(caller) = parts.extensions.get::<Caller>() {
+            return Ok(caller.clone());
+        }
+        let refused = parts.extensions.get::<RefusedToken>();
+        Err(refused.map_or_else(Problem::unauthorized, |RefusedToken(problem)| problem.clone()))
     }
 }
 
@@ -80,60 +84,45 @@ impl<S: Sync> FromRequestParts<S> for ConfidentialAccess {
     }
 }
 
-/// The names of the token's claims and scopes that determine the caller.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TokenClaims {
-    /// The scope of an operator's token (`DUEDAY_OPERATOR_SCOPE`).
-    operator_scope: String,
-    /// The scope that an operator's token also needs to read confidential data (`DUEDAY_CONFIDENTIAL_SCOPE`).
-    confidential_scope: String,
-    /// The claim that contains the id of the account, in a token that is not an operator's (`DUEDAY_ACCOUNT_CLAIM`).
-    account_claim: String,
-}
+/// The problem of a request whose token grants no rights. The extractor of [`Caller`] returns it.
+#[derive(Clone, Debug)]
+struct RefusedToken(Problem);
 
-impl TokenClaims {
-    /// Reads the names of the claims and scopes from the environment.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if a variable is not valid.
-    pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
-        Ok(Self {
-            operator_scope: env.text(&OPERATOR_SCOPE)?,
-            confidential_scope: env.text(&CONFIDENTIAL_SCOPE)?,
-            account_claim: env.text(&ACCOUNT_CLAIM)?,
-        })
-    }
-
-    /// Returns the caller of the request, and whether the caller may read confidential data; `None` if the request has
-    /// no valid token.
-    fn caller(&self, context: &RequestContext) -> Option<(Caller, bool)> {
-        let RequestContext::ApiGatewayV2(context) = context else { return None };
-        let claims = &context.authorizer.as_ref()?.jwt.as_ref()?.claims;
-        let scopes = claims.get("scope").map_or("", String::as_str);
-        let has = |wanted: &str| scopes.split(' ').any(|scope| scope == wanted);
-        if has(&self.operator_scope) {
-            return Some((Caller::Operator, has(&self.confidential_scope)));
+/// Sets the caller of `request` from the verified claims of its token. Removes any caller that was set before.
+pub fn set_caller(request: &mut Request, rights: Result<Rights, Problem>) {
+    let extensions = request.extensions_mut();
+    extensions.remove::<Caller>();
+    extensions.remove::<ConfidentialAccess>();
+    match rights {
+        Ok(Rights { caller, has_confidential_access }) => {
+            extensions.insert(caller);
+            if has_confidential_access {
+                extensions.insert(ConfidentialAccess);
+            }
         }
-        let account = claims.get(&self.account_claim)?.parse().ok()?;
-        Some((Caller::Account(account), false))
+        Err(problem) => {
+            extensions.insert(RefusedToken(problem));
+        }
     }
 }
 
-/// The middleware for functions behind API Gateway. It sets the caller of the request from the verified claims, and
-/// removes any caller that was set before.
+/// The middleware for functions behind API Gateway. It sets the caller of the request from the verified claims.
 pub(crate) async fn set_caller_from_claims(
-    State(claims): State<TokenClaims>,
+    State(rules): State<TokenRules>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    request.extensions_mut().remove::<Caller>();
-    request.extensions_mut().remove::<ConfidentialAccess>();
-    let caller = request.extensions().get::<RequestContext>().and_then(|context| claims.caller(context));
-    if let Some((caller, has_confidential_access)) = caller {
-        request.extensions_mut().insert(caller);
-        if has_confidential_access {
-            request.extensions_mut().insert(ConfidentialAccess);
-        }
-    }
+    let rights = match claims(&request) {
+        Some(claims) => rules.rights(claims),
+        None => Err(Problem::unauthorized()),
+    };
+    set_caller(&mut request, rights);
     next.run(request).await
+}
+
+/// Returns the claims that the authorizer of API Gateway has verified; `None` if the request has no token.
+fn claims(request: &Request) -> Option<&HashMap<String, String>> {
+    let context = request.extensions().get::<RequestContext>()?;
+    let RequestContext::ApiGatewayV2(context) = context else { return None };
+    Some(&context.authorizer.as_ref()?.jwt.as_ref()?.claims)
 }

@@ -8,9 +8,12 @@ variables! {
     OPERATOR_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_OPERATOR_SCOPE", "SCOPE",
         "The scope of an operator's token")
         .default("dueday/operator");
+    ACCOUNT_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_SCOPE", "SCOPE",
+        "The scope of an account's token")
+        .default("dueday/account");
     CONFIDENTIAL_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_CONFIDENTIAL_SCOPE", "SCOPE",
         "The scope that an operator's token also needs to read the salaries and hiring dates of employees")
         .default("dueday/confidential");
     ACCOUNT_CLAIM = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_CLAIM", "CLAIM",
-        "The claim that contains the account of a token that is not an operator's").default("sub");
+        "The claim that contains the account, in an account's token").default("sub");
 }

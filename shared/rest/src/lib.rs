@@ -1,7 +1,7 @@
 //! The parts that all routes of the HTTP API share, whichever Lambda function serves them.
 //!
 //! Every request has a [`Caller`], which a middleware creates from the claims that the authorizer of API Gateway has
-//! verified. Without a caller, every route that needs one returns 401. A request for the data of another account
+//! verified. Without a caller, every route that needs one returns 401 or 403, with the reason. A request for the data of another account
 //! returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -18,6 +18,7 @@ mod now;
 pub mod openapi;
 pub mod parameters;
 mod problem;
+mod token_rules;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -26,10 +27,11 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
-pub use caller::{Caller, TokenClaims};
+pub use caller::Caller;
 pub use config::*;
 pub use now::Now;
 pub use problem::Problem;
+pub use token_rules::{COMPUTED_ACCOUNT_PREFIX, Rights, TokenRules, account_of_subject};
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The
 /// server must add a [`Caller`] to each request, for example with [`behind_api_gateway`].
@@ -42,8 +44,8 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
 }
 
 /// Adds the middleware that sets the [`Caller`] of each request from the claims of API Gateway's authorizer.
-pub fn behind_api_gateway(router: Router, claims: TokenClaims) -> Router {
-    router.layer(from_fn_with_state(claims, caller::set_caller_from_claims))
+pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
+    router.layer(from_fn_with_state(rules, caller::set_caller_from_claims))
 }
 
 /// Returns a web page in place of a problem's JSON if the request comes from a browser.

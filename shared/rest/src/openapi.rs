@@ -6,9 +6,10 @@ use utoipa::openapi::OpenApi;
 
 use crate::Problem;
 
-const TOKEN_DESCRIPTION: &str = "A JSON Web Token of the deployment's issuer. A token with the scope dueday/operator is \
-    an operator's. Confidential data of employees requires the scope dueday/confidential, too. Any other token belongs \
-    to the account in its claim sub. A deployment can choose other names for the scopes and the claim.";
+const TOKEN_DESCRIPTION: &str = "An access token (JSON Web Token) of the deployment's issuer. A token with the scope \
+    dueday/operator is an operator's. Confidential data of employees requires the scope dueday/confidential, too. A \
+    token with the scope dueday/account belongs to the account in its claim sub. Any other token has no rights. A \
+    deployment can choose other names for the scopes and the claim.";
 
 /// An example request and its response.
 #[derive(Deserialize)]

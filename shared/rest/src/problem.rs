@@ -81,9 +81,49 @@ impl Problem {
         Problem { field: Some(field.into()), ..problem }
     }
 
-    /// 401: the request has no valid token.
+    /// 401: the request has no token.
     pub fn unauthorized() -> Self {
-        problem!(UNAUTHORIZED, "unauthorized", "Not authenticated", "the request has no valid token")
+        problem!(
+            UNAUTHORIZED,
+            "unauthorized",
+            "Not authenticated",
+            "the request has no token; send the header Authorization: Bearer TOKEN"
+        )
+    }
+
+    /// 401: the token is not accepted, for the reason in `detail`.
+    pub fn invalid_token(detail: impl Into<String>) -> Self {
+        problem!(UNAUTHORIZED, "invalid-token", "The token is not valid", detail)
+    }
+
+    /// 403: the token has no scope of this API.
+    pub fn insufficient_scope(operator_scope: &str, account_scope: &str) -> Self {
+        problem!(
+            FORBIDDEN,
+            "insufficient-scope",
+            "The token has no rights",
+            format!("the token needs the scope {account_scope} of an account, or the scope {operator_scope} of an operator")
+        )
+    }
+
+    /// 403: an account's token does not name its account in `claim`.
+    pub fn no_account_in_token(claim: &str) -> Self {
+        problem!(
+            FORBIDDEN,
+            "insufficient-scope",
+            "The token has no rights",
+            format!("the token has the scope of an account, but no claim {claim} with the account")
+        )
+    }
+
+    /// Returns the value of the header `WWW-Authenticate` (RFC 6750); `None` if another token would not help.
+    fn challenge(&self) -> Option<&'static str> {
+        match self.kind {
+            "urn:dueday:problem:unauthorized" => Some("Bearer"),
+            "urn:dueday:problem:invalid-token" => Some("Bearer error=\"invalid_token\""),
+            "urn:dueday:problem:insufficient-scope" => Some("Bearer error=\"insufficient_scope\""),
+            _ => None,
+        }
     }
 
     /// 403: the caller is an account, but only an operator may send this request.
@@ -314,8 +354,8 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&self).expect("a problem can be serialized");
         let mut response = (self.status, body).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        if let Some(challenge) = self.challenge() {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         // A middleware shows browsers a page in place of the JSON body.
         response.extensions_mut().insert(self);
