@@ -11,7 +11,7 @@ use billing::AccountId;
 use lambda_http::request::RequestContext;
 
 use crate::token_rules::{Rights, TokenRules};
-use crate::Problem;
+use crate::{AccountAction, AccountActions, Problem};
 
 /// The caller of a request. Only the server creates callers, from the request's token.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,18 +19,38 @@ pub enum Caller {
     /// An operator: may send every request. Confidential data also needs [`ConfidentialAccess`].
     Operator,
     /// An account: may only send requests about its own data.
-    Account(AccountId),
+    Account {
+        id: AccountId,
+        /// The changes that the account may make itself.
+        actions: AccountActions,
+    },
 }
 
 impl Caller {
+    /// Returns the account `id`, which may make all changes to its own data that an account can make.
+    pub fn account(id: AccountId) -> Self {
+        Self::Account { id, actions: AccountActions::all() }
+    }
+
     /// Checks that the caller may see the data of `account`.
     ///
     /// # Errors
     /// 404 if the caller is another account: the response does not reveal whether `account` exists.
     pub fn check_access(&self, account: &AccountId) -> Result<(), Problem> {
         match self {
-            Caller::Account(own) if own != account => Err(Problem::no_account()),
-            Caller::Account(_) | Caller::Operator => Ok(()),
+            Caller::Account { id, .. } if id != account => Err(Problem::no_account()),
+            Caller::Account { .. } | Caller::Operator => Ok(()),
+        }
+    }
+
+    /// Checks that the caller may make the change `action`.
+    ///
+    /// # Errors
+    /// 403 if the caller is an account, and the merchant does not allow accounts this change.
+    pub fn check_action(&self, action: AccountAction) -> Result<(), Problem> {
+        match self {
+            Caller::Account { actions, .. } if !actions.contains(action) => Err(Problem::action_not_allowed(action)),
+            Caller::Account { .. } | Caller::Operator => Ok(()),
         }
     }
 
@@ -38,7 +58,7 @@ impl Caller {
     pub fn name(&self) -> String {
         match self {
             Caller::Operator => "operator".to_owned(),
-            Caller::Account(account) => format!("account {account}"),
+            Caller::Account { id, .. } => format!("account {id}"),
         }
     }
 }
@@ -65,7 +85,7 @@ impl<S: Sync> FromRequestParts<S> for Operator {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Caller::from_request_parts(parts, state).await? {
             Caller::Operator => Ok(Self),
-            Caller::Account(_) => Err(Problem::forbidden()),
+            Caller::Account { .. } => Err(Problem::forbidden()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The environment variables that determine which tokens belong to operators, and which tokens belong to accounts.
+//! The environment variables that determine which tokens belong to operators, which tokens belong to accounts, and
+//! what accounts may do.
 
 use config::ReadBy::{Api, OrdersApi};
 use config::Variable;
@@ -16,4 +17,7 @@ variables! {
         .default("dueday/confidential");
     ACCOUNT_CLAIM = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_CLAIM", "CLAIM",
         "The claim that contains the account, in an account's token").default("sub");
+    ACCOUNT_ACTIONS = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_ACTIONS", "ACTIONS",
+        "The changes that accounts may make themselves, such as cancel,payment-method; none for no change")
+        .default("pause,resume,cancel,uncancel,retry,payment-day,payment-method,address");
 }

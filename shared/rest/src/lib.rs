@@ -5,6 +5,7 @@
 //! returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod account_actions;
 pub mod body;
 pub mod caller;
 mod config;
@@ -27,6 +28,7 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
+pub use account_actions::{AccountAction, AccountActions};
 pub use caller::Caller;
 pub use config::*;
 pub use now::Now;

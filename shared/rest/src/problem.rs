@@ -1,5 +1,6 @@
 //! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP status codes to errors.
 
+use crate::AccountAction;
 use crate::html_page;
 use crate::input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -140,6 +141,18 @@ impl Problem {
     pub fn forbidden_field(field: &str) -> Self {
         let problem = problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may change this");
         Problem { field: Some(field.to_owned()), ..problem }
+    }
+
+    /// 403: the caller is an account, and the merchant does not allow accounts the change `action`.
+    pub fn action_not_allowed(action: AccountAction) -> Self {
+        let what = action.description();
+        let detail = format!("the merchant does not allow accounts to {what}; only an operator may do this");
+        problem!(FORBIDDEN, "forbidden", "Not allowed", detail)
+    }
+
+    /// Returns this problem with the field that caused it.
+    pub fn with_field(self, field: &str) -> Self {
+        Self { field: Some(field.to_owned()), ..self }
     }
 
     /// 404: the item of the path does not exist, or the caller has no right to see it.

@@ -7,8 +7,8 @@ use billing::AccountId;
 use config::{ConfigError, Env};
 use sha2::{Digest, Sha256};
 
-use crate::config::{ACCOUNT_CLAIM, ACCOUNT_SCOPE, CONFIDENTIAL_SCOPE, OPERATOR_SCOPE};
-use crate::{Caller, Problem};
+use crate::config::{ACCOUNT_ACTIONS, ACCOUNT_CLAIM, ACCOUNT_SCOPE, CONFIDENTIAL_SCOPE, OPERATOR_SCOPE};
+use crate::{AccountActions, Caller, Problem};
 
 /// The beginning of the account ids that are computed from claims that are not valid account ids.
 pub const COMPUTED_ACCOUNT_PREFIX: &str = "sha256-";
@@ -17,7 +17,7 @@ pub const COMPUTED_ACCOUNT_PREFIX: &str = "sha256-";
 /// in those of Auth0.
 const SCOPE_CLAIMS: [&str; 3] = ["scope", "scp", "permissions"];
 
-/// The names of the scopes and of the claim that determine the caller.
+/// The names of the scopes and of the claim that determine the caller, and the changes that accounts may make.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenRules {
     /// The scope of an operator's token (`DUEDAY_OPERATOR_SCOPE`).
@@ -28,6 +28,8 @@ pub struct TokenRules {
     account_scope: String,
     /// The claim that contains the account, in an account's token (`DUEDAY_ACCOUNT_CLAIM`).
     account_claim: String,
+    /// The changes that accounts may make themselves (`DUEDAY_ACCOUNT_ACTIONS`).
+    account_actions: AccountActions,
 }
 
 /// The rights that a token grants.
@@ -40,10 +42,10 @@ pub struct Rights {
 }
 
 impl TokenRules {
-    /// Reads the names of the scopes and of the claim from the environment.
+    /// Reads the rules from the environment.
     ///
     /// # Errors
-    /// [`ConfigError`] if accounts and operators have the same scope.
+    /// [`ConfigError`] if accounts and operators have the same scope, or an action of accounts is unknown.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         let operator_scope = env.text(&OPERATOR_SCOPE)?;
         let other_than_operator = |scope: &str| match scope == operator_scope {
@@ -56,6 +58,7 @@ impl TokenRules {
             account_scope,
             operator_scope,
             account_claim: env.text(&ACCOUNT_CLAIM)?,
+            account_actions: env.read(&ACCOUNT_ACTIONS, AccountActions::parse)?,
         })
     }
 
@@ -97,7 +100,8 @@ impl TokenRules {
         }
         let subject = claims.get(&self.account_claim).filter(|subject| !subject.is_empty());
         let subject = subject.ok_or_else(|| Problem::no_account_in_token(&self.account_claim))?;
-        Ok(Rights { caller: Caller::Account(account_of_subject(subject)), has_confidential_access: false })
+        let caller = Caller::Account { id: account_of_subject(subject), actions: self.account_actions };
+        Ok(Rights { caller, has_confidential_access: false })
     }
 }
 

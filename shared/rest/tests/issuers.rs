@@ -36,7 +36,7 @@ fn tokens_of_each_issuer_grant_the_rights_of_their_scopes_and_id_tokens_grant_no
         let rights = rights(&rules, &token.claims).map(|rights| rights.caller).map_err(|problem| status(&problem));
         let expected = match token.rights {
             ExpectedRights::Operator => Ok(Caller::Operator),
-            ExpectedRights::Account(account) => Ok(Caller::Account(account.parse().unwrap())),
+            ExpectedRights::Account(account) => Ok(Caller::account(account.parse().unwrap())),
             ExpectedRights::None => Err(403),
             ExpectedRights::NoAccessToken => Err(401),
         };
@@ -56,7 +56,7 @@ fn scopes_and_the_claim_of_the_account_have_the_configured_names() {
     assert_eq!(caller(json!({"sub": "1", "scope": "dueday/operator dueday/account"})), Err(403));
     assert_eq!(caller(json!({"sub": "1", "scope": "billing.admin"})), Ok(Caller::Operator));
     let account = json!({"sub": "1", "customer": "acme", "scp": ["billing.self"]});
-    assert_eq!(caller(account), Ok(Caller::Account("acme".parse().unwrap())));
+    assert_eq!(caller(account), Ok(Caller::account("acme".parse().unwrap())));
     for without in [json!({"sub": "1", "scope": "billing.self"}), json!({"customer": "", "scope": "billing.self"})] {
         assert_eq!(caller(without), Err(403), "the token does not name its account");
     }

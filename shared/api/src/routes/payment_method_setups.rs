@@ -16,7 +16,7 @@ use rest::body::Body;
 use rest::html_page;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
-use rest::{Now, Problem};
+use rest::{AccountAction, Caller, Now, Problem};
 use serde::{Deserialize, Serialize};
 use settling::PaymentMethodSetups;
 use store::StoredResponse;
@@ -159,10 +159,11 @@ pub async fn create(
     now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
-    headers: HeaderMap,
+    (caller, headers): (Caller, HeaderMap),
     key: IdempotencyKey,
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
+    caller.check_action(AccountAction::PaymentMethod)?;
     let mut request = key.request(&body.hash, now.at);
     if let Some(stored) = api.stored_response(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(stored);
