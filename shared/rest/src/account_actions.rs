@@ -67,7 +67,10 @@ impl AccountActions {
         for name in text.split(',').map(str::trim) {
             let action: AccountAction = name.parse().map_err(|_| {
                 let known: Vec<String> = AccountAction::iter().map(|action| action.to_string()).collect();
-                format!("must be none, or actions separated by commas, not {name:?}; the actions are {}", known.join(", "))
+                format!(
+                    "must be none, or actions separated by commas, not {name:?}; the actions are {}",
+                    known.join(", ")
+                )
             })?;
             actions.0[action as usize] = true;
         }
@@ -92,7 +95,9 @@ mod tests {
         let some = AccountActions::parse("cancel, payment-method").unwrap();
         let contained: Vec<AccountAction> = AccountAction::iter().filter(|action| some.contains(*action)).collect();
         assert_eq!(contained, [AccountAction::Cancel, AccountAction::PaymentMethod]);
-        for (text, named) in [("stop", "\"stop\""), ("pause,", "\"\""), ("pause,none", "\"none\""), ("Pause", "\"Pause\"")] {
+        for (text, named) in
+            [("stop", "\"stop\""), ("pause,", "\"\""), ("pause,none", "\"none\""), ("Pause", "\"Pause\"")]
+        {
             let error = AccountActions::parse(text).unwrap_err();
             let expected = format!("not {named}; the actions are pause, resume, cancel, uncancel, retry, payment-day");
             assert!(error.starts_with("must be none, or actions") && error.contains(&expected), "{error}");

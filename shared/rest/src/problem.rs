@@ -103,7 +103,9 @@ impl Problem {
             FORBIDDEN,
             "insufficient-scope",
             "The token has no rights",
-            format!("the token needs the scope {account_scope} of an account, or the scope {operator_scope} of an operator")
+            format!(
+                "the token needs the scope {account_scope} of an account, or the scope {operator_scope} of an operator"
+            )
         )
     }
 

@@ -52,7 +52,8 @@ fn scopes_and_the_claim_of_the_account_have_the_configured_names() {
         ("DUEDAY_ACCOUNT_SCOPE", "billing.self"),
         ("DUEDAY_ACCOUNT_CLAIM", "customer"),
     ]);
-    let caller = |claims: Value| rights(&rules, &claims).map(|rights| rights.caller).map_err(|problem| status(&problem));
+    let caller =
+        |claims: Value| rights(&rules, &claims).map(|rights| rights.caller).map_err(|problem| status(&problem));
     assert_eq!(caller(json!({"sub": "1", "scope": "dueday/operator dueday/account"})), Err(403));
     assert_eq!(caller(json!({"sub": "1", "scope": "billing.admin"})), Ok(Caller::Operator));
     let account = json!({"sub": "1", "customer": "acme", "scp": ["billing.self"]});

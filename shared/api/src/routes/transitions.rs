@@ -99,7 +99,10 @@ pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> 
 )]
 pub async fn resume(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
     let (Now { at, today }, policy) = (request.now, &api.billing.policy);
-    api.apply_transition(&request, AccountAction::Resume, |stored| stored.resume(policy.on_resume, policy.lead, today, at)).await
+    api.apply_transition(&request, AccountAction::Resume, |stored| {
+        stored.resume(policy.on_resume, policy.lead, today, at)
+    })
+    .await
 }
 
 /// Cancel a subscription
@@ -137,7 +140,10 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
     responses(CurrentSubscription)
 )]
 pub async fn uncancel(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
-    api.apply_transition(&request, AccountAction::Uncancel, |stored| stored.uncancel(api.billing.policy.lead, request.now.today)).await
+    api.apply_transition(&request, AccountAction::Uncancel, |stored| {
+        stored.uncancel(api.billing.policy.lead, request.now.today)
+    })
+    .await
 }
 
 /// Retry an owed payment

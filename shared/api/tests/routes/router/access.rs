@@ -79,7 +79,8 @@ async fn account_may_read_and_change_only_its_own_data() {
 async fn account_may_make_only_the_changes_that_the_merchant_allows() {
     let world = World::new().await;
     let method = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_mastercard"}}"#;
-    let change_both = r#"{"payment_day": 12, "payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa"}}"#;
+    let change_both =
+        r#"{"payment_day": 12, "payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa"}}"#;
     // The columns are: the action, a request that needs it, its body, and the `field` of the problem.
     for (action, request, body, field) in [
         ("pause", "POST {gold}/pause", "", "-"),
