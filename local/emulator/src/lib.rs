@@ -9,6 +9,7 @@ mod connector;
 mod deployment;
 mod dynamodb_server;
 mod engine;
+mod es256;
 mod faults;
 mod gateway_claims;
 mod gateway_server;
@@ -18,6 +19,7 @@ mod operations;
 mod stream;
 mod stripe_server;
 mod timetable;
+mod token_issuer;
 mod wire;
 
 pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
@@ -33,4 +35,5 @@ pub use stripe_server::{
     StripeResponse, StripeServer,
 };
 pub use timetable::{next_run_time, run_times_on};
+pub use token_issuer::{InvalidKey, LOCAL_AUDIENCE, LOCAL_ISSUER, TokenError, TokenIssuer};
 pub use wire::{Permission, RequestObserver, Wire};
