@@ -30,6 +30,7 @@ mod support_jobs;
 mod template;
 mod template_logs;
 mod template_secrets;
+mod template_tokens;
 mod terminal;
 mod why;
 mod workbench;
