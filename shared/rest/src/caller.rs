@@ -1,16 +1,10 @@
 //! The caller of a request: an operator or an account, as the claims of the access token say. The authorizer of API
 //! Gateway has verified the claims.
 
-use std::collections::HashMap;
-
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::middleware::Next;
-use axum::response::Response;
 use billing::AccountId;
-use lambda_http::request::RequestContext;
 
-use crate::token_rules::{Rights, TokenRules};
 use crate::{AccountAction, AccountActions, Problem};
 
 /// The caller of a request. Only the server creates callers, from the request's token.
@@ -106,43 +100,4 @@ impl<S: Sync> FromRequestParts<S> for ConfidentialAccess {
 
 /// The problem of a request whose token grants no rights. The extractor of [`Caller`] returns it.
 #[derive(Clone, Debug)]
-struct RefusedToken(Problem);
-
-/// Sets the caller of `request` from the verified claims of its token. Removes any caller that was set before.
-pub fn set_caller(request: &mut Request, rights: Result<Rights, Problem>) {
-    let extensions = request.extensions_mut();
-    extensions.remove::<Caller>();
-    extensions.remove::<ConfidentialAccess>();
-    match rights {
-        Ok(Rights { caller, has_confidential_access }) => {
-            extensions.insert(caller);
-            if has_confidential_access {
-                extensions.insert(ConfidentialAccess);
-            }
-        }
-        Err(problem) => {
-            extensions.insert(RefusedToken(problem));
-        }
-    }
-}
-
-/// The middleware for functions behind API Gateway. It sets the caller of the request from the verified claims.
-pub(crate) async fn set_caller_from_claims(
-    State(rules): State<TokenRules>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let rights = match claims(&request) {
-        Some(claims) => rules.rights(claims),
-        None => Err(Problem::unauthorized()),
-    };
-    set_caller(&mut request, rights);
-    next.run(request).await
-}
-
-/// Returns the claims that the authorizer of API Gateway has verified; `None` if the request has no token.
-fn claims(request: &Request) -> Option<&HashMap<String, String>> {
-    let context = request.extensions().get::<RequestContext>()?;
-    let RequestContext::ApiGatewayV2(context) = context else { return None };
-    Some(&context.authorizer.as_ref()?.jwt.as_ref()?.claims)
-}
+pub(crate) struct RefusedToken(pub Problem);

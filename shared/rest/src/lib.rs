@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod account_actions;
+mod authentication;
 pub mod body;
 pub mod caller;
 mod config;
@@ -29,6 +30,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
 pub use account_actions::{AccountAction, AccountActions};
+pub use authentication::set_caller;
 pub use caller::Caller;
 pub use config::*;
 pub use now::Now;
@@ -47,7 +49,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
 
 /// Adds the middleware that sets the [`Caller`] of each request from the claims of API Gateway's authorizer.
 pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
-    router.layer(from_fn_with_state(rules, caller::set_caller_from_claims))
+    router.layer(from_fn_with_state(rules, authentication::set_caller_from_claims))
 }
 
 /// Returns a web page in place of a problem's JSON if the request comes from a browser.

@@ -36,7 +36,7 @@ pub struct TokenArgs {
     #[arg(long, value_name = "ACCOUNT", value_parser = parse_subject)]
     account: Option<String>,
     /// Let the operator also read the salaries and hiring dates of employees
-    #[arg(long, requires = "operator")]
+    #[arg(long, conflicts_with = "account")]
     confidential: bool,
     /// Hours until the token expires
     #[arg(long, value_name = "HOURS", default_value_t = 12)]

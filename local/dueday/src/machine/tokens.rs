@@ -14,8 +14,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use clock::Clock;
 use emulator::TokenIssuer;
-use rest::caller::set_caller;
-use rest::{Problem, Rights, TokenRules};
+use rest::{Problem, Rights, TokenRules, set_caller};
 
 use super::secret_file::write_secret;
 use crate::Failure;

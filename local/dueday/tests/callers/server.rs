@@ -155,8 +155,9 @@ impl Server {
         for account in accounts {
             let first = async |list: &str| loop {
                 // The server places an order when it has read the event of the payment.
-                let listed = self.operate(Method::GET, &format!("/{list}"), Value::Null).await;
-                if let Some(id) = listed["data"][0]["id"].as_str() {
+                let authorization = format!("Bearer {}", self.operator);
+                let listed = self.send(Some(&authorization), &Method::GET, &format!("/{list}"), None).await;
+                if let Some(id) = listed.json()["data"][0]["id"].as_str() {
                     break id.to_owned();
                 }
                 tokio::task::yield_now().await;
