@@ -31,15 +31,20 @@ gateways = {
     "dev": {"Gateway": "sandbox"},
     "prod": {"Gateway": "stripe", "StripeSecret": answers["charge-with"]},
 }
-with tempfile.TemporaryDirectory() as folder:
-    for name in ("template.yaml", "samconfig.toml"):
-        pathlib.Path(folder, name).write_text(pathlib.Path(name).read_text(encoding="utf-8"), encoding="utf-8")
-    options = [word for name, value in answers.items() for word in (f"--{name}", value)]
-    subprocess.run([sys.argv[1], "deploy", "init", "--folder", folder, *options], check=True, capture_output=True)
-    config = SamConfig(folder)
-    for profile, stage in (("default", "dev"), ("dev", "dev"), ("prod", "prod")):
-        deploy = config.get_all(["deploy"], "parameters", env=profile)
-        read = CfnParameterOverridesType().convert(tuple(deploy["parameter_overrides"]), None, None)
-        assert read == {**expected, **gateways[stage], "Stage": stage, "MailUrl": "ses:"}, read
-        assert deploy["confirm_changeset"] is False, deploy
+without_issuer = {**answers, "tokens": "none"}
+with_pool = {name: value for name, value in expected.items() if not name.startswith("Jwt")}
+for given, parameters in ((answers, expected), (without_issuer, {**with_pool, "UserPool": "on"})):
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("template.yaml", "samconfig.toml"):
+            pathlib.Path(folder, name).write_text(pathlib.Path(name).read_text(encoding="utf-8"), encoding="utf-8")
+        options = [word for name, value in given.items() for word in (f"--{name}", value)]
+        subprocess.run([sys.argv[1], "deploy", "init", "--folder", folder, *options], check=True, capture_output=True)
+        config = SamConfig(folder)
+        for profile, stage in (("default", "dev"), ("dev", "dev"), ("prod", "prod")):
+            deploy = config.get_all(["deploy"], "parameters", env=profile)
+            read = CfnParameterOverridesType().convert(tuple(deploy["parameter_overrides"]), None, None)
+            domain = read.pop("UserPoolDomain", None)
+            assert (domain is not None) == ("UserPool" in parameters), read
+            assert read == {**parameters, **gateways[stage], "Stage": stage, "MailUrl": "ses:"}, read
+            assert deploy["confirm_changeset"] is False, deploy
 print("AWS SAM reads the profiles as they were written")

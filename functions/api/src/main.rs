@@ -11,7 +11,7 @@ use gateway_secrets::FirstRead;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
-use rest::{PublicUrl, TokenClaims};
+use rest::{PublicUrl, TokenRules};
 use sqs::SqsQueue;
 use store::{TableConfig, load_sdk_config};
 
@@ -52,5 +52,5 @@ async fn main() -> Result<(), Error> {
         Some(public_url) => api.router().layer(Extension(public_url)),
         None => api.router(),
     };
-    run(rest::behind_api_gateway(router, TokenClaims::read(env)?)).await
+    run(rest::behind_api_gateway(router, TokenRules::read(env)?)).await
 }

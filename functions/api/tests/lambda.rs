@@ -134,7 +134,8 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
         assert_eq!(headers["content-type"], "application/problem+json");
 
         let mut other = sample_event(name);
-        other["requestContext"]["authorizer"]["jwt"]["claims"] = json!({"sub": "other-account", "scope": "openid"});
+        other["requestContext"]["authorizer"]["jwt"]["claims"] =
+            json!({"sub": "other-account", "scope": "openid dueday/account"});
         let status = invoke(&mut function, &other).await.0;
         assert_eq!(status, 404, "{name} by another account");
     }

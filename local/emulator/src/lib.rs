@@ -8,7 +8,9 @@ mod connector;
 mod deployment;
 mod dynamodb_server;
 mod engine;
+mod es256;
 mod faults;
+mod gateway_claims;
 mod guard;
 mod http_server;
 mod operations;
@@ -16,12 +18,14 @@ mod permission;
 mod stream;
 mod stripe_server;
 mod timetable;
+mod token_issuer;
 mod wire;
 
 pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, RunningEngine};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
+pub use gateway_claims::gateway_claims;
 pub use http_server::{Limits, serve};
 pub use permission::Permission;
 pub use stream::{Stream, StreamError};
@@ -30,4 +34,5 @@ pub use stripe_server::{
     StripeResponse, StripeServer,
 };
 pub use timetable::{next_run_time, run_times_on};
+pub use token_issuer::{InvalidKey, LOCAL_AUDIENCE, LOCAL_ISSUER, TokenError, TokenIssuer};
 pub use wire::{RequestObserver, Wire};

@@ -38,7 +38,7 @@ impl Api {
     ) -> Result<(), Problem> {
         match caller {
             Caller::Operator => Ok(()),
-            Caller::Account(_) => self.count_use(limited, now).await,
+            Caller::Account { .. } => self.count_use(limited, now).await,
         }
     }
 }

@@ -9,8 +9,8 @@ const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and
     Amounts are integers in minor units of the currency. Errors are problems (RFC 9457) that name the field and the \
     allowed values. If an operation has the header Idempotency-Key, the same caller, route, key and body get the same \
     response for 48 hours. A caller with an account's token may read the data of that account, pause, resume, cancel \
-    and retry its subscriptions, and change their payment method and payment day. All other requests need an \
-    operator's token.";
+    and retry its subscriptions, and change their payment method and payment day. A deployment can forbid accounts some \
+    of these changes. All other requests need an operator's token.";
 
 /// Returns the OpenAPI 3.1 document of all routes, with an example for each operation.
 pub fn document() -> Value {

@@ -5,12 +5,12 @@ use axum::Json;
 use axum::extract::State;
 use billing::{AccountId, Label};
 use chrono::{DateTime, Utc};
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
+use rest::{AccountAction, Caller, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -126,10 +126,12 @@ fn customer_not_found() -> Problem {
 pub async fn put(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
+    caller: Caller,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AddressView>,
 ) -> Result<WithETag<Json<AddressChangeResult>>, Problem> {
+    caller.check_action(AccountAction::Address)?;
     let precondition =
         |customer: Option<&Customer>| if_match.check_optional_version(customer.map(|customer| customer.version));
     let (customer, filled) = api.desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;

@@ -1,10 +1,12 @@
 //! The parts that all routes of the HTTP API share, whichever Lambda function serves them.
 //!
 //! Every request has a [`Caller`], which a middleware creates from the claims that the authorizer of API Gateway has
-//! verified. Without a caller, every route that needs one returns 401. A request for the data of another account
+//! verified. Without a caller, every route that needs one returns 401 or 403, with the reason. A request for the data of another account
 //! returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod account_actions;
+mod authentication;
 pub mod body;
 pub mod caller;
 mod config;
@@ -19,6 +21,7 @@ pub mod openapi;
 pub mod parameters;
 mod problem;
 mod public_url;
+mod token_rules;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -27,11 +30,14 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
-pub use caller::{Caller, TokenClaims};
+pub use account_actions::{AccountAction, AccountActions};
+pub use authentication::set_caller;
+pub use caller::Caller;
 pub use config::*;
 pub use now::Now;
 pub use problem::Problem;
 pub use public_url::PublicUrl;
+pub use token_rules::{COMPUTED_ACCOUNT_PREFIX, Rights, TokenRules, account_of_subject};
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The
 /// server must add a [`Caller`] to each request, for example with [`behind_api_gateway`].
@@ -46,8 +52,9 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
 /// Adds the middlewares for functions behind API Gateway. They set the [`Caller`] of each request from the claims of the authorizer, and
 /// respond to the requests with the method `OPTIONS` that a browser sends before a request to another origin. API Gateway adds the
 /// headers that allow or forbid the request ("Configure CORS for HTTP APIs" in its documentation).
-pub fn behind_api_gateway(router: Router, claims: TokenClaims) -> Router {
-    router.layer(from_fn_with_state(claims, caller::set_caller_from_claims)).layer(from_fn(respond_to_preflight))
+pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
+    let with_caller = router.layer(from_fn_with_state(rules, authentication::set_caller_from_claims));
+    with_caller.layer(from_fn(respond_to_preflight))
 }
 
 async fn respond_to_preflight(request: Request, next: Next) -> Response {

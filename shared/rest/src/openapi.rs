@@ -6,9 +6,10 @@ use utoipa::openapi::OpenApi;
 
 use crate::Problem;
 
-const TOKEN_DESCRIPTION: &str = "A JSON Web Token of the deployment's issuer. A token with the scope dueday/operator is \
-    an operator's. Confidential data of employees requires the scope dueday/confidential, too. Any other token belongs \
-    to the account in its claim sub. A deployment can choose other names for the scopes and the claim.";
+const TOKEN_DESCRIPTION: &str = "An access token (JSON Web Token) of the deployment's issuer. A token with the scope \
+    dueday/operator is an operator's. Confidential data of employees requires the scope dueday/confidential, too. A \
+    token with the scope dueday/account belongs to the account in its claim sub. Any other token has no rights. A \
+    deployment can choose other names for the scopes and the claim.";
 
 /// An example request and its response.
 #[derive(Deserialize)]
@@ -92,12 +93,11 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     paths.values_mut().flat_map(|path| path.as_object_mut()).flat_map(|path| path.values_mut())
 }
 
-/// Merges two documents for the local server, which serves the routes of both. The local server needs no token:
-/// everyone who can connect to it has operator rights.
+/// Merges two documents for the local server, which serves the routes of both.
 ///
 /// # Panics
 /// If one of the two documents was not created by [`document`].
-pub fn local_document(mut document: Value, other: Value) -> Value {
+pub fn merged_document(mut document: Value, other: Value) -> Value {
     for pointer in ["/paths", "/components/schemas"] {
         let added =
             other.pointer(pointer).and_then(Value::as_object).expect("a document with paths and schemas").clone();
@@ -111,6 +111,14 @@ pub fn local_document(mut document: Value, other: Value) -> Value {
     document["info"]["description"] = texts.join("\n\n").into();
     let tags = other["tags"].as_array().into_iter().flatten().cloned();
     document["tags"].as_array_mut().expect("a document with tags").extend(tags);
+    document
+}
+
+/// Returns `document` for a local server that needs no token: everyone who can connect to it has operator rights.
+///
+/// # Panics
+/// If the document was not created by [`document`].
+pub fn without_tokens(mut document: Value) -> Value {
     for operation in operations(&mut document) {
         let choices = operation["security"].as_array_mut().filter(|choices| !choices.is_empty());
         choices.into_iter().for_each(|choices| choices.push(json!({})));

@@ -1,5 +1,6 @@
 //! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP status codes to errors.
 
+use crate::AccountAction;
 use crate::html_page;
 use crate::input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -85,9 +86,51 @@ impl Problem {
         Problem { field: Some(field.into()), ..problem }
     }
 
-    /// 401: the request has no valid token.
+    /// 401: the request has no token.
     pub fn unauthorized() -> Self {
-        problem!(UNAUTHORIZED, "unauthorized", "Not authenticated", "the request has no valid token")
+        problem!(
+            UNAUTHORIZED,
+            "unauthorized",
+            "Not authenticated",
+            "the request has no token; send the header Authorization: Bearer TOKEN"
+        )
+    }
+
+    /// 401: the token is not accepted, for the reason in `detail`.
+    pub fn invalid_token(detail: impl Into<String>) -> Self {
+        problem!(UNAUTHORIZED, "invalid-token", "The token is not valid", detail)
+    }
+
+    /// 403: the token has no scope of this API.
+    pub fn insufficient_scope(operator_scope: &str, account_scope: &str) -> Self {
+        problem!(
+            FORBIDDEN,
+            "insufficient-scope",
+            "The token has no rights",
+            format!(
+                "the token needs the scope {account_scope} of an account, or the scope {operator_scope} of an operator"
+            )
+        )
+    }
+
+    /// 403: an account's token does not name its account in `claim`.
+    pub fn no_account_in_token(claim: &str) -> Self {
+        problem!(
+            FORBIDDEN,
+            "insufficient-scope",
+            "The token has no rights",
+            format!("the token has the scope of an account, but no claim {claim} with the account")
+        )
+    }
+
+    /// Returns the value of the header `WWW-Authenticate` (RFC 6750); `None` if another token would not help.
+    fn challenge(&self) -> Option<&'static str> {
+        match self.kind {
+            "urn:dueday:problem:unauthorized" => Some("Bearer"),
+            "urn:dueday:problem:invalid-token" => Some("Bearer error=\"invalid_token\""),
+            "urn:dueday:problem:insufficient-scope" => Some("Bearer error=\"insufficient_scope\""),
+            _ => None,
+        }
     }
 
     /// 403: the caller is an account, but only an operator may send this request.
@@ -104,6 +147,18 @@ impl Problem {
     pub fn forbidden_field(field: &str) -> Self {
         let problem = problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may change this");
         Problem { field: Some(field.to_owned()), ..problem }
+    }
+
+    /// 403: the caller is an account, and the merchant does not allow accounts the change `action`.
+    pub fn action_not_allowed(action: AccountAction) -> Self {
+        let what = action.description();
+        let detail = format!("the merchant does not allow accounts to {what}; only an operator may do this");
+        problem!(FORBIDDEN, "forbidden", "Not allowed", detail)
+    }
+
+    /// Returns this problem with the field that caused it.
+    pub fn with_field(self, field: &str) -> Self {
+        Self { field: Some(field.to_owned()), ..self }
     }
 
     /// 404: the item of the path does not exist, or the caller has no right to see it.
@@ -324,8 +379,8 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&self).expect("a problem can be serialized");
         let mut response = (self.status, body).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        if let Some(challenge) = self.challenge() {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -48,14 +48,14 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
     let (status, list) = invoke(&mut function, &sample_event("list-orders")).await;
     assert_eq!((status, list), (200, json!({"data": [], "unreadable": [], "next_cursor": null})));
 
-    let account = json!({"sub": "acme", "scope": "openid"});
+    let account = json!({"sub": "acme", "scope": "openid dueday/account"});
     assert_eq!(
         invoke(&mut function, &with_claims(sample_event("put-customer"), account.clone())).await.0,
         200,
         "an account may set its own address"
     );
     assert_eq!(invoke(&mut function, &with_claims(sample_event("list-orders"), account)).await.0, 403);
-    let other = json!({"sub": "other", "scope": "openid"});
+    let other = json!({"sub": "other", "scope": "openid dueday/account"});
     assert_eq!(invoke(&mut function, &with_claims(sample_event("put-customer"), other)).await.0, 404);
     let mut unauthenticated = sample_event("list-orders");
     unauthenticated["requestContext"].as_object_mut().unwrap().remove("authorizer");

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Set up and change the system",
         &["deploy", "import", "webhooks", "charging", "confirm-clock", "gateway", "move-gateway", "shards", "reshard"],
     ),
-    ("Try and develop", &["demo", "listen", "simulate", "completions", "help"]),
+    ("Try and develop", &["demo", "listen", "token", "simulate", "completions", "help"]),
 ];
 
 /// The help in the order of clap's own template, with the groups in place of the flat list.

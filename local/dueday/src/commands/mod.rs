@@ -39,6 +39,7 @@ mod shards;
 mod simulate;
 mod subscription;
 mod subscriptions;
+mod token;
 mod values;
 mod webhooks;
 mod why;
@@ -141,6 +142,8 @@ pub(crate) enum Command {
     Shards(shards::ShardsArgs),
     /// Move subscriptions to their shards after the number of shards has changed
     Reshard(reshard::ReshardArgs),
+    /// Create an access token for the API of this machine
+    Token(token::TokenArgs),
     /// Serve the sandbox gateway in its own process, or check a gateway
     Gateway(gateway::GatewayArgs),
     /// Prepare the deployment on AWS
@@ -199,6 +202,7 @@ impl Command {
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
             Self::Shards(args) => shards::shards(context, args).await,
             Self::Reshard(args) => reshard::reshard(context, args).await,
+            Self::Token(args) => token::token(context, args),
             Self::Gateway(args) => gateway::gateway(context, args).await,
             Self::Deploy(args) => deploy::deploy(context, args),
             Self::Export(args) => export::export(context, args).await,

@@ -18,7 +18,7 @@ use inbound::StripeEventHandler;
 use orders::{OrderDesk, all_days};
 use orders_api::OrdersApi;
 use rest::caller::ConfidentialAccess;
-use rest::{Caller, PublicUrl};
+use rest::{Caller, PublicUrl, TokenRules};
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -29,6 +29,7 @@ use crate::machine::data::{LockOutcome, LockedFolder, Machine, RunningServer};
 use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
 use crate::machine::listen::{listen, listen_failure, reachable_address, url};
+use crate::machine::tokens::{Authentication, read_or_create_token_issuer};
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
@@ -66,6 +67,9 @@ pub struct ServeArgs {
         value_parser = values::parse_billing_time
     )]
     pub billing_time: NaiveTime,
+    /// Require an access token for the API; `dueday token` creates one
+    #[arg(long)]
+    pub auth: bool,
 }
 
 pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
@@ -109,9 +113,9 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
         .with_encryption(locked_folder.keys.clone())
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any));
-    // The API listens on the loopback address only, so every caller is an operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
-    let description = rest::openapi::local_document(api::document(), orders_api::document());
+    let document = rest::openapi::merged_document(api::document(), orders_api::document());
+    let description = if args.auth { document } else { rest::openapi::without_tokens(document) };
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
     let mut routes = api.with_docs().routes().merge(orders.routes());
     if let Some(events) = stripe_event_handler(&locked_folder.gateway, deployment.table.clone(), context)? {
@@ -119,8 +123,12 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     }
     let routes = rest::router(routes).merge(pages);
     let public_url = PublicUrl::parse(&running.api).map_err(Failure::Refused)?;
-    let routes =
-        routes.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator)).layer(Extension(public_url));
+    let routes = routes.layer(Extension(public_url));
+    let routes = match args.auth {
+        true => authentication(context)?.protect(routes),
+        // The API listens on the loopback address only, so every caller is an operator.
+        false => routes.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator)),
+    };
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
     output::write(&context.render(&running, || welcome(context, args, &running)))?;
@@ -157,6 +165,13 @@ fn stripe_event_handler(
         context.config.webhook_config(),
         context.clock.clone(),
     )))
+}
+
+/// Returns the check of tokens, with the issuer of the data folder.
+fn authentication(context: &Context) -> Result<Authentication, Failure> {
+    let rules = TokenRules::read(Env::process())?;
+    let issuer = Arc::new(read_or_create_token_issuer(&context.options.data)?);
+    Ok(Authentication { issuer, rules, clock: context.clock.clone() })
 }
 
 async fn delete_expired_hourly(locked_folder: &LockedFolder) {
@@ -198,7 +213,17 @@ fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> Stri
             args.listen
         )
     };
-    let demo = || [context.command_line("demo"), format!("curl {api}/accounts/harbour-books/receipts")];
+    let tokens = match args.auth {
+        true => {
+            format!("  tokens      every request to the API needs one: {}\n", context.command_line("token --operator"))
+        }
+        false => String::new(),
+    };
+    let header = match args.auth {
+        true => format!(" -H \"Authorization: Bearer $({})\"", context.command_line("token --operator")),
+        false => String::new(),
+    };
+    let demo = || [context.command_line("demo"), format!("curl{header} {api}/accounts/harbour-books/receipts")];
     // The customers of the demo exist only at the sandbox gateway.
     let demo = context.options.gateway().is_none().then(demo).into_iter().flatten();
     let next: String = demo.chain([context.command_line("forecast")]).map(|command| format!("  {command}\n")).collect();
@@ -211,6 +236,7 @@ fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> Stri
          \x20 data        {data}\n\
          \x20 mails       {data}/outbox\n\
          \x20 events      {data}/events\n\
+         {tokens}\
          {warning}\n\
          Try next, in another terminal\n\
          {next}\n"

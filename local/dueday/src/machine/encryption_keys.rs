@@ -1,12 +1,13 @@
 //! The encryption keys of the local system, in a file of the data folder that only its owner can read.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clock::Clock;
 use encryption::{EncryptionKeys, generate_key};
 
+use super::secret_file::write_secret;
 use crate::Failure;
 
 /// Returns the path of the file with the encryption keys of the data folder `folder`.
@@ -44,27 +45,9 @@ pub fn read_keys(folder: &Path) -> Result<EncryptionKeys, Failure> {
 pub fn read_or_create_keys(folder: &Path, clock: &dyn Clock) -> Result<EncryptionKeys, Failure> {
     let path = path_of_keys(folder);
     if !path.exists() {
-        write_new_key(&path, clock).map_err(|source| Failure::Data { path, source })?;
+        write_secret(&path, &format!("{}\n", generate_key(clock))).map_err(|source| Failure::Data { path, source })?;
     }
     read_keys(folder)
-}
-
-/// Writes a new key to the file `path`. Renames a temporary file, because a process that is killed while it writes would
-/// leave an incomplete key.
-fn write_new_key(path: &Path, clock: &dyn Clock) -> io::Result<()> {
-    let new = path.with_extension("new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&new)?;
-    writeln!(file, "{}", generate_key(clock))?;
-    file.sync_all()?;
-    fs::rename(new, path)
 }
 
 #[cfg(test)]

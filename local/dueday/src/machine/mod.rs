@@ -14,3 +14,5 @@ mod local_bus;
 pub mod mailer;
 pub mod notice_sender;
 pub mod open_table;
+mod secret_file;
+pub mod tokens;

@@ -1,6 +1,6 @@
 //! Tests of `dueday deploy init`: the answers become parameters of the template, and wrong answers are refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -66,6 +66,51 @@ fn answers_give_every_parameter_without_a_default_and_no_unknown_parameter() {
     insta::assert_snapshot!(prod.trim_start());
 }
 
+/// Returns the parameters of the profile `name`.
+fn parameters_of(written: &str, name: &str) -> BTreeMap<String, String> {
+    let (_, rest) = written.split_once(&format!("[{name}.deploy.parameters]")).unwrap();
+    let profile = rest.split("\n[").next().unwrap();
+    let lines = profile.lines().filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","));
+    lines
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name.into(), value.replace("\\\"", "")))
+        .collect()
+}
+
+#[test]
+fn without_a_token_issuer_each_profile_creates_a_user_pool_with_its_own_domain() {
+    let folder = project();
+    let answers = ANSWERS.map(|(name, value)| if name == "--tokens" { (name, "none") } else { (name, value) });
+    let (code, _, stderr) = output(&mut init(folder.path(), &answers));
+    assert_eq!(code, 0, "{stderr}");
+    let template: Value = serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap();
+    let allowed = template["Parameters"]["UserPoolDomain"]["AllowedPattern"].as_str().unwrap();
+    let allowed = regex::Regex::new(allowed).unwrap();
+    let [dev, prod] = ["dev", "prod"].map(|profile| parameters_of(&written(folder.path()), profile));
+    for (profile, parameters) in [("dev", &dev), ("prod", &prod)] {
+        assert_eq!(parameters["UserPool"], "on", "{parameters:?}");
+        assert!(!parameters.contains_key("JwtIssuer") && !parameters.contains_key("JwtAudience"), "{parameters:?}");
+        let domain = &parameters["UserPoolDomain"];
+        assert!(allowed.is_match(domain) && domain.starts_with(&format!("dueday-{profile}-")), "{domain}");
+    }
+    assert_ne!(dev["UserPoolDomain"], prod["UserPoolDomain"], "a domain belongs to one user pool");
+    let first = written(folder.path());
+    assert_eq!(output(init(folder.path(), &answers).arg("--replace")).0, 0);
+    assert_eq!(written(folder.path()), first, "the same answers have the same domains");
+    let other = answers.map(|(name, value)| if name == "--name" { (name, "Another") } else { (name, value) });
+    assert_eq!(output(init(folder.path(), &other).arg("--replace")).0, 0);
+    assert_ne!(parameters_of(&written(folder.path()), "prod")["UserPoolDomain"], prod["UserPoolDomain"]);
+}
+
+#[test]
+fn several_audiences_are_one_list() {
+    let folder = project();
+    let tokens = "https://issuer.example.com/ one,two";
+    let answers = ANSWERS.map(|(name, value)| if name == "--tokens" { (name, tokens) } else { (name, value) });
+    assert_eq!(output(&mut init(folder.path(), &answers)).0, 0);
+    assert_eq!(parameters_of(&written(folder.path()), "prod")["JwtAudience"], "one,two");
+}
+
 #[test]
 fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
     let folder = project();
@@ -82,7 +127,11 @@ fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
         ("--charge-with", "https://pay.example.com", "with a space between them"),
         ("--charge-with", "http://pay.example.com arn:aws:secretsmanager:eu-west-1:1:secret:a", "an https URL and"),
         ("--zone", "Vienna", "must be an IANA time zone"),
-        ("--tokens", "https://issuer.example.com/", "and an audience"),
+        ("--tokens", "https://issuer.example.com/", "must be none, or the https URL of an issuer and its audiences"),
+        ("--tokens", "http://issuer.example.com/ dueday", "the https URL of an issuer"),
+        ("--tokens", "https:// dueday", "the https URL of an issuer"),
+        ("--tokens", "https://issuer.example.com/ dueday, other", "commas between several audiences"),
+        ("--tokens", "None", "must be none"),
         ("--alarms", "ops", "must be an e-mail address"),
     ];
     for (option, wrong, reason) in refusals {

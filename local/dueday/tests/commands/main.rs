@@ -32,6 +32,7 @@ mod template_cors;
 mod template_logs;
 mod template_sandbox;
 mod template_secrets;
+mod template_tokens;
 mod terminal;
 mod why;
 mod workbench;

@@ -14,7 +14,7 @@ use rest::body::Body;
 use rest::html_page;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
-use rest::{Caller, Now, Problem, PublicUrl};
+use rest::{AccountAction, Caller, Now, Problem, PublicUrl};
 use serde::{Deserialize, Serialize};
 use settling::PaymentMethodSetups;
 use store::StoredResponse;
@@ -157,6 +157,7 @@ pub async fn create(
     key: IdempotencyKey,
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
+    caller.check_action(AccountAction::PaymentMethod)?;
     let mut request = key.request(&body.hash, now.at);
     if let Some(stored) = api.stored_response(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(stored);

@@ -15,7 +15,7 @@ use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, CivilDate, Limit, NoParameters, PageQuery, Path, Query};
-use rest::{Caller, Now, Problem};
+use rest::{AccountAction, Caller, Now, Problem};
 use serde::Deserialize;
 use store::{ChangeOutcome, CreateOutcome, IdempotentRequest, Page, Table};
 use utoipa::{IntoParams, ToSchema};
@@ -297,6 +297,14 @@ pub async fn change(
         operator_fields.into_iter().find(|(_, is_present)| *is_present && caller != Caller::Operator)
     {
         return Err(Problem::forbidden_field(field));
+    }
+    for (action, field, is_present) in [
+        (AccountAction::PaymentDay, "payment_day", payment_day.is_some()),
+        (AccountAction::PaymentMethod, "payment_method", payment_method.is_some()),
+    ] {
+        if is_present {
+            caller.check_action(action).map_err(|problem| problem.with_field(field))?;
+        }
     }
     let amount = amount.map(|MinorUnits(minor)| minor);
     let payment_method_at = payment_method.is_some().then_some(now.at);

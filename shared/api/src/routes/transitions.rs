@@ -9,7 +9,7 @@ use rest::body::{Body, EmptyObject};
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Caller, Now, Problem};
+use rest::{AccountAction, Caller, Now, Problem};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use store::IdempotentRequest;
@@ -21,9 +21,10 @@ use super::subscription_view::CurrentSubscription;
 use crate::Api;
 use crate::parameters::SubscriptionPath;
 
-/// The request of a transition: the subscription, the allowed versions, the idempotency key and the body.
+/// The request of a transition: the caller, the subscription, the allowed versions, the idempotency key and the body.
 #[derive(Debug)]
 pub struct Transition<T> {
+    caller: Caller,
     path: SubscriptionPath,
     if_match: IfMatch,
     /// The idempotency record to store; `None` if the request has no key.
@@ -37,13 +38,14 @@ impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
+        let caller = Caller::from_request_parts(&mut parts, api).await?;
         let Path(path) = Path::from_request_parts(&mut parts, api).await?;
         Query::<NoParameters>::from_request_parts(&mut parts, api).await?;
         let if_match = IfMatch::from_request_parts(&mut parts, api).await?;
         let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
         let Ok(now) = Now::from_request_parts(&mut parts, api).await;
         let body = Body::from_request(Request::from_parts(parts, body), api).await?;
-        Ok(Self { path, if_match, idempotent: key.request(&body.hash, now.at), body: body.value, now })
+        Ok(Self { caller, path, if_match, idempotent: key.request(&body.hash, now.at), body: body.value, now })
     }
 }
 
@@ -79,7 +81,7 @@ pub struct Cancellation {
     responses(CurrentSubscription)
 )]
 pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
-    api.apply_transition(&request, None, |stored| stored.pause(request.now.today)).await
+    api.apply_transition(&request, AccountAction::Pause, |stored| stored.pause(request.now.today)).await
 }
 
 /// Resume a subscription
@@ -98,7 +100,10 @@ pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> 
 )]
 pub async fn resume(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
     let (Now { at, today }, policy) = (request.now, &api.billing.policy);
-    api.apply_transition(&request, None, |stored| stored.resume(policy.on_resume, policy.lead, today, at)).await
+    api.apply_transition(&request, AccountAction::Resume, |stored| {
+        stored.resume(policy.on_resume, policy.lead, today, at)
+    })
+    .await
 }
 
 /// Cancel a subscription
@@ -120,7 +125,7 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
         true => stored.cancel_at_period_end(today).map(Settlement::from),
         false => Ok(stored.cancel(today, at)),
     };
-    api.apply_transition(&request, None, change).await
+    api.apply_transition(&request, AccountAction::Cancel, change).await
 }
 
 /// Undo a cancellation at period end
@@ -136,7 +141,10 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
     responses(CurrentSubscription)
 )]
 pub async fn uncancel(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
-    api.apply_transition(&request, None, |stored| stored.uncancel(api.billing.policy.lead, request.now.today)).await
+    api.apply_transition(&request, AccountAction::Uncancel, |stored| {
+        stored.uncancel(api.billing.policy.lead, request.now.today)
+    })
+    .await
 }
 
 /// Retry an owed payment
@@ -152,38 +160,33 @@ pub async fn uncancel(State(api): State<Api>, request: Transition<EmptyObject>) 
     request_body = EmptyObject,
     responses(CurrentSubscription)
 )]
-pub async fn retry(
-    State(api): State<Api>,
-    caller: Caller,
-    request: Transition<EmptyObject>,
-) -> Result<Response, Problem> {
-    let Now { at, today } = request.now;
-    let limited = match &caller {
-        Caller::Operator => None,
-        Caller::Account(account) => Some(Limited::RetriesOf(account.clone())),
-    };
-    api.apply_transition(&request, limited, |stored| stored.retry(caller == Caller::Operator, today, at)).await
+pub async fn retry(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+    let (Now { at, today }, is_operator) = (request.now, request.caller == Caller::Operator);
+    api.apply_transition(&request, AccountAction::Retry, |stored| stored.retry(is_operator, today, at)).await
 }
 
 impl Api {
     /// Applies `change` to the subscription of `request`. A repeated request gets the stored response instead, and is not counted as
-    /// a use of `limited`.
+    /// a retry.
     ///
     /// # Errors
-    /// 412 if `If-Match` does not allow the stored version, 422 if the idempotency key was used with another body, 429 if the limit is reached, and
+    /// 403 if the caller is an account that may not make the change `action`, 412 if `If-Match` does not allow the stored version,
+    /// 422 if the idempotency key was used with another body, 429 if an account has retried too often, and
     /// the problem of a refused `change`.
     async fn apply_transition<T, S: Into<Settlement>>(
         &self,
         request: &Transition<T>,
-        limited: Option<Limited>,
+        action: AccountAction,
         change: impl Fn(&Subscription) -> Result<S, Refusal>,
     ) -> Result<Response, Problem> {
+        request.caller.check_action(action)?;
         // A repeated request returns the stored response, whatever the state of the subscription is now.
         if let Some(stored) = self.stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
             return Ok(stored);
         }
-        if let Some(limited) = limited {
-            self.count_use(&limited, request.now.at).await?;
+        if action == AccountAction::Retry {
+            let limited = Limited::RetriesOf(request.path.account.clone());
+            self.count_use_by(&request.caller, &limited, request.now.at).await?;
         }
         let change = |stored: &Subscription| {
             request.if_match.check_version(stored.version)?;

@@ -168,6 +168,6 @@ pub async fn read(
     let explanation = explanation.ok_or_else(missing::subscription_not_found)?;
     Ok(Json(match caller {
         Caller::Operator => explanation.into(),
-        Caller::Account(_) => explanation.for_account().into(),
+        Caller::Account { .. } => explanation.for_account().into(),
     }))
 }

@@ -2,6 +2,7 @@
 
 use billing::EmailAddress;
 use chrono_tz::Tz;
+use sha2::{Digest as _, Sha256};
 
 /// A question about a deployment.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,8 @@ pub const QUESTIONS: [Question; 6] = [
     Question {
         option: "tokens",
         asked: "Who issues the tokens of the API's callers?",
-        explanation: "The issuer's https URL and the audience, such as: https://issuer.example.com/ dueday",
+        explanation: "The issuer's https URL and the audiences, such as: https://issuer.example.com/ dueday\n\
+            With \"none\", the deployment creates an Amazon Cognito user pool.",
         check: check_tokens,
     },
     Question {
@@ -77,23 +79,32 @@ impl Answers {
         Self(texts)
     }
 
-    /// Returns the parameters of the template that the answers determine, with their values. A stage without
-    /// `has_real_money` charges at the sandbox gateway.
-    pub fn parameters(&self, has_real_money: bool) -> Vec<(&'static str, String)> {
+    /// Returns the parameters of the template that the answers determine for the stage `stage`, with their values. Only the stage
+    /// `prod` moves money; every other stage charges at the sandbox gateway.
+    pub fn parameters(&self, stage: &str) -> Vec<(&'static str, String)> {
         let [merchant, sender, gateway, zone, tokens, alarms] =
             [0, 1, 2, 3, 4, 5].map(|index| self.0.get(index).cloned().unwrap_or_default());
         let mut parameters =
             vec![("Merchant", merchant), ("MailFrom", sender), ("MailUrl", "ses:".to_owned()), ("TimeZone", zone)];
         parameters.extend(match gateway.split_once(' ') {
-            _ if !has_real_money => vec![("Gateway", "sandbox".to_owned())],
+            _ if stage != "prod" => vec![("Gateway", "sandbox".to_owned())],
             None => vec![("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)],
             Some((url, secret)) => vec![("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
         });
-        if let Some((issuer, audience)) = tokens.split_once(' ') {
-            parameters.extend([("JwtIssuer", issuer.to_owned()), ("JwtAudience", audience.trim().to_owned())]);
-        }
+        parameters.extend(match tokens.split_once(' ') {
+            Some((issuer, audience)) => [("JwtIssuer", issuer.to_owned()), ("JwtAudience", audience.trim().to_owned())],
+            None => [("UserPool", "on".to_owned()), ("UserPoolDomain", self.user_pool_domain(stage))],
+        });
         parameters.push(("AlarmEmail", alarms));
         parameters
+    }
+
+    /// Returns the prefix of the domain of the user pool for the stage `stage`: it must be unique in an AWS region, so it
+    /// contains a hash of the answers. The same answers have the same domain.
+    fn user_pool_domain(&self, stage: &str) -> String {
+        let hash = Sha256::digest(self.0.join("\n"));
+        let hash: String = hash.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+        format!("dueday-{stage}-{hash}")
     }
 }
 
@@ -125,11 +136,16 @@ fn check_zone(text: &str) -> Result<(), String> {
 }
 
 fn check_tokens(text: &str) -> Result<(), String> {
-    let parts =
-        text.split_once(' ').filter(|(issuer, audience)| issuer.starts_with("https://") && !audience.trim().is_empty());
-    parts
-        .map(drop)
-        .ok_or_else(|| "must be the https URL of an issuer and an audience, with a space between them".to_owned())
+    let is_audience = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+    let are_audiences = |text: &str| text.trim().split(',').all(is_audience);
+    let is_issuer = |text: &str| text.strip_prefix("https://").is_some_and(|host| !host.is_empty());
+    let is_valid = match text.split_once(' ') {
+        None => text == "none",
+        Some((issuer, audiences)) => is_issuer(issuer) && are_audiences(audiences),
+    };
+    let allowed = "must be none, or the https URL of an issuer and its audiences, with a space between them, and commas \
+        between several audiences";
+    if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
 }
 
 fn check_address(text: &str) -> Result<(), String> {

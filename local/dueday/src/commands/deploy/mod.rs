@@ -55,8 +55,9 @@ pub struct InitArgs {
     /// The billing time zone, such as Europe/Vienna
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
-    /// The issuer and the audience of the API's tokens, such as "https://issuer.example.com/ dueday"
-    #[arg(long, value_name = "ISSUER AUDIENCE")]
+    /// The issuer and the audiences of the API's tokens, such as "https://issuer.example.com/ dueday"; or none, to create
+    /// an Amazon Cognito user pool
+    #[arg(long, value_name = "ISSUER AUDIENCE|none")]
     tokens: Option<String>,
     /// The e-mail address that receives alarms
     #[arg(long, value_name = "ADDRESS")]

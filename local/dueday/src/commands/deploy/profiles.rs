@@ -46,8 +46,7 @@ pub fn with_profiles(stored: &str, answers: &Answers) -> String {
 }
 
 fn profile(name: &str, stack: &str, stage: &str, answers: &Answers) -> String {
-    let parameters = answers.parameters(stage == "prod");
-    let all = std::iter::once(("Stage", stage.to_owned())).chain(parameters);
+    let all = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters(stage));
     let overrides: String = all
         .map(|(parameter, value)| format!("    {},\n", toml_text(&format!("{parameter}={}", quoted(&value)))))
         .collect();

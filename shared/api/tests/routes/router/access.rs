@@ -1,7 +1,7 @@
 //! Rights of operators and accounts, and the problems of refused requests.
 
 use billing::{Account, Subscription};
-use rest::Caller;
+use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
 use testkit::sample;
 
@@ -10,7 +10,7 @@ use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 #[tokio::test]
 async fn account_may_read_and_change_only_its_own_data() {
     let world = World::new().await;
-    let other = Caller::Account("other".parse().unwrap());
+    let other = Caller::account("other".parse().unwrap());
     for (request, body) in [
         ("GET /accounts/acme", ""),
         ("GET /accounts/acme/subscriptions", ""),
@@ -73,6 +73,53 @@ async fn account_may_read_and_change_only_its_own_data() {
     }
     let stored = world.stored_gold().await;
     assert_eq!((stored.price.minor(), stored.payment_method.customer.as_str()), (1299, "cus_1"));
+}
+
+#[tokio::test]
+async fn account_may_make_only_the_changes_that_the_merchant_allows() {
+    let world = World::new().await;
+    let method = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_mastercard"}}"#;
+    let change_both =
+        r#"{"payment_day": 12, "payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa"}}"#;
+    // The columns are: the action, a request that needs it, its body, and the `field` of the problem.
+    for (action, request, body, field) in [
+        ("pause", "POST {gold}/pause", "", "-"),
+        ("resume", "POST {gold}/resume", "", "-"),
+        ("payment-day", "PATCH {gold}", r#"{"payment_day": 12}"#, "payment_day"),
+        ("payment-method", "PATCH {gold}", method, "payment_method"),
+        ("payment-method", "POST /accounts/acme/payment-method-setups", "", "-"),
+        ("payment-method", "PATCH {gold}", change_both, "payment_method"),
+        ("cancel", "POST {gold}/cancel", r#"{"at_period_end": true}"#, "-"),
+        ("uncancel", "POST {gold}/uncancel", "", "-"),
+        ("retry", "POST {gold}/retry", "", "-"),
+    ] {
+        let all = rest::ACCOUNT_ACTIONS.default.unwrap();
+        let others: Vec<&str> = all.split(',').filter(|other| *other != action).collect();
+        let with = |actions: &str| Caller::Account {
+            id: sample::account().id,
+            actions: AccountActions::parse(actions).unwrap(),
+        };
+        let before = world.stored_gold().await;
+        // Of two fields that are refused, the problem names the first.
+        let none = if body == change_both { None } else { Some("none") };
+        for actions in none.into_iter().chain([others.join(",").as_str()]) {
+            let refused = world.request_as(&with(actions), request, &[], body).await.problem();
+            let expected = format!("403 forbidden {field}: the merchant does not allow accounts to ");
+            assert!(refused.starts_with(&expected), "{request} with {actions}: {refused}");
+        }
+        assert_eq!(world.stored_gold().await, before, "{request} is refused");
+        let needed = if body == change_both { "payment-day,payment-method" } else { action };
+        let allowed = world.request_as(&with(needed), request, &[], body).await;
+        // Nothing is owed, so a retry is refused with 409.
+        let status = match action {
+            "retry" => 409,
+            _ if request.ends_with("setups") => 201,
+            _ => 200,
+        };
+        assert_eq!(allowed.status, status, "{request} with {needed}: {}", allowed.text);
+    }
+    let none = Caller::Account { id: sample::account().id, actions: AccountActions::parse("none").unwrap() };
+    assert_eq!(world.request_as(&none, "GET {gold}", &[], "").await.status, 200, "an account may always read");
 }
 
 #[tokio::test]

@@ -187,7 +187,7 @@ async fn invalid_setups_are_refused_and_a_repeated_key_returns_the_same_setup() 
     }
     let no_account = world.request("POST /accounts/unknown/payment-method-setups", "{}").await;
     assert!(no_account.problem().starts_with("404 not-found"), "{}", no_account.text);
-    let other = Caller::Account("other".parse().unwrap());
+    let other = Caller::account("other".parse().unwrap());
     assert_eq!(world.request_as(&other, SETUPS, &[], "{}").await.status, 404);
 
     let (first, again) =

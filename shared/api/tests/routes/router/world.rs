@@ -236,7 +236,7 @@ pub fn at(text: &str) -> DateTime<Utc> {
 }
 
 pub fn acme() -> Caller {
-    Caller::Account(sample::account().id)
+    Caller::account(sample::account().id)
 }
 
 /// The body of a request that creates a subscription.

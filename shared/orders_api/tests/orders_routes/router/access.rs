@@ -1,6 +1,6 @@
 //! Tests of the access rights of callers, and of the problem responses to refused requests.
 
-use rest::Caller;
+use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, acme_caller, address_body, employee_body, paid_month};
@@ -10,7 +10,7 @@ async fn account_can_access_only_its_own_address_and_orders() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..1).await;
     let order = format!("GET /orders/{}", paid_month(0).order);
-    let other = Caller::Account("other".parse().unwrap());
+    let other = Caller::account("other".parse().unwrap());
     for (request, body) in [
         ("PUT /customers/acme", address_body()),
         ("GET /customers/acme", Value::Null),
@@ -36,12 +36,23 @@ async fn account_can_access_only_its_own_address_and_orders() {
         &Value::Null,
     );
     let of_other_account = test_desk.send_to_router(
-        test_desk.router_for(Caller::Account("other".parse().unwrap())),
+        test_desk.router_for(Caller::account("other".parse().unwrap())),
         &order,
         &[],
         &Value::Null,
     );
     assert_eq!(missing.await.json, of_other_account.await.json, "the response must not reveal that the order exists");
+}
+
+#[tokio::test]
+async fn account_may_set_its_address_only_if_the_merchant_allows_it() {
+    let test_desk = TestDesk::new().await;
+    for (actions, status) in [("none", 403), ("pause,cancel", 403), ("address", 200)] {
+        let actions = AccountActions::parse(actions).unwrap();
+        let router = test_desk.router_for(Caller::Account { id: "acme".parse().unwrap(), actions });
+        let response = test_desk.send_to_router(router, "PUT /customers/acme", &[], &address_body()).await;
+        assert_eq!(response.status, status, "{}", response.problem_line());
+    }
 }
 
 #[tokio::test]

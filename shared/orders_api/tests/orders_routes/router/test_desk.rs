@@ -49,7 +49,7 @@ impl TestResponse {
 }
 
 pub fn acme_caller() -> Caller {
-    Caller::Account("acme".parse().unwrap())
+    Caller::account("acme".parse().unwrap())
 }
 
 /// Returns the paid month with the number `n`, of the account acme. Each number has its own subscription. The months 0

@@ -1,0 +1,98 @@
+//! `dueday token`: creates an access token for the API of this machine.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use clap::{ArgGroup, Args};
+use config::Env;
+use emulator::{LOCAL_AUDIENCE, LOCAL_ISSUER};
+use rest::{TokenRules, account_of_subject};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::values::parse_number;
+use crate::context::Context;
+use crate::machine::tokens::read_token_issuer;
+use crate::{Exit, Failure};
+
+/// The longest validity of a token, in hours: 30 days.
+const MAX_HOURS: u32 = 720;
+
+/// The arguments of `dueday token`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The API needs a token if it was started with `dueday --auth`. The token is signed with the key in the data folder, so \
+it is valid only for the servers of this folder. Keep it secret: it cannot be revoked before it expires.
+
+Examples:
+  TOKEN=$(dueday token --operator)
+  TOKEN=$(dueday token --account acme)
+  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7878/accounts/acme")]
+#[command(group(ArgGroup::new("caller").required(true).args(["operator", "account"])))]
+#[group(skip)]
+pub struct TokenArgs {
+    /// Create a token of an operator
+    #[arg(long)]
+    operator: bool,
+    /// Create a token of an account: its id, or a subject such as auth0|123456, which is mapped to an id
+    #[arg(long, value_name = "ACCOUNT", value_parser = parse_subject)]
+    account: Option<String>,
+    /// Let the operator also read the salaries and hiring dates of employees
+    #[arg(long, conflicts_with = "account")]
+    confidential: bool,
+    /// Hours until the token expires
+    #[arg(long, value_name = "HOURS", default_value_t = 12)]
+    #[arg(value_parser = |text: &str| parse_number(text, 1..=MAX_HOURS))]
+    hours: u32,
+}
+
+/// A new token, as printed with `--json`.
+#[derive(Serialize)]
+struct CreatedToken {
+    token: String,
+    /// The account of the token; null for an operator's.
+    account: Option<String>,
+    expires_at: DateTime<Utc>,
+}
+
+/// Runs `dueday token`.
+pub fn token(context: &Context, args: &TokenArgs) -> Result<Exit, Failure> {
+    context.require_local_table("dueday token")?;
+    let rules = TokenRules::read(Env::process())?;
+    let issuer = read_token_issuer(&context.options.data)?;
+    let now = context.clock.now();
+    let expires_at = now + TimeDelta::hours(args.hours.into());
+    let token = issuer.sign(&claims(&rules, args, now, expires_at));
+    let account = args.account.as_deref().map(|subject| account_of_subject(subject).to_string());
+    let created = CreatedToken { token, account, expires_at };
+    context.print(&created, || format!("{}\n", created.token))?;
+    Ok(Exit::Done)
+}
+
+/// Returns the claims of a token for the caller in `args`.
+fn claims(rules: &TokenRules, args: &TokenArgs, now: DateTime<Utc>, expires_at: DateTime<Utc>) -> Value {
+    let mut scopes = vec![if args.operator { rules.operator_scope() } else { rules.account_scope() }];
+    if args.confidential {
+        scopes.push(rules.confidential_scope());
+    }
+    let subject = args.account.as_deref().unwrap_or("operator");
+    let mut claims = json!({
+        "iss": LOCAL_ISSUER,
+        "aud": LOCAL_AUDIENCE,
+        "sub": subject,
+        "iat": now.timestamp(),
+        "exp": expires_at.timestamp(),
+        "scope": scopes.join(" "),
+    });
+    if args.account.is_some() {
+        claims[rules.account_claim()] = subject.into();
+    }
+    claims
+}
+
+fn parse_subject(text: &str) -> Result<String, String> {
+    let is_valid = !text.is_empty() && text.chars().count() <= 255 && !text.contains(char::is_control);
+    if is_valid {
+        Ok(text.to_owned())
+    } else {
+        Err("must be 1 to 255 characters without control characters".to_owned())
+    }
+}

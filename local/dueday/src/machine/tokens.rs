@@ -1,0 +1,128 @@
+//! The tokens of the local API, with `--auth`: the key of the local token issuer, in a file of the data folder that only
+//! its owner can read, and the check of each request's token.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::get;
+use axum::{Json, Router};
+use clock::Clock;
+use emulator::TokenIssuer;
+use rest::{Problem, Rights, TokenRules, set_caller};
+
+use super::secret_file::write_secret;
+use crate::Failure;
+
+/// The route with the public key of the local token issuer.
+const KEY_SET_PATH: &str = "/.well-known/jwks.json";
+
+/// Returns the path of the file with the private key of the token issuer of the data folder `folder`.
+pub fn path_of_token_key(folder: &Path) -> PathBuf {
+    folder.join("token-key.pem")
+}
+
+/// Reads the token issuer of the data folder `folder`.
+///
+/// # Errors
+/// If the server was never started with `--auth`, or the file cannot be read or contains no valid key.
+pub fn read_token_issuer(folder: &Path) -> Result<TokenIssuer, Failure> {
+    let path = path_of_token_key(folder);
+    let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => Failure::Refused(format!(
+            "there is no key for tokens in the data folder {}: start `dueday --auth` once, which creates it",
+            folder.display()
+        )),
+        _ => Failure::Data { path: path.clone(), source },
+    })?;
+    TokenIssuer::new(&text).map_err(|error| Failure::File { path, reason: error.to_string() })
+}
+
+/// Reads the token issuer of the data folder `folder`, which this process has locked. Creates its key if it does not
+/// exist.
+///
+/// # Errors
+/// If the file cannot be created or read, or contains no valid key.
+pub fn read_or_create_token_issuer(folder: &Path) -> Result<TokenIssuer, Failure> {
+    let path = path_of_token_key(folder);
+    if !path.exists() {
+        write_secret(&path, &TokenIssuer::generate_key()).map_err(|source| Failure::Data { path, source })?;
+    }
+    read_token_issuer(folder)
+}
+
+/// The token issuer and the rules that determine the caller of each request.
+#[derive(Clone)]
+pub struct Authentication {
+    pub issuer: Arc<TokenIssuer>,
+    pub rules: TokenRules,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Authentication {
+    /// Adds the check of each request's token to `routes`, and the route with the public key of the issuer.
+    pub fn protect(self, routes: Router) -> Router {
+        let key_set = self.issuer.key_set();
+        routes
+            .layer(from_fn_with_state(self, set_caller_from_token))
+            .route(KEY_SET_PATH, get(async move || Json(key_set)))
+    }
+
+    /// Returns the rights of the token in `request`.
+    fn rights(&self, request: &Request) -> Result<Rights, Problem> {
+        let header = request.headers().get(AUTHORIZATION).ok_or_else(Problem::unauthorized)?;
+        let token = header.to_str().ok().and_then(|text| text.split_once(' '));
+        let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+        let (_, token) =
+            token.ok_or_else(|| Problem::invalid_token("the header Authorization must be: Bearer TOKEN"))?;
+        let claims = self.issuer.verify(token.trim(), self.clock.now());
+        let claims = claims.map_err(|error| Problem::invalid_token(format!("the token is not accepted: {error}")))?;
+        self.rules.rights(&claims)
+    }
+}
+
+async fn set_caller_from_token(
+    State(authentication): State<Authentication>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let rights = authentication.rights(&request);
+    set_caller(&mut request, rights);
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_is_created_once_and_can_be_read_only_by_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = read_token_issuer(folder.path()).unwrap_err().to_string();
+        assert!(missing.contains("start `dueday --auth` once"), "{missing}");
+        let created = read_or_create_token_issuer(folder.path()).unwrap();
+        let read = read_or_create_token_issuer(folder.path()).unwrap();
+        assert_eq!(created.key_set(), read.key_set());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(path_of_token_key(folder.path())).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn invalid_key_is_an_error_that_names_the_file_and_not_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(path_of_token_key(folder.path()), "0123abc").unwrap();
+        let invalid = read_or_create_token_issuer(folder.path()).unwrap_err().to_string();
+        assert!(invalid.contains("token-key.pem") && invalid.contains("private key for ES256"), "{invalid}");
+        assert!(!invalid.contains("0123abc"), "{invalid}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Each route as each kind of caller.
+
+use chrono::Utc;
+use emulator::TokenIssuer;
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::{ExpectedRights, issuer_tokens};
+
+use crate::routes::{self, Access, Route};
+use crate::server::{Ids, Response, Server, sign_with};
+
+const NO_ACCOUNT: &str = "404 not-found there is no such account";
+
+/// The server with the accounts `alder` and `birch`, and the ids of an account that does not exist.
+struct World {
+    server: Server,
+    alder: Ids,
+    birch: Ids,
+    missing: Ids,
+}
+
+async fn world() -> World {
+    let server = Server::start().await;
+    server.stock().await;
+    let [alder, birch] = server.sign_up(["alder", "birch"]).await;
+    // Ids that are as well-formed as those of an account that exists.
+    let other = |id: &str| id.replace(&birch.subscription, "01JZXCVBNM0123456789ABCDEF");
+    let missing = Ids {
+        account: "cedar".to_owned(),
+        subscription: other(&birch.subscription),
+        receipt: other(&birch.receipt),
+        order: other(&birch.order),
+    };
+    assert!(missing.receipt != birch.receipt && missing.order != birch.order, "{birch:?}");
+    World { server, alder, birch, missing }
+}
+
+impl World {
+    /// Sends the request of `route` for the items of `ids`. `authorization` is the header of this name.
+    async fn send(&self, authorization: Option<&str>, route: &Route, ids: &Ids) -> Response {
+        self.server.send(authorization, &route.method, &route.path_for(ids), route.body.as_ref()).await
+    }
+
+    async fn send_with_token(&self, token: &str, route: &Route, ids: &Ids) -> Response {
+        self.send(Some(&format!("Bearer {token}")), route, ids).await
+    }
+
+    /// Returns what is stored for the account `birch`.
+    async fn stored_of_birch(&self) -> Vec<Value> {
+        let mut stored = Vec::new();
+        for path in ["accounts/birch", "accounts/birch/subscriptions", "accounts/birch/receipts", "customers/birch"] {
+            stored.push(self.server.operate(Method::GET, &format!("/{path}"), Value::Null).await);
+        }
+        stored
+    }
+}
+
+fn assert_allowed(response: &Response, case: &str) {
+    let is_refused = [401, 403].contains(&response.status) || response.problem() == NO_ACCOUNT;
+    assert!(!is_refused && response.status < 500, "{case}: {response:?}");
+}
+
+/// Asserts that the response is a problem with this status and kind that says why.
+fn assert_refused(response: &Response, status: u16, kind: &str, case: &str) {
+    let problem = response.json();
+    assert_eq!(
+        (response.status, problem["type"].as_str(), response.content_type.as_str()),
+        (status, Some(format!("urn:dueday:problem:{kind}").as_str()), "application/problem+json"),
+        "{case}: {response:?}"
+    );
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 20), "{case}: {response:?}");
+    let is_challenged = response.challenge.as_deref().is_some_and(|challenge| challenge.starts_with("Bearer"));
+    assert_eq!(is_challenged, kind != "forbidden", "{case}: {response:?}");
+}
+
+#[tokio::test]
+async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not_public() {
+    let world = world().await;
+    let (server, operator) = (&world.server, &world.server.operator);
+    let claims = json!({"sub": "alder", "scope": "dueday/operator dueday/account dueday/confidential"});
+    let with = |name: &str, value: Value| {
+        let mut changed = claims.clone();
+        changed[name] = value;
+        format!("Bearer {}", server.sign(&changed))
+    };
+    let now = Utc::now().timestamp();
+    let [head, _, signature]: [&str; 3] = operator.split('.').collect::<Vec<_>>().try_into().unwrap();
+    let signed = server.sign(&claims);
+    let changed = signed.split('.').nth(1).unwrap();
+    let forged = sign_with(&TokenIssuer::new(&TokenIssuer::generate_key()).unwrap(), &claims);
+    let nameless = server.sign(&json!({"scope": "dueday/account"}));
+    let refusals = [
+        ("no token", None, 401, "unauthorized"),
+        ("another scheme", Some("Basic YTpi".to_owned()), 401, "invalid-token"),
+        ("a token without its scheme", Some(operator.clone()), 401, "invalid-token"),
+        ("no JSON Web Token", Some("Bearer TOKEN".to_owned()), 401, "invalid-token"),
+        ("a token of another key", Some(format!("Bearer {forged}")), 401, "invalid-token"),
+        ("a changed token", Some(format!("Bearer {head}.{changed}.{signature}")), 401, "invalid-token"),
+        ("another audience", Some(with("aud", json!("other"))), 401, "invalid-token"),
+        ("another issuer", Some(with("iss", json!("urn:dueday:other"))), 401, "invalid-token"),
+        ("an expired token", Some(with("exp", json!(now - 1))), 401, "invalid-token"),
+        ("a token of the future", Some(with("nbf", json!(now + 600))), 401, "invalid-token"),
+        ("an ID token", Some(with("token_use", json!("id"))), 401, "invalid-token"),
+        ("a token without a scope of the API", Some(with("scope", json!("openid profile"))), 403, "insufficient-scope"),
+        ("an account's token without the account", Some(format!("Bearer {nameless}")), 403, "insufficient-scope"),
+    ];
+    for route in routes::all() {
+        for (name, authorization, status, kind) in &refusals {
+            let case = format!("{} with {name}", route.operation);
+            let response = world.send(authorization.as_deref(), &route, &world.alder).await;
+            match route.access {
+                Access::Public => assert_allowed(&response, &case),
+                _ => assert_refused(&response, *status, kind, &case),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing_accounts() {
+    let world = world().await;
+    let account = world.server.token(&["--account", "alder"]);
+    let before = world.stored_of_birch().await;
+    for route in routes::all() {
+        let own = world.send_with_token(&account, &route, &world.alder).await;
+        match route.access {
+            Access::Public | Access::Own => assert_allowed(&own, &route.operation),
+            Access::Operator | Access::Confidential => assert_refused(&own, 403, "forbidden", &route.operation),
+        }
+        if route.access == Access::Own && route.method == Method::GET && route.operation != "get_payment_method_setup" {
+            assert_eq!(own.status, 200, "{}: {own:?}", route.operation);
+        }
+        if route.names_account() {
+            let of_other = world.send_with_token(&account, &route, &world.birch).await;
+            let of_missing = world.send_with_token(&account, &route, &world.missing).await;
+            assert_eq!(of_other.status, 404, "{}: {of_other:?}", route.operation);
+            assert_eq!(of_other, of_missing, "{} reveals that the account exists", route.operation);
+        }
+    }
+    assert_eq!(world.stored_of_birch().await, before, "the items of birch are unchanged");
+}
+
+#[tokio::test]
+async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope() {
+    let world = world().await;
+    let confidential = world.server.token(&["--operator", "--confidential"]);
+    for route in routes::all() {
+        let response = world.send_with_token(&world.server.operator, &route, &world.alder).await;
+        match route.access {
+            Access::Confidential => assert_refused(&response, 403, "forbidden", &route.operation),
+            _ => assert_allowed(&response, &route.operation),
+        }
+        if route.access == Access::Confidential {
+            let response = world.send_with_token(&confidential, &route, &world.alder).await;
+            assert_allowed(&response, &route.operation);
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
+    let world = world().await;
+    for token in issuer_tokens() {
+        // The token, as if the issuer were the local one. Only Amazon Cognito's access tokens have no audience.
+        let mut claims = token.claims.clone();
+        let has_audience = !claims["aud"].is_null();
+        claims["aud"] = if has_audience { json!(["dueday"]) } else { Value::Null };
+        claims["client_id"] = json!("dueday");
+        for name in ["iss", "exp", "iat", "nbf"] {
+            claims.as_object_mut().unwrap().remove(name);
+        }
+        let signed = world.server.sign(&claims);
+        let own = match token.rights {
+            ExpectedRights::Account(account) => {
+                let body = json!({"email": "a@example.com", "name": account});
+                world.server.operate(Method::PUT, &format!("/accounts/{account}"), body).await;
+                Ids { account: account.to_owned(), ..world.missing.clone() }
+            }
+            _ => world.alder.clone(),
+        };
+        for route in routes::all() {
+            let case = format!("{} with {}", route.operation, token.name);
+            let response = world.send_with_token(&signed, &route, &own).await;
+            match (route.access, token.rights) {
+                (Access::Public, _)
+                | (Access::Own, ExpectedRights::Account(_))
+                | (Access::Own | Access::Operator, ExpectedRights::Operator) => assert_allowed(&response, &case),
+                (_, ExpectedRights::Account(_) | ExpectedRights::Operator) => {
+                    assert_refused(&response, 403, "forbidden", &case);
+                }
+                (_, ExpectedRights::None) => assert_refused(&response, 403, "insufficient-scope", &case),
+                (_, ExpectedRights::NoAccessToken) => assert_refused(&response, 401, "invalid-token", &case),
+            }
+        }
+    }
+}

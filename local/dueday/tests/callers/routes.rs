@@ -1,0 +1,173 @@
+//! The routes of the OpenAPI documents, and the callers who may use them.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::server::Ids;
+
+/// The callers who may use a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Everyone, without a token.
+    Public,
+    /// An account for its own data, and an operator.
+    Own,
+    /// An operator.
+    Operator,
+    /// An operator with the scope for confidential data.
+    Confidential,
+}
+
+/// The routes that not only an operator may use, by the ids of their operations. All other routes are for operators.
+const PUBLIC: [&str; 5] =
+    ["check_health", "read_index", "show_card_link", "open_card_link", "return_from_payment_method_setup"];
+const OWN: [&str; 19] = [
+    "get_account",
+    "list_subscriptions",
+    "get_subscription",
+    "change_subscription",
+    "pause_subscription",
+    "resume_subscription",
+    "cancel_subscription",
+    "uncancel_subscription",
+    "retry_subscription",
+    "get_schedule",
+    "explain_charge",
+    "list_receipts",
+    "get_receipt",
+    "create_payment_method_setup",
+    "get_payment_method_setup",
+    "put_customer",
+    "get_customer",
+    "list_customer_orders",
+    "get_order",
+];
+const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
+const OPERATOR: [&str; 39] = [
+    "put_account",
+    "create_subscription",
+    "refund_receipt",
+    "find_receipt",
+    "list_due",
+    "get_forecast",
+    "list_runs",
+    "list_audits",
+    "get_audit",
+    "get_report",
+    "create_webhook_endpoint",
+    "list_webhook_endpoints",
+    "get_webhook_endpoint",
+    "change_webhook_endpoint",
+    "remove_webhook_endpoint",
+    "rotate_webhook_secret",
+    "list_deliveries",
+    "redeliver_event",
+    "list_orders",
+    "get_ranking",
+    "advance_order",
+    "hand_over_customer",
+    "put_sku",
+    "get_sku",
+    "list_products",
+    "put_product",
+    "get_product",
+    "list_product_orders",
+    "receive_delivery",
+    "list_employees",
+    "get_employee",
+    "assign_employee",
+    "leave_employee",
+    "list_employee_customers",
+    "list_employee_orders",
+    "list_warehouses",
+    "put_warehouse",
+    "get_warehouse",
+    "list_warehouse_employees",
+];
+
+/// A route, with the example of the OpenAPI document as its request.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub operation: String,
+    pub access: Access,
+    pub method: Method,
+    /// The path with its parameters in braces, and the required parameters of the query.
+    path: String,
+    pub body: Option<Value>,
+}
+
+impl Route {
+    /// Returns the path of the route for the items of an account.
+    pub fn path_for(&self, ids: &Ids) -> String {
+        self.path
+            .replace("{account}", &ids.account)
+            .replace("{subscription}", &ids.subscription)
+            .replace("{receipt}", &ids.receipt)
+            .replace("{order}", &ids.order)
+    }
+
+    /// Returns whether the path contains an account, or an item that belongs to an account.
+    pub fn names_account(&self) -> bool {
+        self.path.contains("{account}") || (self.path.contains("{order}") && self.access == Access::Own)
+    }
+}
+
+/// Returns all routes of both APIs.
+pub fn all() -> Vec<Route> {
+    let routes: Vec<Route> = [api::document(), orders_api::document()].iter().flat_map(routes_of).collect();
+    let served: BTreeSet<&str> = routes.iter().map(|route| route.operation.as_str()).collect();
+    let known: BTreeSet<&str> = [&PUBLIC[..], &OWN, &CONFIDENTIAL, &OPERATOR].concat().into_iter().collect();
+    assert_eq!(served, known, "each route must be in exactly one of the lists of this file");
+    routes
+}
+
+fn routes_of(document: &Value) -> Vec<Route> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    paths
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().iter().map(move |(method, route)| (path, method, route))
+        })
+        .map(|(path, method, operation)| {
+            let id = operation["operationId"].as_str().unwrap().to_owned();
+            let access = match id.as_str() {
+                id if PUBLIC.contains(&id) => Access::Public,
+                id if OWN.contains(&id) => Access::Own,
+                id if CONFIDENTIAL.contains(&id) => Access::Confidential,
+                _ => Access::Operator,
+            };
+            let body = match id.as_str() {
+                // The example changes the amount, which only an operator may do.
+                "change_subscription" => Some(json!({"payment_day": 12})),
+                _ => Some(&operation["requestBody"]["content"]["application/json"]["example"])
+                    .filter(|body| !body.is_null())
+                    .cloned(),
+            };
+            let method = method.to_uppercase().parse().unwrap();
+            Route { operation: id, access, method, path: with_examples(path, operation), body }
+        })
+        .collect()
+}
+
+/// Returns `path` with the examples of its other parameters, and of the required parameters of the query.
+fn with_examples(path: &str, operation: &Value) -> String {
+    let mut path = path.to_owned();
+    let mut query = Vec::new();
+    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        let name = parameter["name"].as_str().unwrap();
+        let example = match &parameter["example"] {
+            Value::String(text) => text.clone(),
+            // No example of the documents has this parameter.
+            Value::Null => "01MCCKG2G0000G0000000000ZZ".to_owned(),
+            other => other.to_string(),
+        };
+        let is_of_account = ["account", "subscription", "receipt", "order"].contains(&name);
+        match parameter["in"].as_str().unwrap() {
+            "path" if !is_of_account => path = path.replace(&format!("{{{name}}}"), &example),
+            "query" if parameter["required"] == true => query.push(format!("{name}={example}")),
+            _ => {}
+        }
+    }
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+}

@@ -1,0 +1,193 @@
+//! A running `dueday --auth` with two customers, and the tokens of its callers.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use chrono::{DateTime, Datelike as _, Utc};
+use emulator::{LOCAL_AUDIENCE, LOCAL_ISSUER, TokenIssuer};
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::Process;
+use crate::terminal::{dueday, output};
+
+/// The response to a request of a test.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Response {
+    pub status: u16,
+    pub content_type: String,
+    pub challenge: Option<String>,
+    pub text: String,
+}
+
+impl Response {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// Returns the status code, kind and detail of the problem, such as `404 not-found there is no such account`.
+    pub fn problem(&self) -> String {
+        let json = self.json();
+        let text = |name: &str| json[name].as_str().unwrap_or("-").replace("urn:dueday:problem:", "");
+        format!("{} {} {}", self.status, text("type"), text("detail"))
+    }
+}
+
+/// The ids of the stored items of an account.
+#[derive(Clone, Debug)]
+pub struct Ids {
+    pub account: String,
+    pub subscription: String,
+    pub receipt: String,
+    pub order: String,
+}
+
+/// A running `dueday --auth`, killed when dropped.
+pub struct Server {
+    _process: Process,
+    folder: TempDir,
+    url: String,
+    client: reqwest::Client,
+    /// The token of an operator without access to confidential data.
+    pub operator: String,
+}
+
+impl Server {
+    /// Starts a server on a new data folder.
+    pub async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ports =
+            ["--auth", "--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"];
+        let mut process = Process::start(dueday(folder.path()).args(ports).stdout(Stdio::null()));
+        let client = reqwest::Client::new();
+        let url = loop {
+            let addresses = std::fs::read_to_string(folder.path().join("running.json")).unwrap_or_default();
+            let running: Value = serde_json::from_str(&addresses).unwrap_or_default();
+            let api = running["api"].as_str().unwrap_or_default().to_owned();
+            // The server responds to requests only after it has created its key.
+            if !api.is_empty() && client.get(format!("{api}/health")).send().await.is_ok() {
+                break api;
+            }
+            assert!(!process.has_ended(), "the server has ended");
+            tokio::task::yield_now().await;
+        };
+        let operator = create_token(folder.path(), &["--operator"]);
+        Self { _process: process, folder, url, client, operator }
+    }
+
+    /// Returns the token that `dueday token` creates with `arguments`.
+    pub fn token(&self, arguments: &[&str]) -> String {
+        create_token(self.folder.path(), arguments)
+    }
+
+    /// Returns the data folder.
+    pub fn data(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Signs `claims` with the key of the server, after the claims of the local issuer are filled in where `claims` has
+    /// none. A null removes a claim.
+    pub fn sign(&self, claims: &Value) -> String {
+        let key = std::fs::read_to_string(self.folder.path().join("token-key.pem")).unwrap();
+        sign_with(&TokenIssuer::new(&key).unwrap(), claims)
+    }
+
+    /// Sends a request with the header `authorization`, if any. A body is sent as JSON.
+    pub async fn send(
+        &self,
+        authorization: Option<&str>,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Response {
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.url));
+        if let Some(authorization) = authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        if *method != Method::GET {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some(body) = body {
+            request = request.body(body.to_string());
+        }
+        let response = request.send().await.unwrap();
+        let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let (status, content_type) = (response.status().as_u16(), header(CONTENT_TYPE).unwrap_or_default());
+        let challenge = header(WWW_AUTHENTICATE);
+        Response { status, content_type, challenge, text: response.text().await.unwrap() }
+    }
+
+    /// Sends a request as the operator, which must succeed. Returns the JSON of the response.
+    pub async fn operate(&self, method: Method, path: &str, body: Value) -> Value {
+        let authorization = format!("Bearer {}", self.operator);
+        let body = Some(body).filter(|body| !body.is_null());
+        let response = self.send(Some(&authorization), &method, path, body.as_ref()).await;
+        assert!(response.status < 300, "{method} {path}: {response:?}");
+        response.json()
+    }
+
+    /// Stores what the orders of paid months need: a warehouse, a product and a SKU.
+    pub async fn stock(&self) {
+        let warehouse = json!({"name": "Amsterdam", "region": "eu"});
+        self.operate(Method::PUT, "/warehouses/ams", warehouse).await;
+        self.operate(Method::PUT, "/products/beans", json!({"name": "House Blend"})).await;
+        self.operate(Method::PUT, "/skus/gold", json!({"lines": [{"product": "beans", "quantity": 1}]})).await;
+    }
+
+    /// Creates accounts, each with a subscription whose first payment is paid, and returns their ids.
+    pub async fn sign_up<const N: usize>(&self, accounts: [&str; N]) -> [Ids; N] {
+        let today = Utc::now().date_naive();
+        for account in accounts {
+            let email = format!("{account}@example.com");
+            self.operate(Method::PUT, &format!("/accounts/{account}"), json!({"email": email, "name": account})).await;
+            let subscription = json!({
+                "sku": "gold", "product_name": "Gold plan", "payment_day": today.day(), "amount": 1299, "currency": "EUR",
+                "payment_method": {"customer": format!("cus_{account}"), "payment_method": "pm_card_visa"},
+                "first_payment_date": today,
+            });
+            self.operate(Method::POST, &format!("/accounts/{account}/subscriptions"), subscription).await;
+        }
+        let (code, stdout, stderr) = output(dueday(self.folder.path()).args(["run", "payments"]));
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        let mut all = Vec::new();
+        for account in accounts {
+            let first = async |list: &str| loop {
+                // The server places an order when it has read the event of the payment.
+                let authorization = format!("Bearer {}", self.operator);
+                let listed = self.send(Some(&authorization), &Method::GET, &format!("/{list}"), None).await;
+                if let Some(id) = listed.json()["data"][0]["id"].as_str() {
+                    break id.to_owned();
+                }
+                tokio::task::yield_now().await;
+            };
+            all.push(Ids {
+                account: account.to_owned(),
+                subscription: first(&format!("accounts/{account}/subscriptions")).await,
+                receipt: first(&format!("accounts/{account}/receipts")).await,
+                order: first(&format!("customers/{account}/orders")).await,
+            });
+        }
+        all.try_into().unwrap()
+    }
+}
+
+/// Signs `claims` with `issuer`, after the claims of the local issuer are filled in. A null removes a claim.
+pub fn sign_with(issuer: &TokenIssuer, claims: &Value) -> String {
+    let now: DateTime<Utc> = Utc::now();
+    let mut all = json!({
+        "iss": LOCAL_ISSUER, "aud": LOCAL_AUDIENCE, "iat": now.timestamp() - 60, "exp": now.timestamp() + 3_600,
+    });
+    for (name, value) in claims.as_object().unwrap() {
+        all[name.as_str()] = value.clone();
+    }
+    all.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    issuer.sign(&all)
+}
+
+fn create_token(folder: &Path, arguments: &[&str]) -> String {
+    let (code, stdout, stderr) = output(dueday(folder).arg("token").args(arguments));
+    assert_eq!(code, 0, "{stderr}");
+    stdout.trim_end().to_owned()
+}

@@ -1,0 +1,172 @@
+//! Checks that the template accepts the tokens of one issuer only, and that its user pool gives no rights to customers
+//! that they must not have.
+
+use std::collections::BTreeMap;
+
+use serde_yaml_ng::Value;
+
+use crate::template::{template, text};
+
+/// Returns the texts of a list.
+fn texts(list: &Value) -> Vec<String> {
+    list.as_sequence().unwrap().iter().map(text).collect()
+}
+
+/// The values of the parameters of the template.
+type Parameters<'a> = BTreeMap<&'a str, &'a str>;
+
+/// Returns the tag of `value`, such as `Equals` for `!Equals`, and its arguments.
+fn function(value: &Value) -> (String, &Value) {
+    let Value::Tagged(tagged) = value else { panic!("no function: {value:?}") };
+    (tagged.tag.to_string().trim_start_matches('!').to_owned(), &tagged.value)
+}
+
+/// Returns the text `value`, or the value of the parameter that it refers to.
+fn resolve(value: &Value, parameters: &Parameters) -> String {
+    match value {
+        Value::Tagged(_) => {
+            let (name, parameter) = function(value);
+            assert_eq!(name, "Ref");
+            parameters[text(parameter).as_str()].to_owned()
+        }
+        value => text(value),
+    }
+}
+
+/// Evaluates a condition of a rule ("Rules section" in the user guide of CloudFormation).
+fn is_true(condition: &Value, parameters: &Parameters) -> bool {
+    let (name, arguments) = function(condition);
+    let arguments = arguments.as_sequence().unwrap();
+    match name.as_str() {
+        "And" => arguments.iter().all(|argument| is_true(argument, parameters)),
+        "Not" => !is_true(&arguments[0], parameters),
+        "Equals" => resolve(&arguments[0], parameters) == resolve(&arguments[1], parameters),
+        "EachMemberEquals" => {
+            resolve(&arguments[0], parameters).split(',').all(|member| member == resolve(&arguments[1], parameters))
+        }
+        other => panic!("the function {other} is not known here"),
+    }
+}
+
+/// Returns the descriptions of the assertions that refuse a deployment with `changes` of the default parameters.
+fn refusals(changes: &[(&str, &str)]) -> Vec<String> {
+    let template = template();
+    let defaults = template["Parameters"].as_mapping().unwrap().iter();
+    let defaults: Vec<(String, String)> =
+        defaults.filter_map(|(name, value)| Some((text(name), value["Default"].as_str()?.to_owned()))).collect();
+    let mut parameters: Parameters = defaults.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    parameters.extend(changes.iter().copied());
+    let mut refusals = Vec::new();
+    for rule in ["UserPoolIssuesTheTokens", "ApiNeedsAnIssuer", "AccountsAreNoOperators"] {
+        let rule = &template["Rules"][rule];
+        if rule["RuleCondition"].is_null() || is_true(&rule["RuleCondition"], &parameters) {
+            let assertions = rule["Assertions"].as_sequence().unwrap().iter();
+            let failed = assertions.filter(|assertion| !is_true(&assertion["Assert"], &parameters));
+            refusals.extend(failed.map(|assertion| text(&assertion["AssertDescription"])));
+        }
+    }
+    refusals
+}
+
+#[test]
+fn template_refuses_combinations_of_parameters_without_an_issuer_or_with_two() {
+    const NEEDS_ISSUER: &str = "The API needs JwtIssuer, or UserPool=on";
+    const NEEDS_AUDIENCE: &str = "JwtIssuer needs JwtAudience";
+    const FOR_POOL: &str = "UserPoolDomain and SignInCallbackUrls are for UserPool=on";
+    const FOR_OTHER_ISSUER: &str = "JwtIssuer and JwtAudience are for UserPool=off";
+    const NEEDS_DOMAIN: &str = "UserPool=on needs UserPoolDomain";
+    const DEFAULTS: &str = "With UserPool=on, the scopes and AccountClaim must keep their defaults";
+    let issuer = [("JwtIssuer", "https://issuer.example.com/"), ("JwtAudience", "one,two")];
+    let pool = [("UserPool", "on"), ("UserPoolDomain", "acme")];
+    for (base, change, expected) in [
+        (&issuer[..], ("Stage", "dev"), &[][..]),
+        (&pool, ("Stage", "dev"), &[]),
+        (&pool, ("SignInCallbackUrls", "https://shop.example.com/"), &[]),
+        (&[], ("Stage", "dev"), &[NEEDS_ISSUER, NEEDS_AUDIENCE]),
+        (&issuer, ("JwtIssuer", ""), &[NEEDS_ISSUER]),
+        (&issuer, ("JwtAudience", ""), &[NEEDS_AUDIENCE]),
+        (&issuer, ("UserPoolDomain", "acme"), &[FOR_POOL]),
+        (&issuer, ("SignInCallbackUrls", "https://shop.example.com/"), &[FOR_POOL]),
+        (&issuer, ("AccountScope", "dueday/operator"), &["AccountScope must differ from OperatorScope"]),
+        (&issuer, ("AccountScope", "customer"), &[]),
+        (&pool, ("JwtIssuer", "https://issuer.example.com/"), &[FOR_OTHER_ISSUER]),
+        (&pool, ("JwtAudience", "one"), &[FOR_OTHER_ISSUER]),
+        (&pool, ("UserPoolDomain", "none"), &[NEEDS_DOMAIN]),
+        (&pool, ("OperatorScope", "admin"), &[DEFAULTS]),
+        (&pool, ("ConfidentialScope", "salaries"), &[DEFAULTS]),
+        (&pool, ("AccountScope", "customer"), &[DEFAULTS]),
+        (&pool, ("AccountClaim", "email"), &[DEFAULTS]),
+    ] {
+        let changes: Vec<(&str, &str)> = base.iter().copied().chain([change]).collect();
+        assert_eq!(refusals(&changes), expected, "{changes:?}");
+    }
+}
+
+#[test]
+fn template_creates_a_user_pool_only_on_request_and_accepts_its_tokens() {
+    let template = template();
+    assert_eq!(text(&template["Parameters"]["UserPool"]["Default"]), "off");
+    let resources = template["Resources"].as_mapping().unwrap();
+    for (name, resource) in resources {
+        let is_of_pool = resource["Type"].as_str().is_some_and(|kind| kind.starts_with("AWS::Cognito::"));
+        let condition = resource["Condition"].as_str().unwrap_or_default();
+        assert!(!is_of_pool || ["HasUserPool", "HasSignIn"].contains(&condition), "{name:?}");
+    }
+    let jwt = &template["Resources"]["Api"]["Properties"]["Auth"]["Authorizers"]["Jwt"]["JwtConfiguration"];
+    let [issuer, audience] = ["issuer", "audience"].map(|name| format!("{:?}", jwt[name]));
+    assert!(issuer.contains("Users.ProviderURL") && issuer.contains("JwtIssuer"), "{issuer}");
+    for client in ["UsersMachineClient", "UsersPeopleClient", "JwtAudience"] {
+        assert!(audience.contains(client), "{audience}");
+    }
+}
+
+#[test]
+fn user_pool_has_the_scopes_of_the_api_and_each_app_client_has_one_grant() {
+    let template = template();
+    let resources = &template["Resources"];
+    let server = &resources["UsersScopes"]["Properties"];
+    let scopes = server["Scopes"].as_sequence().unwrap().iter();
+    let scopes: Vec<String> =
+        scopes.map(|scope| format!("{}/{}", text(&server["Identifier"]), text(&scope["ScopeName"]))).collect();
+    let defaults = [rest::OPERATOR_SCOPE, rest::CONFIDENTIAL_SCOPE, rest::ACCOUNT_SCOPE];
+    assert_eq!(scopes, defaults.map(|variable| variable.default.unwrap().to_owned()));
+
+    let machine = &resources["UsersMachineClient"]["Properties"];
+    let people = &resources["UsersPeopleClient"]["Properties"];
+    assert_eq!(texts(&machine["AllowedOAuthFlows"]), ["client_credentials"]);
+    assert_eq!(texts(&machine["AllowedOAuthScopes"]), [rest::OPERATOR_SCOPE.default.unwrap()]);
+    assert_eq!(texts(&people["AllowedOAuthFlows"]), ["code"]);
+    assert_eq!(texts(&people["AllowedOAuthScopes"]), ["openid", rest::ACCOUNT_SCOPE.default.unwrap()]);
+    assert_eq!((machine["GenerateSecret"].as_bool(), people["GenerateSecret"].as_bool()), (Some(true), Some(false)));
+    for client in [machine, people] {
+        // Tokens of these flows would have the scope aws.cognito.signin.user.admin, and no scope of the API.
+        assert_eq!(texts(&client["ExplicitAuthFlows"]), ["ALLOW_REFRESH_TOKEN_AUTH"]);
+    }
+}
+
+#[test]
+fn only_an_administrator_creates_users_and_users_cannot_change_their_account() {
+    let template = template();
+    let users = &template["Resources"]["Users"];
+    let properties = &users["Properties"];
+    assert_eq!(properties["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"].as_bool(), Some(true));
+    // With UsernameAttributes, the user name would be an e-mail address, which users can change.
+    assert!(properties["UsernameAttributes"].is_null() && properties["Schema"].is_null());
+    assert_eq!(properties["UsernameConfiguration"]["CaseSensitive"].as_bool(), Some(true));
+    for function in ["ApiFunction", "OrdersApiFunction"] {
+        let variables = &template["Resources"][function]["Properties"]["Environment"]["Variables"];
+        let claim = format!("{:?}", variables["DUEDAY_ACCOUNT_CLAIM"]);
+        assert!(claim.contains("HasUserPool") && claim.contains("username"), "{claim}");
+    }
+}
+
+#[test]
+fn user_pool_is_kept_like_the_table_and_does_not_hinder_the_removal_of_a_failed_first_deployment() {
+    let template = template();
+    let [users, table] = ["Users", "Table"].map(|name| &template["Resources"][name]);
+    assert_eq!(text(&users["DeletionPolicy"]), "RetainExceptOnCreate");
+    for policy in ["DeletionPolicy", "UpdateReplacePolicy"] {
+        assert_eq!(users[policy], table[policy], "{policy}");
+    }
+    assert!(users["Properties"]["DeletionProtection"].is_null(), "it would keep the pool after a failed deployment");
+}

@@ -1,0 +1,67 @@
+//! The signatures of tokens: ES256 (ECDSA with P-256 and SHA-256, RFC 7518), computed by `aws-lc-rs`.
+//!
+//! `jsonwebtoken` has such code behind its feature `aws_lc_rs`, but that feature would compile `aws-lc-rs`, and with it the
+//! AWS SDK, with other features.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey};
+use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};
+use jsonwebtoken::errors::{ErrorKind, Result};
+use jsonwebtoken::signature::{Error, Signer, Verifier};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, EncodingKey};
+
+/// Signs and verifies with ES256 only: every other algorithm, and a key of another family, is an error.
+static ES256: CryptoProvider =
+    CryptoProvider { signer_factory, verifier_factory, jwk_utils: JwkUtils::new_unimplemented() };
+
+/// Makes this module the source of the signatures of `jsonwebtoken` in this process. Repeated calls change nothing.
+pub fn install() {
+    // An error means that the provider is already installed.
+    let _ = ES256.install_default();
+}
+
+fn signer_factory(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
+    check(algorithm, key.family())?;
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.inner());
+    Ok(Box::new(Es256Signer(pair.map_err(|_| ErrorKind::InvalidEcdsaKey)?)))
+}
+
+fn verifier_factory(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
+    check(algorithm, key.family())?;
+    Ok(Box::new(Es256Verifier(key.as_bytes().to_vec())))
+}
+
+fn check(algorithm: &Algorithm, family: AlgorithmFamily) -> Result<()> {
+    let is_es256 = *algorithm == Algorithm::ES256 && family == AlgorithmFamily::Ec;
+    if is_es256 { Ok(()) } else { Err(ErrorKind::InvalidAlgorithm.into()) }
+}
+
+struct Es256Signer(EcdsaKeyPair);
+
+impl Signer<Vec<u8>> for Es256Signer {
+    fn try_sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, Error> {
+        let signature = self.0.sign(&SystemRandom::new(), message).map_err(Error::from_source)?;
+        Ok(signature.as_ref().to_vec())
+    }
+}
+
+impl JwtSigner for Es256Signer {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::ES256
+    }
+}
+
+/// Contains the public key as an uncompressed point.
+struct Es256Verifier(Vec<u8>);
+
+impl Verifier<Vec<u8>> for Es256Verifier {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &self.0).verify(message, signature).map_err(Error::from_source)
+    }
+}
+
+impl JwtVerifier for Es256Verifier {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::ES256
+    }
+}
