@@ -19,7 +19,7 @@ use orders::{Buckets, OrderDesk, OrdersTable};
 use serde::{Deserialize, Serialize};
 use store::{TableError, timeouts};
 
-use super::encryption_keys::{create_folder, read_or_create_keys};
+use super::encryption_keys::read_or_create_keys;
 use super::event_file::EventFile;
 use super::follower::Follower;
 use super::gateway::Gateway;
@@ -27,6 +27,7 @@ use super::journal::Journal;
 use super::local_bus::LocalBus;
 use super::mailer::mailer;
 use super::notice_sender::NoticeSender;
+use super::private_folder::open_private_folder;
 use crate::Failure;
 use crate::context::Context;
 use crate::options::Options;
@@ -103,7 +104,7 @@ impl LockedFolder {
     pub async fn lock(context: &Context, clock: &Arc<dyn Clock>) -> Result<LockOutcome, Failure> {
         let folder = &context.options.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
-        create_folder(folder).map_err(io)?;
+        open_private_folder(folder).map_err(io)?;
         let lock_path = folder.join("running.json");
         let mut lock_file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(io)?;

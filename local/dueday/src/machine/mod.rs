@@ -14,3 +14,4 @@ mod local_bus;
 pub mod mailer;
 pub mod notice_sender;
 pub mod open_table;
+pub mod private_folder;

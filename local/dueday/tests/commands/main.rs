@@ -10,6 +10,8 @@ mod documents;
 mod encrypted_secrets;
 mod export;
 mod file;
+#[cfg(unix)]
+mod file_modes;
 mod gateway;
 mod import;
 mod import_again;
