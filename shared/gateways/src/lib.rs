@@ -31,8 +31,8 @@ use billing::{
 
 pub use config::*;
 pub use stripe::{
-    EventSubject, Https, Response, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
-    Transport, WebhookError,
+    DEBIT_EVENTS, EventSubject, Https, NEEDED_EVENTS, Response, SecretError, SigningSecrets, Stripe, StripeDispute,
+    StripeEvent, StripePayment, StripeWebhookEndpoint, Transport, WebhookError, is_live_stripe_key,
 };
 
 pub use current_secret::{CurrentSecret, SECRET_UNREADABLE, SecretReader};
