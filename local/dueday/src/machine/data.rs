@@ -227,7 +227,7 @@ pub fn unplaced_orders_file(options: &Options) -> PathBuf {
 }
 
 /// Returns the path of the database file.
-fn database_path(options: &Options) -> PathBuf {
+pub(super) fn database_path(options: &Options) -> PathBuf {
     options.data.join("dynamodb.sqlite")
 }
 
@@ -255,7 +255,7 @@ fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
 
 /// Opens the database `file`. Fails if the file is empty or is no database: the engine would treat an empty file as a
 /// new database.
-fn open_engine(file: &Path) -> Result<Engine, Failure> {
+pub(super) fn open_engine(file: &Path) -> Result<Engine, Failure> {
     let damaged = |problem: &str| Failure::Damaged { path: file.to_owned(), problem: problem.to_owned() };
     let mut header = Vec::new();
     let read = File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut header));
@@ -351,16 +351,21 @@ impl Machine {
                 format!("--gateway {other}: the process that uses the data folder charges at {}", running.gateway);
             return Err(Failure::Refused(reason));
         }
-        let loader = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::new("local"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-            .timeout_config(timeouts())
-            .endpoint_url(&running.dynamodb);
-        let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
+        let client = client_of_server(&running).await;
         let gateway = Gateway::of_running_process(&running.gateway).client(clock.clone());
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }
+}
+
+/// Returns a client of the DynamoDB server of the process `running`.
+pub(super) async fn client_of_server(running: &RunningServer) -> aws_sdk_dynamodb::Client {
+    let loader = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("local"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .timeout_config(timeouts())
+        .endpoint_url(&running.dynamodb);
+    aws_sdk_dynamodb::Client::new(&loader.load().await)
 }
 
 /// Returns the order desk, whose orders table is accessed with `client`.

@@ -7,6 +7,7 @@ pub mod encryption_keys;
 pub mod event_file;
 pub mod follower;
 pub mod gateway;
+pub mod inspection;
 pub mod journal;
 pub mod kept_lines;
 pub mod listen;

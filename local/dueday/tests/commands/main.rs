@@ -6,6 +6,8 @@ mod command;
 mod deliveries;
 mod demo;
 mod deploy;
+#[cfg(unix)]
+mod doctor;
 mod documents;
 mod encrypted_secrets;
 mod export;
