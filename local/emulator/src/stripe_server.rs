@@ -7,10 +7,12 @@ mod faults;
 mod idempotency_keys;
 mod in_process;
 mod intents;
+mod lists;
 mod random_faults;
 mod refunds;
 mod requests;
 mod sessions;
+mod webhook_endpoints;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +33,7 @@ use refunds::Refund;
 use requests::http_handler;
 pub use requests::{StripeRequest, StripeResponse};
 use sessions::Session;
+use webhook_endpoints::WebhookEndpoint;
 
 /// The secret key of the stand-in's account.
 pub const STRIPE_KEY: &str = "sk_test_standin";
@@ -75,6 +78,7 @@ struct ServerState {
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,
+    webhook_endpoints: Vec<WebhookEndpoint>,
     /// The decline code of the next declines; `None` for the code of the test payment method.
     decline_code: Option<&'static str>,
     /// The advice code of the next declines; `None` if banks give none.
@@ -376,6 +380,10 @@ impl ServerState {
             ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
             ("POST", ["v1", "customers"]) => self.create_customer(parameters),
             ("GET", ["v1", "customers", id]) if parameters.is_empty() => (false, self.retrieve_customer(id)),
+            ("POST", ["v1", "webhook_endpoints"]) => self.create_webhook_endpoint(parameters),
+            ("GET", ["v1", "webhook_endpoints"]) => (false, self.list_webhook_endpoints(parameters)),
+            ("GET", ["v1", "charges" | "customers" | "payment_methods" | "setup_intents"])
+            | ("GET", ["v1", "checkout", "sessions"]) => (false, self.list_first_page(path, parameters, now)),
             ("GET", ["v1", "disputes"]) => (false, self.list_disputes(parameters)),
             ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
             ("GET", ["v1", "checkout", "sessions", id]) => (false, self.retrieve_session(id, parameters, now)),

@@ -30,8 +30,8 @@ use billing::{
 
 pub use config::*;
 pub use stripe::{
-    EventSubject, Https, Response, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
-    Transport, WebhookError,
+    DEBIT_EVENTS, EventSubject, Https, NEEDED_EVENTS, Response, SecretError, SigningSecrets, Stripe, StripeDispute,
+    StripeEvent, StripePayment, StripeWebhookEndpoint, Transport, WebhookError, is_live_stripe_key,
 };
 
 pub use gateway_url::{GatewayUrl, GatewayUrlError};

@@ -104,7 +104,7 @@ pub use subscriptions::{CreateOutcome, NewSubscriptions, UpdateOutcome};
 
 pub use dynamo::{
     Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Key, KeySchema, Page, Paging, Replayed, RewriteOutcome,
-    StoredResponse, TableError, create_dynamodb_client, load_sdk_config, timeouts,
+    StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, load_sdk_config, timeouts,
 };
 
 /// The marker type of this table's schema: the entities that implement `Entity<Payments>` are stored in this table.

@@ -13,6 +13,7 @@ use super::values;
 use crate::context::Context;
 use crate::machine::gateway::{ledger_path, open_sandbox, serve_sandbox};
 use crate::machine::listen::{listen, url};
+use crate::machine::private_folder::open_private_folder;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
@@ -72,7 +73,7 @@ pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Fail
         return serve_stripe_stand_in(context, args).await;
     }
     let data = &context.options.data;
-    std::fs::create_dir_all(data).map_err(|source| Failure::Data { path: data.clone(), source })?;
+    open_private_folder(data).map_err(|source| Failure::Data { path: data.clone(), source })?;
     let sandbox = open_sandbox(&context.options, Arc::new(SystemClock))?;
     let url = serve_sandbox(sandbox, args.listen, args.gateway_port).await?;
     let address = SandboxAddress { gateway: url, ledger: ledger_path(&context.options).display().to_string() };

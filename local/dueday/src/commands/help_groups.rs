@@ -10,7 +10,18 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Goods", &["orders"]),
     (
         "Set up and change the system",
-        &["deploy", "import", "webhooks", "charging", "confirm-clock", "gateway", "move-gateway", "shards", "reshard"],
+        &[
+            "deploy",
+            "doctor",
+            "import",
+            "webhooks",
+            "charging",
+            "confirm-clock",
+            "gateway",
+            "move-gateway",
+            "shards",
+            "reshard",
+        ],
     ),
     ("Try and develop", &["demo", "listen", "token", "simulate", "completions", "help"]),
 ];

@@ -10,6 +10,7 @@ mod demo;
 mod demo_company;
 mod demo_mails;
 mod deploy;
+mod doctor;
 mod due;
 mod endpoint_audit;
 mod events;
@@ -148,6 +149,8 @@ pub(crate) enum Command {
     Gateway(gateway::GatewayArgs),
     /// Prepare the deployment on AWS
     Deploy(deploy::DeployArgs),
+    /// Check a deployment on AWS, or the system on this machine, before the first run
+    Doctor(doctor::DoctorArgs),
     /// Export all accounts, subscriptions or receipts as CSV or JSON lines
     Export(export::ExportArgs),
     /// Print the completion script for a shell
@@ -205,6 +208,7 @@ impl Command {
             Self::Token(args) => token::token(context, args),
             Self::Gateway(args) => gateway::gateway(context, args).await,
             Self::Deploy(args) => deploy::deploy(context, args),
+            Self::Doctor(args) => doctor::doctor(context, args).await,
             Self::Export(args) => export::export(context, args).await,
             Self::Completions(args) => completions::completions(args),
             Self::Simulate(args) => simulate::simulate(context, args).await,

@@ -19,7 +19,7 @@ use orders::{Buckets, OrderDesk, OrdersTable};
 use serde::{Deserialize, Serialize};
 use store::{TableError, timeouts};
 
-use super::encryption_keys::{create_folder, read_or_create_keys};
+use super::encryption_keys::read_or_create_keys;
 use super::event_file::EventFile;
 use super::follower::Follower;
 use super::gateway::Gateway;
@@ -27,6 +27,7 @@ use super::journal::Journal;
 use super::local_bus::LocalBus;
 use super::mailer::mailer;
 use super::notice_sender::NoticeSender;
+use super::private_folder::open_private_folder;
 use crate::Failure;
 use crate::context::Context;
 use crate::options::Options;
@@ -103,7 +104,7 @@ impl LockedFolder {
     pub async fn lock(context: &Context, clock: &Arc<dyn Clock>) -> Result<LockOutcome, Failure> {
         let folder = &context.options.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
-        create_folder(folder).map_err(io)?;
+        open_private_folder(folder).map_err(io)?;
         let lock_path = folder.join("running.json");
         let mut lock_file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(io)?;
@@ -226,7 +227,7 @@ pub fn unplaced_orders_file(options: &Options) -> PathBuf {
 }
 
 /// Returns the path of the database file.
-fn database_path(options: &Options) -> PathBuf {
+pub(super) fn database_path(options: &Options) -> PathBuf {
     options.data.join("dynamodb.sqlite")
 }
 
@@ -254,7 +255,7 @@ fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
 
 /// Opens the database `file`. Fails if the file is empty or is no database: the engine would treat an empty file as a
 /// new database.
-fn open_engine(file: &Path) -> Result<Engine, Failure> {
+pub(super) fn open_engine(file: &Path) -> Result<Engine, Failure> {
     let damaged = |problem: &str| Failure::Damaged { path: file.to_owned(), problem: problem.to_owned() };
     let mut header = Vec::new();
     let read = File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut header));
@@ -350,16 +351,21 @@ impl Machine {
                 format!("--gateway {other}: the process that uses the data folder charges at {}", running.gateway);
             return Err(Failure::Refused(reason));
         }
-        let loader = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::new("local"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-            .timeout_config(timeouts())
-            .endpoint_url(&running.dynamodb);
-        let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
+        let client = client_of_server(&running).await;
         let gateway = Gateway::of_running_process(&running.gateway).client(clock.clone());
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }
+}
+
+/// Returns a client of the DynamoDB server of the process `running`.
+pub(super) async fn client_of_server(running: &RunningServer) -> aws_sdk_dynamodb::Client {
+    let loader = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("local"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .timeout_config(timeouts())
+        .endpoint_url(&running.dynamodb);
+    aws_sdk_dynamodb::Client::new(&loader.load().await)
 }
 
 /// Returns the order desk, whose orders table is accessed with `client`.

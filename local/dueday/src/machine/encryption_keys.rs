@@ -1,7 +1,6 @@
 //! The encryption keys of the local system, in a file of the data folder that only its owner can read.
 
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clock::Clock;
@@ -13,18 +12,6 @@ use crate::Failure;
 /// Returns the path of the file with the encryption keys of the data folder `folder`.
 pub fn path_of_keys(folder: &Path) -> PathBuf {
     folder.join("encryption-keys")
-}
-
-/// Creates the data folder `folder`, if it does not exist. Only its owner can read a new folder.
-///
-/// # Errors
-/// If the folder cannot be created.
-pub fn create_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// Reads the encryption keys of the data folder `folder`.
@@ -78,13 +65,10 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn new_folder_and_its_keys_can_be_read_only_by_their_owner() {
+    fn new_keys_can_be_read_only_by_their_owner() {
         use std::os::unix::fs::PermissionsExt as _;
-        let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("data");
-        create_folder(&folder).unwrap();
-        read_or_create_keys(&folder, &SystemClock).unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&folder), mode(&path_of_keys(&folder))), (0o700, 0o600));
+        let folder = tempfile::tempdir().unwrap();
+        read_or_create_keys(folder.path(), &SystemClock).unwrap();
+        assert_eq!(fs::metadata(path_of_keys(folder.path())).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use billing::GatewayAccount;
 use config::Env;
@@ -151,14 +152,7 @@ impl OpenTable {
 
     /// Opens the table `name` on AWS.
     async fn open_on_aws(context: &Context, name: &str) -> Result<Self, Failure> {
-        let sdk = load_sdk_config().await;
-        if sdk.region().is_none() {
-            return Err(Failure::NoRegion);
-        }
-        if let Some(provider) = sdk.credentials_provider() {
-            let found = provider.provide_credentials().await;
-            found.map_err(|error| Failure::NoCredentials { reason: missing_credentials_reason(&error) })?;
-        }
+        let sdk = signed_in_sdk().await?;
         let table = context.config.table.connect(&sdk);
         match table.get_settings().await {
             Ok(Some(settings)) => Ok(Self { table, settings, machine: None }),
@@ -172,6 +166,22 @@ impl OpenTable {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Loads the AWS SDK's settings, and checks that they contain a region and credentials.
+///
+/// # Errors
+/// [`Failure::NoRegion`] and [`Failure::NoCredentials`].
+pub async fn signed_in_sdk() -> Result<SdkConfig, Failure> {
+    let sdk = load_sdk_config().await;
+    if sdk.region().is_none() {
+        return Err(Failure::NoRegion);
+    }
+    if let Some(provider) = sdk.credentials_provider() {
+        let found = provider.provide_credentials().await;
+        found.map_err(|error| Failure::NoCredentials { reason: missing_credentials_reason(&error) })?;
+    }
+    Ok(sdk)
 }
 
 /// Returns the reason why no credentials were found. Leaves out errors of the metadata service (IMDS), which exists

@@ -432,6 +432,7 @@ fn help_describes_every_command() {
         "resolve",
         "runs",
         "charging",
+        "doctor",
         "gateway",
         "export",
         "completions",

@@ -6,10 +6,14 @@ mod command;
 mod deliveries;
 mod demo;
 mod deploy;
+#[cfg(unix)]
+mod doctor;
 mod documents;
 mod encrypted_secrets;
 mod export;
 mod file;
+#[cfg(unix)]
+mod file_modes;
 mod gateway;
 mod import;
 mod import_again;

@@ -64,7 +64,7 @@ impl ServerState {
 }
 
 impl Customer {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         json!({"id": self.id, "object": "customer", "metadata": self.metadata, "livemode": false})
     }
 }

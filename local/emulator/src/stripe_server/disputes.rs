@@ -69,7 +69,7 @@ impl ServerState {
     }
 
     /// Returns the charge `id`, with the attributes that an event needs ("The Charge object").
-    fn find_charge(&self, id: &str) -> Option<Value> {
+    pub(super) fn find_charge(&self, id: &str) -> Option<Value> {
         let intent = self.intents.iter().find(|intent| intent.id.replace("pi_", "ch_") == id)?;
         let status = if intent.status == "succeeded" { "succeeded" } else { "failed" };
         Some(json!({"id": id, "object": "charge", "payment_intent": intent.id, "status": status}))

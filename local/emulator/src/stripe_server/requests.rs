@@ -54,6 +54,8 @@ impl StripeServer {
             invalid_request("parameter_invalid")
         } else if key == STRIPE_RESTRICTED_KEY && request.path == "/v1/account" {
             missing_permission("rak_accounts_kyc_basic_read")
+        } else if key == STRIPE_RESTRICTED_KEY && request.path == "/v1/webhook_endpoints" {
+            missing_permission("rak_webhook_read")
         } else {
             match parse_parameters(request.parameters) {
                 None => invalid_request("parameter_invalid"),

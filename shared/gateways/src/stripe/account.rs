@@ -20,9 +20,15 @@ pub(super) fn refusal(status: StatusCode, error: Option<&Error>) -> String {
     }
 }
 
+/// Returns whether `reason`, from [`refusal`], is a missing permission. Stripe refuses an invalid key with another status
+/// ("Errors" in Stripe's API reference).
+pub(super) fn is_missing_permission(reason: &str) -> bool {
+    reason.starts_with(StatusCode::FORBIDDEN.as_str())
+}
+
 /// Returns whether `key` is a live key, which moves real money. The prefix of a key contains its mode ("API keys" in
 /// Stripe's documentation).
-fn is_live(key: &str) -> bool {
+pub fn is_live(key: &str) -> bool {
     key.starts_with("sk_live_") || key.starts_with("rk_live_")
 }
 

@@ -19,10 +19,15 @@ struct ListPage<T> {
 
 impl Stripe {
     /// Returns all objects in the list at `path` that match `filter`, from all list pages.
-    pub(super) async fn list_all<T: Listed>(&self, path: &str, filter: (&str, &str)) -> Result<Vec<T>, RequestFailure> {
+    pub(super) async fn list_all<T: Listed>(
+        &self,
+        path: &str,
+        filter: Option<(&str, &str)>,
+    ) -> Result<Vec<T>, RequestFailure> {
         let (mut all, mut after) = (Vec::new(), None::<GatewayToken>);
         loop {
-            let mut query = vec![filter, ("limit", PAGE_SIZE)];
+            let mut query = vec![("limit", PAGE_SIZE)];
+            query.extend(filter);
             query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
             let page: ListPage<T> = self.send(self.http.get(self.api_url(path)).query(&query)).await?;
             let last = page.data.last().map(|last| last.id().clone());

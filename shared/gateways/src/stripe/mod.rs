@@ -8,6 +8,7 @@ mod account;
 mod amount;
 mod customers;
 mod hard_declines;
+mod inspection;
 mod lists;
 mod pages;
 mod reading;
@@ -32,9 +33,11 @@ use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use config::CurrentSecret;
 use wire::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 
+pub use account::is_live as is_live_stripe_key;
+pub use inspection::StripeWebhookEndpoint;
 pub use reading::{StripeDispute, StripePayment};
 pub use transport::{Https, Response, Transport};
-pub use webhook::{EventSubject, SecretError, SigningSecrets, StripeEvent, WebhookError};
+pub use webhook::{DEBIT_EVENTS, EventSubject, NEEDED_EVENTS, SecretError, SigningSecrets, StripeEvent, WebhookError};
 
 /// The base URL of Stripe's API.
 pub const STRIPE_API_BASE: &str = "https://api.stripe.com";

@@ -137,7 +137,7 @@ impl Stripe {
         since: DateTime<Utc>,
     ) -> Result<Vec<GatewayDispute>, GatewayError> {
         let since = since.timestamp().to_string();
-        let all: Vec<Dispute> = self.list_all("disputes", ("created[gte]", &since)).await?;
+        let all: Vec<Dispute> = self.list_all("disputes", Some(("created[gte]", &since))).await?;
         let to_gateway_dispute = |dispute: Dispute| {
             let StripeDispute { id, payment, amount, status, opened_at, .. } = dispute.into_stripe_dispute()?;
             Ok(GatewayDispute { id, payment, amount, status, opened_at })

@@ -96,7 +96,7 @@ impl Refunds for Stripe {
     }
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
-        let refunds: Vec<Refund> = self.list_all("refunds", ("payment_intent", payment.as_str())).await?;
+        let refunds: Vec<Refund> = self.list_all("refunds", Some(("payment_intent", payment.as_str()))).await?;
         refunds.into_iter().map(Refund::into_gateway_refund).collect()
     }
 
@@ -105,7 +105,7 @@ impl Refunds for Stripe {
         since: DateTime<Utc>,
     ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
         let since = since.timestamp().to_string();
-        let refunds: Vec<Refund> = self.list_all("refunds", ("created[gte]", &since)).await?;
+        let refunds: Vec<Refund> = self.list_all("refunds", Some(("created[gte]", &since))).await?;
         // This software makes PaymentIntents only, so a refund of a charge without a PaymentIntent is not relevant.
         let of_intents = refunds.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
         of_intents

@@ -20,6 +20,24 @@ const MAX_SIGNATURE_AGE: TimeDelta = TimeDelta::seconds(300);
 /// the body.
 const MAX_SIGNATURES: usize = 4;
 
+/// The types of the events that our webhook endpoint at Stripe must receive.
+pub const NEEDED_EVENTS: [&str; 10] = [
+    "checkout.session.completed",
+    "charge.refunded",
+    "refund.updated",
+    "refund.failed",
+    "charge.refund.updated",
+    "charge.dispute.created",
+    "charge.dispute.updated",
+    "charge.dispute.closed",
+    "charge.dispute.funds_withdrawn",
+    "charge.dispute.funds_reinstated",
+];
+
+/// The types of the events that merchants with bank debits need in addition.
+pub const DEBIT_EVENTS: [&str; 3] =
+    ["payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.canceled"];
+
 /// The signing secrets of a webhook endpoint. An endpoint has several secrets while an old secret is replaced by a new
 /// one.
 #[derive(Clone, PartialEq, Eq)]

@@ -105,7 +105,8 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     context.print(&written, || {
         format!(
             "{} has the profiles dev and prod.\n\nDeploy for tests:     sam build && sam deploy\n\
-             Deploy for customers: sam build && sam deploy --config-env prod\n",
+             Deploy for customers: sam build && sam deploy --config-env prod\n\
+             Check it afterwards:  dueday doctor --table TABLE (the output TableName of the stack)\n",
             path.display()
         )
     })?;

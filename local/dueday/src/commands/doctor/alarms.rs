@@ -1,0 +1,77 @@
+//! Checks that a person receives the alarms.
+
+use super::aws_program::{AwsProgram, Response, list, text};
+use super::finding::Finding;
+use super::stack::Stack;
+
+const CHECK: &str = "receivers of alarms";
+
+/// Checks the subscriptions of the topic to which all alarms are sent.
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
+    let Some(stack) = stack else { return Finding::not_checked(CHECK, "the stack is not known") };
+    let Some(topic) = stack.outputs.get("AlarmTopicArn") else {
+        return Finding::not_checked(CHECK, "the stack has no output AlarmTopicArn");
+    };
+    let subscriptions = aws.request(&["sns", "list-subscriptions-by-topic", "--topic-arn", topic]).await;
+    check_subscriptions(subscriptions, stack.is_prod())
+}
+
+/// Checks that at least one subscription is confirmed, and none is waiting. The finding contains no address.
+fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
+    let subscriptions = match response {
+        Ok(subscriptions) => subscriptions,
+        Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+    };
+    let count = |is_counted: fn(&str) -> bool| {
+        let all = list(&subscriptions, "Subscriptions");
+        all.filter(|subscription| is_counted(text(subscription, "SubscriptionArn"))).count()
+    };
+    let (confirmed, pending) = (count(|arn| arn.starts_with("arn:")), count(|arn| arn == "PendingConfirmation"));
+    match (confirmed, pending) {
+        (0, 0) if is_prod => {
+            Finding::wrong(CHECK, "there are none, so failures stay unnoticed", "Deploy with the parameter AlarmEmail")
+        }
+        (0, 0) => Finding::good(CHECK, "there are none, which Stage=dev allows"),
+        (confirmed, 0) => Finding::good(CHECK, format!("{confirmed} confirmed")),
+        (_, pending) => {
+            let advice =
+                "Open the link in the message of Amazon SNS to this address; `aws sns subscribe` sends it again";
+            Finding::wrong(CHECK, format!("{pending} not confirmed, and without alarms until then"), advice)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The response of `list-subscriptions-by-topic` in its documented form (AWS CLI reference).
+    fn subscriptions(arns: &[&str]) -> Response {
+        let subscription = |arn: &&str| {
+            json!({
+                "Owner": "123456789012",
+                "Endpoint": "ops@example.com",
+                "Protocol": "email",
+                "TopicArn": "arn:aws:sns:eu-west-1:123456789012:alarms",
+                "SubscriptionArn": arn,
+            })
+        };
+        Ok(json!({"Subscriptions": arns.iter().map(subscription).collect::<Vec<_>>()}))
+    }
+
+    #[test]
+    fn subscription_must_be_confirmed() {
+        let confirmed = "arn:aws:sns:eu-west-1:123456789012:alarms:8a21d249-4329-4871-acc6-7be709c6ea7f";
+        assert!(check_subscriptions(subscriptions(&[confirmed]), true).is_good());
+        assert!(!check_subscriptions(subscriptions(&["PendingConfirmation"]), true).is_good());
+        assert!(!check_subscriptions(subscriptions(&["PendingConfirmation"]), false).is_good());
+        assert!(!check_subscriptions(subscriptions(&[confirmed, "PendingConfirmation"]), true).is_good());
+        assert!(!check_subscriptions(subscriptions(&["Deleted"]), true).is_good());
+        assert!(!check_subscriptions(subscriptions(&[]), true).is_good());
+        assert!(check_subscriptions(subscriptions(&[]), false).is_good());
+        let shown = serde_json::to_string(&check_subscriptions(subscriptions(&["PendingConfirmation"]), true)).unwrap();
+        assert!(!shown.contains("ops@"), "{shown}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Checks of a deployment on AWS.
+
+use std::sync::Arc;
+
+use billing::GatewayAccount;
+use clock::SystemClock;
+use config::{ConfigError, Env};
+use gateways::{
+    FullGateway, GATEWAY_KEY_SECRET_NAME, GatewayError, GatewayUrl, Stripe, http_gateway_with, is_live_stripe_key,
+    stripe_with,
+};
+use payments::GATEWAY_TIMEOUT;
+
+use super::aws_program::AwsProgram;
+use super::finding::Finding;
+use super::gateway_account::{self, ACCOUNT, MODE, REACHABLE};
+use super::secrets::{self, GatewayKey};
+use super::stack::{self, Stack};
+use super::{alarms, mails, payments_table, settings, stream_reader, stripe_account, token_claim};
+use crate::Failure;
+use crate::context::Context;
+use crate::machine::open_table::signed_in_sdk;
+
+/// Checks the deployment of the table `name`. `stack` is the name of its stack; `None` to find it.
+///
+/// # Errors
+/// If no region or no credentials of AWS are known.
+pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result<Vec<Finding>, Failure> {
+    let sdk = signed_in_sdk().await?;
+    let region = sdk.region().map(ToString::to_string).unwrap_or_default();
+    let (aws, table) = (AwsProgram { region }, context.config.table.connect(&sdk));
+    let (stack, mut findings) = stack::find(&aws, stack, name).await;
+    let stack = stack.as_ref();
+    let table_and_reader = async {
+        let is_prod = stack.is_none_or(Stack::is_prod);
+        let (mut findings, stream) = payments_table::check(table.client(), name, is_prod).await;
+        findings.push(stream_reader::check(&aws, stack, stream.as_deref()).await);
+        findings
+    };
+    let (of_table, stored, (key, of_secrets), of_mails, of_alarms, of_claim) = futures::join!(
+        table_and_reader,
+        table.get_settings(),
+        secrets::check(&aws, stack),
+        mails::check(&aws, stack),
+        alarms::check(&aws, stack),
+        token_claim::check(&aws, stack),
+    );
+    findings.extend(of_table);
+    findings.extend(settings::check(&stored));
+    findings.extend(settings::check_parameters(stack));
+    findings.extend(of_secrets);
+    let account = stored.ok().flatten().and_then(|settings| settings.gateway);
+    findings.extend(check_gateway(stack, key, account.as_ref()).await);
+    findings.extend(of_mails);
+    findings.extend([of_alarms, of_claim]);
+    Ok(findings)
+}
+
+/// Checks the gateway of the stack with its `key`. `stored` is the account that the table stores.
+async fn check_gateway(
+    stack: Option<&Stack>,
+    key: Option<GatewayKey>,
+    stored: Option<&GatewayAccount>,
+) -> Vec<Finding> {
+    let not_checked = |reason: &str| [REACHABLE, ACCOUNT, MODE].map(|check| Finding::not_checked(check, reason)).into();
+    let Some(stack) = stack else { return not_checked("the stack is not known") };
+    let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
+    let (name, api) = (stack.parameter("Gateway"), stack.outputs.get("ApiUrl").map_or("", String::as_str));
+    let invalid = |error: ConfigError| vec![Finding::wrong(REACHABLE, error.to_string(), "Deploy with a valid value")];
+    match key {
+        None => not_checked("its key is not known"),
+        Some(GatewayKey::Stripe(key)) => {
+            let is_live = is_live_stripe_key(&key);
+            match stripe_with(Env::process(), key.into(), timeout) {
+                Err(error) => invalid(error),
+                Ok(stripe) => {
+                    let has_webhooks = !stack.parameter("StripeWebhookSecret").is_empty();
+                    let api = Some(api).filter(|api| has_webhooks && !api.is_empty());
+                    check_stripe(&stripe, stored, (is_live, stack.is_prod()), api).await
+                }
+            }
+        }
+        Some(GatewayKey::Own(_)) if !stack.parameter("VpcSubnets").is_empty() => {
+            not_checked("it may be in a private network; the functions reach it through VpcSubnets")
+        }
+        Some(GatewayKey::Own(keys)) => {
+            let url = match name.parse::<GatewayUrl>() {
+                Ok(url) => url,
+                Err(error) => {
+                    return vec![Finding::wrong(
+                        REACHABLE,
+                        format!("Gateway must be {error}"),
+                        "Deploy with a valid value",
+                    )];
+                }
+            };
+            let keys = (&GATEWAY_KEY_SECRET_NAME, Some(keys.into()));
+            match http_gateway_with(&url, keys, timeout, Arc::new(SystemClock)) {
+                Err(error) => invalid(error),
+                Ok(gateway) => {
+                    let identity = gateway_account::identify(&gateway, false, stored).await;
+                    gateway_account::check(&identity, stored, None, stack.is_prod())
+                }
+            }
+        }
+    }
+}
+
+/// Checks the account at Stripe, the permissions of the key, and the webhook endpoint for the API at the URL `api`.
+pub(super) async fn check_stripe(
+    stripe: &Stripe,
+    stored: Option<&GatewayAccount>,
+    (is_live, is_prod): (bool, bool),
+    api: Option<&str>,
+) -> Vec<Finding> {
+    let identity = match stripe.hides_account().await {
+        Ok(hides_account) => gateway_account::identify(stripe as &dyn FullGateway, hides_account, stored).await,
+        Err(error) => Err::<_, GatewayError>(error),
+    };
+    let mut findings = gateway_account::check(&identity, stored, Some(is_live), is_prod);
+    findings.push(stripe_account::check_permissions(&stripe.missing_read_permissions().await));
+    if let Some(api) = api {
+        findings.push(stripe_account::check_endpoint(&stripe.webhook_endpoints().await, api));
+    }
+    findings
+}

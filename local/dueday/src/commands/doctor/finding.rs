@@ -1,0 +1,91 @@
+//! The results of the checks, and how they are printed.
+
+use serde::Serialize;
+
+use crate::terminal::output::{green, red};
+
+/// The result of one check.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// The name of the check.
+    pub check: &'static str,
+    #[serde(flatten)]
+    pub result: CheckResult,
+}
+
+/// Whether the checked part is as it must be.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum CheckResult {
+    /// The part is as it must be.
+    Good { detail: String },
+    /// The part is not as it must be. `advice` says what to do.
+    Wrong { detail: String, advice: String },
+    /// The check could not be made, for this reason. It does not count as good.
+    NotChecked { reason: String },
+}
+
+impl Finding {
+    /// Returns the finding of a part that is as it must be.
+    pub fn good(check: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, result: CheckResult::Good { detail: detail.into() } }
+    }
+
+    /// Returns the finding of a part that is not as it must be.
+    pub fn wrong(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { check, result: CheckResult::Wrong { detail: detail.into(), advice: advice.into() } }
+    }
+
+    /// Returns the finding of a check that could not be made.
+    pub fn not_checked(check: &'static str, reason: impl Into<String>) -> Self {
+        Self { check, result: CheckResult::NotChecked { reason: reason.into() } }
+    }
+
+    /// Returns whether the check was made and its result is good.
+    pub fn is_good(&self) -> bool {
+        matches!(self.result, CheckResult::Good { .. })
+    }
+
+    /// Returns the line of this finding.
+    fn line(&self) -> String {
+        let check = self.check;
+        match &self.result {
+            CheckResult::Good { detail } => format!("{}         {check}: {detail}\n", green("good")),
+            CheckResult::Wrong { detail, advice } => format!("{}        {check}: {detail}. {advice}\n", red("wrong")),
+            CheckResult::NotChecked { reason } => format!("not checked  {check}: {reason}\n"),
+        }
+    }
+}
+
+/// Returns one line for each finding, and the number of findings by result.
+pub fn text(findings: &[Finding]) -> String {
+    let count = |is_counted: fn(&CheckResult) -> bool| findings.iter().filter(|f| is_counted(&f.result)).count();
+    let good = count(|result| matches!(result, CheckResult::Good { .. }));
+    let wrong = count(|result| matches!(result, CheckResult::Wrong { .. }));
+    let lines: String = findings.iter().map(Finding::line).collect();
+    format!("{lines}\n{good} good, {wrong} wrong, {} not checked.\n", findings.len() - good - wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_one_line_for_each_check_and_counts_results() {
+        let findings = [
+            Finding::good("table", "it exists"),
+            Finding::wrong("TTL", "it is off", "Switch it on"),
+            Finding::not_checked("stream", "the permission is missing"),
+        ];
+        let expected = "good         table: it exists\n\
+                        wrong        TTL: it is off. Switch it on\n\
+                        not checked  stream: the permission is missing\n\n\
+                        1 good, 1 wrong, 1 not checked.\n";
+        assert_eq!(console::strip_ansi_codes(&text(&findings)), expected);
+        let json = serde_json::to_value(&findings[1]).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({"check": "TTL", "result": "wrong", "detail": "it is off", "advice": "Switch it on"})
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! Checks that the gateway responds, and that its account and mode are those of the deployment.
+
+use billing::GatewayAccount;
+use gateways::{FullGateway, GatewayError};
+
+use super::finding::Finding;
+
+pub(super) const REACHABLE: &str = "gateway";
+pub(super) const ACCOUNT: &str = "gateway account";
+pub(super) const MODE: &str = "gateway mode";
+
+/// The identity of the account at the gateway.
+#[derive(Clone, Debug)]
+pub enum Identity {
+    /// The key can read the account.
+    Account(GatewayAccount),
+    /// The key may not read the account. `has_marker` says whether the account has the marker customer that the table
+    /// stores; `None` if it stores none.
+    Hidden { has_marker: Option<bool> },
+}
+
+/// Asks `gateway` for its account. `hides_account` says whether the key may not read it, and `stored` is the account that
+/// the table stores.
+///
+/// # Errors
+/// [`GatewayError`] if the gateway has no usable response.
+pub async fn identify(
+    gateway: &dyn FullGateway,
+    hides_account: bool,
+    stored: Option<&GatewayAccount>,
+) -> Result<Identity, GatewayError> {
+    let has_marker = match stored {
+        Some(stored) => gateway.has_marker(stored).await?,
+        None => None,
+    };
+    if hides_account || has_marker.is_some() {
+        return Ok(Identity::Hidden { has_marker });
+    }
+    gateway.account().await.map(Identity::Account)
+}
+
+/// Checks the account at the gateway. `stored` is the account that the table stores, `is_live` whether the key moves real
+/// money, if the key shows it, and `is_prod` whether customers are charged.
+pub fn check(
+    identity: &Result<Identity, GatewayError>,
+    stored: Option<&GatewayAccount>,
+    is_live: Option<bool>,
+    is_prod: bool,
+) -> Vec<Finding> {
+    let identity = match identity {
+        Ok(identity) => identity,
+        Err(error) => {
+            let reachable = match error {
+                GatewayError::Unusable { .. } => {
+                    Finding::wrong(REACHABLE, error.to_string(), "Store a key that the gateway accepts")
+                }
+                GatewayError::Unknown { .. } => {
+                    Finding::wrong(REACHABLE, error.to_string(), "Check the URL of the gateway, and whether it runs")
+                }
+                GatewayError::Throttled { .. } => Finding::not_checked(REACHABLE, error.to_string()),
+            };
+            let not_checked = |check| Finding::not_checked(check, "the gateway does not respond as it should");
+            let mode = is_live.map_or_else(|| not_checked(MODE), |is_live| check_mode(is_live, is_prod));
+            return vec![reachable, not_checked(ACCOUNT), mode];
+        }
+    };
+    let is_live = match identity {
+        Identity::Account(account) => Some(account.live),
+        Identity::Hidden { .. } => is_live,
+    };
+    let mode = match is_live {
+        Some(is_live) => check_mode(is_live, is_prod),
+        None => Finding::not_checked(MODE, "the key does not show its mode"),
+    };
+    vec![Finding::good(REACHABLE, "it responds"), check_account(identity, stored), mode]
+}
+
+fn check_account(identity: &Identity, stored: Option<&GatewayAccount>) -> Finding {
+    let advice = "Use a key of the account in which this table's payments were made, or run `dueday move-gateway`";
+    match (identity, stored) {
+        (Identity::Account(account), None) => {
+            Finding::good(ACCOUNT, format!("{account}; the first run stores it in the table"))
+        }
+        (Identity::Account(account), Some(stored)) if account == stored => Finding::good(ACCOUNT, account.to_string()),
+        (Identity::Account(account), Some(stored)) => {
+            let detail = format!("the payments of this table were made at {stored}, but the key belongs to {account}");
+            Finding::wrong(ACCOUNT, detail, advice)
+        }
+        (Identity::Hidden { has_marker: Some(true) }, _) => {
+            Finding::good(ACCOUNT, "the key belongs to the account with the stored marker customer")
+        }
+        (Identity::Hidden { has_marker: Some(false) }, _) => {
+            Finding::wrong(ACCOUNT, "the key does not belong to the account with the stored marker customer", advice)
+        }
+        (Identity::Hidden { has_marker: None }, None) => {
+            Finding::good(ACCOUNT, "the key may not read it, so the first run creates a marker customer")
+        }
+        (Identity::Hidden { has_marker: None }, Some(stored)) => {
+            let detail = format!("the table stores {stored}, which the key may not read, so runs refuse to start");
+            Finding::wrong(ACCOUNT, detail, "Run `dueday move-gateway` with this key: it creates a marker customer")
+        }
+    }
+}
+
+fn check_mode(is_live: bool, is_prod: bool) -> Finding {
+    match (is_live, is_prod) {
+        (true, true) => Finding::good(MODE, "live"),
+        (false, false) => Finding::good(MODE, "test"),
+        (false, true) => Finding::wrong(
+            MODE,
+            "a test key in Stage=prod, so customers pay nothing",
+            "Store a live key, in a new stack",
+        ),
+        (true, false) => Finding::wrong(
+            MODE,
+            "a live key in Stage=dev, so tests charge real money",
+            "Store a test key, or deploy with Stage=prod",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(id: &str, live: bool) -> GatewayAccount {
+        GatewayAccount { kind: "stripe".to_owned(), account: id.to_owned(), live }
+    }
+
+    /// Returns whether each of the three findings is good.
+    fn are_good(
+        identity: Identity,
+        stored: Option<&GatewayAccount>,
+        is_live: Option<bool>,
+        is_prod: bool,
+    ) -> Vec<bool> {
+        check(&Ok(identity), stored, is_live, is_prod).iter().map(Finding::is_good).collect()
+    }
+
+    #[test]
+    fn account_of_the_key_must_be_the_stored_one() {
+        let (ours, other) = (account("acct_1", true), account("acct_2", true));
+        let read = || Identity::Account(ours.clone());
+        assert_eq!(are_good(read(), None, None, true), [true, true, true]);
+        assert_eq!(are_good(read(), Some(&ours), None, true), [true, true, true]);
+        assert_eq!(are_good(read(), Some(&other), None, true), [true, false, true]);
+        let hidden = |has_marker| Identity::Hidden { has_marker };
+        assert_eq!(are_good(hidden(None), None, Some(true), true), [true, true, true]);
+        assert_eq!(are_good(hidden(Some(true)), Some(&ours), Some(true), true), [true, true, true]);
+        assert_eq!(are_good(hidden(Some(false)), Some(&ours), Some(true), true), [true, false, true]);
+        assert_eq!(are_good(hidden(None), Some(&ours), Some(true), true), [true, false, true]);
+    }
+
+    #[test]
+    fn mode_of_the_key_must_be_that_of_the_stage() {
+        for (live, is_prod, is_good) in
+            [(true, true, true), (false, false, true), (false, true, false), (true, false, false)]
+        {
+            assert_eq!(
+                are_good(Identity::Account(account("acct_1", live)), None, None, is_prod),
+                [true, true, is_good]
+            );
+            let hidden = Identity::Hidden { has_marker: None };
+            assert_eq!(are_good(hidden, None, Some(live), is_prod), [true, true, is_good]);
+        }
+        let unknown = check(&Ok(Identity::Hidden { has_marker: None }), None, None, true);
+        assert!(!unknown[2].is_good(), "an unknown mode does not count as good");
+    }
+
+    #[test]
+    fn gateway_must_respond() {
+        for error in [
+            GatewayError::Unusable { reason: "401 Unauthorized".to_owned() },
+            GatewayError::Unknown { reason: "no response in time".to_owned() },
+            GatewayError::Throttled { retry_after: None },
+        ] {
+            let findings = check(&Err(error), None, Some(true), true);
+            assert_eq!(findings.iter().map(Finding::is_good).collect::<Vec<_>>(), [false, false, true], "{findings:?}");
+        }
+    }
+}

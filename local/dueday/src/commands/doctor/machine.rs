@@ -1,0 +1,205 @@
+//! Checks of the system on this machine.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+
+use billing::GatewayAccount;
+use chrono::{DateTime, Utc};
+use config::Env;
+use gateways::{STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, SigningSecrets, is_live_stripe_key};
+use store::Settings;
+
+use super::deployment::check_stripe;
+use super::finding::Finding;
+use super::{gateway_account, settings};
+use crate::commands::serve::ServeArgs;
+use crate::context::Context;
+use crate::machine::data::RunningServer;
+use crate::machine::gateway::Gateway;
+use crate::machine::inspection::{read_settings, running_server};
+use crate::machine::private_folder;
+
+const FOLDER: &str = "data folder";
+const TABLE: &str = "table";
+const CLOCK: &str = "clock";
+const ZONE: &str = "time zone";
+const GATEWAY: &str = "gateway";
+const LISTENER: &str = "Stripe's events";
+
+/// Checks the system on this machine. `serve` contains the ports that its servers will use.
+pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
+    let folder = &context.options.data;
+    // The mode of the folder comes first, because it must be as the last command has left it.
+    let mut findings = vec![check_modes(context)];
+    let running = match running_server(folder) {
+        Ok(running) => running,
+        Err(error) => {
+            findings.push(Finding::not_checked(TABLE, error.to_string()));
+            return findings;
+        }
+    };
+    let stored = match read_settings(context, running.as_ref()).await {
+        Ok(Some(settings)) => {
+            findings.extend(settings::check(&Ok(Some(settings.clone()))));
+            Some(settings)
+        }
+        Ok(None) => {
+            findings.push(Finding::good(TABLE, "there is none yet; the first start creates it"));
+            None
+        }
+        Err(failure) => {
+            findings.push(Finding::wrong(TABLE, failure.message(), "Restore a backup, or choose another folder"));
+            None
+        }
+    };
+    findings.extend(check_ports(serve, running.as_ref()));
+    findings.push(check_clock(context.clock.now(), stored.as_ref()));
+    let zone = context.config.billing.zone;
+    findings.push(Finding::good(ZONE, format!("{zone}, where today is {}", context.today())));
+    findings.extend(check_gateway(context, running.as_ref(), stored.and_then(|stored| stored.gateway).as_ref()).await);
+    findings
+}
+
+#[cfg(unix)]
+fn check_modes(context: &Context) -> Finding {
+    let folder = &context.options.data;
+    match private_folder::open_to_others(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Finding::good(FOLDER, format!("{} does not exist yet; the first start creates it", folder.display()))
+        }
+        Err(error) => Finding::not_checked(FOLDER, format!("{}: {error}", folder.display())),
+        Ok(open) => match open.first() {
+            None => Finding::good(FOLDER, format!("only its owner can read {} and its files", folder.display())),
+            Some(first) => {
+                let detail = format!("other users have rights on {} files, such as {}", open.len(), first.display());
+                Finding::wrong(FOLDER, detail, format!("Run `chmod -R go= {}`", folder.display()))
+            }
+        },
+    }
+}
+
+#[cfg(not(unix))]
+fn check_modes(_: &Context) -> Finding {
+    Finding::not_checked(FOLDER, "this system has no file modes")
+}
+
+/// Checks that each port is free, or used by the server of this data folder.
+fn check_ports(serve: &ServeArgs, running: Option<&RunningServer>) -> Vec<Finding> {
+    if let Some(running) = running {
+        let detail = format!("process {} serves this folder, with the API at {}", running.pid, running.api);
+        return vec![Finding::good("ports", detail)];
+    }
+    let check =
+        |(check, flag, address, port): (&'static str, &str, IpAddr, u16)| match TcpListener::bind((address, port)) {
+            Ok(_) => Finding::good(check, format!("{port} is free")),
+            Err(error) => {
+                let reason =
+                    if error.kind() == io::ErrorKind::AddrInUse { "is in use".to_owned() } else { error.to_string() };
+                Finding::wrong(check, format!("{port}: {reason}"), format!("Choose another port with {flag}"))
+            }
+        };
+    [
+        ("port of the API", "--api-port", IpAddr::V4(Ipv4Addr::LOCALHOST), serve.api_port),
+        ("port of DynamoDB", "--dynamodb-port", serve.listen, serve.dynamodb_port),
+        ("port of the gateway", "--gateway-port", serve.listen, serve.gateway_port),
+    ]
+    .into_iter()
+    .map(check)
+    .collect()
+}
+
+/// Checks that the clock is not behind the latest run.
+fn check_clock(now: DateTime<Utc>, stored: Option<&Settings>) -> Finding {
+    let shown = now.format("%F %H:%M");
+    match stored.and_then(|stored| stored.latest_run_at) {
+        None => Finding::good(CLOCK, format!("it shows {shown} UTC; there is no earlier run to compare with")),
+        Some(latest) if latest <= now => {
+            Finding::good(CLOCK, format!("it shows {shown} UTC, after the latest run at {}", latest.format("%F %H:%M")))
+        }
+        Some(latest) => {
+            let detail = format!("it shows {shown} UTC, before the latest run at {}", latest.format("%F %H:%M"));
+            Finding::wrong(CLOCK, detail, "Correct it, or run `dueday confirm-clock`")
+        }
+    }
+}
+
+async fn check_gateway(
+    context: &Context,
+    running: Option<&RunningServer>,
+    stored: Option<&GatewayAccount>,
+) -> Vec<Finding> {
+    let named = context.options.gateway().or(running.map(|running| running.gateway.as_str()));
+    let Some(name) = named else {
+        return vec![Finding::good(GATEWAY, "the sandbox gateway in this process: no money moves")];
+    };
+    let gateway = match Gateway::from_name(name) {
+        Ok(gateway) => gateway,
+        Err(failure) => {
+            return vec![Finding::wrong(GATEWAY, failure.message(), "Set the variable, or choose another gateway")];
+        }
+    };
+    match &gateway {
+        Gateway::Stripe(stripe) => {
+            let is_live = Env::process().get(&STRIPE_SECRET_KEY).is_some_and(|key| is_live_stripe_key(&key));
+            // On one machine, the key decides whether customers are charged.
+            let mut findings = check_stripe(stripe, stored, (is_live, is_live), None).await;
+            findings.push(check_listener(Env::process().get(&STRIPE_WEBHOOK_SECRET)));
+            findings
+        }
+        _ => {
+            let client = gateway.client(context.clock.clone());
+            let identity = gateway_account::identify(client.as_ref(), false, stored).await;
+            let is_live = match &identity {
+                Ok(gateway_account::Identity::Account(account)) => account.live,
+                _ => false,
+            };
+            gateway_account::check(&identity, stored, Some(is_live), is_live)
+        }
+    }
+}
+
+/// Checks that the server accepts Stripe's events. Stripe cannot reach this machine, so its CLI must forward them.
+fn check_listener(secret: Option<String>) -> Finding {
+    let forward = format!(
+        "Run `stripe listen --forward-to 127.0.0.1:7878/webhooks/stripe`, and set {}",
+        STRIPE_WEBHOOK_SECRET.name
+    );
+    match secret.map(|secret| SigningSecrets::parse(&secret)) {
+        Some(Ok(_)) => Finding::good(LISTENER, "the signing secret is set"),
+        Some(Err(error)) => Finding::wrong(LISTENER, format!("{} {error}", STRIPE_WEBHOOK_SECRET.name), forward),
+        None => Finding::wrong(
+            LISTENER,
+            "no signing secret is set, so disputes and returned refunds stay unnoticed",
+            forward,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::{Clock as _, SystemClock};
+
+    use super::*;
+
+    fn settings(latest_run_at: Option<&str>) -> Settings {
+        let latest_run_at = latest_run_at.map(|at| at.parse().unwrap());
+        Settings { shards: 1, charging: true, table_id: SystemClock.ulid(), gateway: None, latest_run_at }
+    }
+
+    #[test]
+    fn clock_must_not_be_behind_the_latest_run() {
+        let now = "2027-01-31T06:00:00Z".parse().unwrap();
+        assert!(check_clock(now, None).is_good());
+        assert!(check_clock(now, Some(&settings(None))).is_good());
+        assert!(check_clock(now, Some(&settings(Some("2027-01-31T06:00:00Z")))).is_good());
+        assert!(!check_clock(now, Some(&settings(Some("2027-01-31T06:01:00Z")))).is_good());
+    }
+
+    #[test]
+    fn signing_secret_of_stripe_must_be_set_and_valid() {
+        assert!(check_listener(Some("whsec_0123456789abcdef".to_owned())).is_good());
+        assert!(!check_listener(None).is_good());
+        let invalid = check_listener(Some("sk_live_0123456789abcdef".to_owned()));
+        assert!(!invalid.is_good() && !serde_json::to_string(&invalid).unwrap().contains("0123456789"));
+    }
+}

@@ -1,0 +1,218 @@
+//! Checks that mails can be sent through Amazon SES, and that bounces are reported.
+
+use serde_json::Value;
+
+use super::aws_program::{AwsProgram, Response, list, text};
+use super::finding::Finding;
+use super::stack::Stack;
+
+const SENDER: &str = "sender of mails";
+const ACCOUNT: &str = "Amazon SES";
+const FEEDBACK: &str = "bounces and complaints";
+
+/// Checks the mails of the stack.
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Vec<Finding> {
+    let not_checked =
+        |reason: &str| [SENDER, ACCOUNT, FEEDBACK].map(|check| Finding::not_checked(check, reason)).into();
+    let Some(stack) = stack else { return not_checked("the stack is not known") };
+    if stack.resources.is_empty() {
+        return not_checked("the resources of the stack are not known");
+    }
+    let Some(set) = stack.resources.get("MailConfigurationSet") else {
+        return not_checked("mails are sent through a mail server, whose URL CloudFormation does not show");
+    };
+    let account = aws.request(&["sesv2", "get-account"]);
+    let of_set = ["sesv2", "get-configuration-set-event-destinations", "--configuration-set-name", set];
+    let (sender, account, destinations) = futures::join!(check_sender(aws, stack), account, aws.request(&of_set));
+    let topic = stack.resources.get("MailFeedback").map(String::as_str);
+    vec![sender, check_account(account, stack.is_prod()), check_feedback(destinations, topic)]
+}
+
+/// Returns the identities with which the stack may send mails: the parameter `SesIdentity`, otherwise the address of
+/// the sender, or its domain.
+fn identities(stack: &Stack) -> Vec<String> {
+    let (named, from) = (stack.parameter("SesIdentity"), stack.parameter("MailFrom"));
+    if !named.is_empty() {
+        return vec![named.to_owned()];
+    }
+    let address = from.rsplit('<').next().unwrap_or_default().trim_end_matches('>').trim();
+    let domain = address.rsplit('@').next().unwrap_or_default();
+    vec![address.to_owned(), domain.to_owned()]
+}
+
+/// Checks that one of the identities of the sender is verified.
+async fn check_sender(aws: &AwsProgram, stack: &Stack) -> Finding {
+    let mut finding = Finding::not_checked(SENDER, "the stack has no sender");
+    for identity in identities(stack) {
+        let response = aws.request(&["sesv2", "get-email-identity", "--email-identity", &identity]).await;
+        finding = check_identity(&identity, response);
+        if finding.is_good() {
+            return finding;
+        }
+    }
+    finding
+}
+
+fn check_identity(identity: &str, response: Response) -> Finding {
+    match response {
+        Ok(found) if found["VerifiedForSendingStatus"] == true => {
+            Finding::good(SENDER, format!("{identity} is verified"))
+        }
+        Ok(found) => {
+            let status = text(&found, "VerificationStatus");
+            let advice = match text(&found, "IdentityType") {
+                "EMAIL_ADDRESS" => "Open the link in the mail of Amazon SES to this address",
+                _ => "Add the DKIM records that Amazon SES shows to the DNS of the domain",
+            };
+            Finding::wrong(SENDER, format!("{identity} is not verified ({status})"), advice)
+        }
+        Err(error) if error.is_missing() => {
+            let advice = format!("Run `aws sesv2 create-email-identity --email-identity {identity}`");
+            Finding::wrong(SENDER, format!("{identity} is not an identity of Amazon SES in this region"), advice)
+        }
+        Err(error) => Finding::not_checked(SENDER, error.to_string()),
+    }
+}
+
+/// Checks that the account may send mails to customers.
+fn check_account(response: Response, is_prod: bool) -> Finding {
+    let account = match response {
+        Ok(account) => account,
+        Err(error) => return Finding::not_checked(ACCOUNT, error.to_string()),
+    };
+    let enforcement = text(&account, "EnforcementStatus");
+    if account["SendingEnabled"] != true || enforcement == "SHUTDOWN" {
+        let advice = "See the account dashboard and the reputation metrics of Amazon SES";
+        return Finding::wrong(ACCOUNT, format!("sending is paused ({enforcement})"), advice);
+    }
+    match (account["ProductionAccessEnabled"] == true, is_prod) {
+        (true, _) if enforcement == "PROBATION" => {
+            Finding::wrong(ACCOUNT, "the account is under review", "Reduce bounces and complaints; see the case of AWS")
+        }
+        (true, _) => Finding::good(ACCOUNT, format!("it is out of the sandbox, and may send {}", quota(&account))),
+        (false, false) => {
+            Finding::good(ACCOUNT, "it is in the sandbox: only verified addresses get mails, which Stage=dev allows")
+        }
+        (false, true) => {
+            let advice = "Request production access: \"Moving out of the Amazon SES sandbox\" in its developer guide";
+            Finding::wrong(ACCOUNT, "it is in the sandbox, so customers get no mails", advice)
+        }
+    }
+}
+
+fn quota(account: &Value) -> String {
+    match account["SendQuota"]["Max24HourSend"].as_f64() {
+        Some(number) if number >= 0.0 => format!("{number} mails a day"),
+        _ => "mails without a limit".to_owned(),
+    }
+}
+
+/// Checks that Amazon SES sends bounces and complaints to the stack's `topic`.
+fn check_feedback(response: Response, topic: Option<&str>) -> Finding {
+    let destinations = match response {
+        Ok(destinations) => destinations,
+        Err(error) if error.is_missing() => {
+            let detail = "the configuration set of the stack does not exist, so no mail can be sent";
+            return Finding::wrong(FEEDBACK, detail, "Deploy the template again");
+        }
+        Err(error) => return Finding::not_checked(FEEDBACK, error.to_string()),
+    };
+    let is_complete = |destination: &&Value| {
+        let has = |wanted: &str| list(destination, "MatchingEventTypes").any(|kind| kind == wanted);
+        let arn = text(&destination["SnsDestination"], "TopicArn");
+        destination["Enabled"] == true && has("BOUNCE") && has("COMPLAINT") && topic.is_none_or(|topic| arn == topic)
+    };
+    if list(&destinations, "EventDestinations").any(|destination| is_complete(&destination)) {
+        return Finding::good(FEEDBACK, "they are sent to the topic of the stack");
+    }
+    let detail = "they are not sent to the topic of the stack, so mails to wrong addresses continue";
+    Finding::wrong(FEEDBACK, detail, "Deploy the template again")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::aws_program::AwsError;
+    use super::*;
+
+    /// The response of `get-email-identity` in its documented form ("GetEmailIdentity" in the API reference of SES v2).
+    fn identity(kind: &str, is_verified: bool) -> Response {
+        Ok(json!({
+            "IdentityType": kind,
+            "FeedbackForwardingStatus": true,
+            "VerifiedForSendingStatus": is_verified,
+            "VerificationStatus": if is_verified { "SUCCESS" } else { "PENDING" },
+            "DkimAttributes": {"SigningEnabled": true, "Status": "SUCCESS", "Tokens": []},
+        }))
+    }
+
+    /// The response of `get-account` in its documented form ("GetAccount" in the API reference of SES v2).
+    fn account(is_in_production: bool, is_sending: bool, enforcement: &str) -> Response {
+        Ok(json!({
+            "DedicatedIpAutoWarmupEnabled": false,
+            "EnforcementStatus": enforcement,
+            "ProductionAccessEnabled": is_in_production,
+            "SendQuota": {"Max24HourSend": 50000.0, "MaxSendRate": 14.0, "SentLast24Hours": 0.0},
+            "SendingEnabled": is_sending,
+        }))
+    }
+
+    /// The response of `get-configuration-set-event-destinations` in its documented form
+    /// ("GetConfigurationSetEventDestinations" in the API reference of SES v2).
+    fn destinations(is_enabled: bool, kinds: &[&str], topic: &str) -> Response {
+        Ok(json!({"EventDestinations": [{
+            "Name": "feedback",
+            "Enabled": is_enabled,
+            "MatchingEventTypes": kinds,
+            "SnsDestination": {"TopicArn": topic},
+        }]}))
+    }
+
+    #[test]
+    fn sender_must_be_verified() {
+        assert!(check_identity("example.com", identity("DOMAIN", true)).is_good());
+        for unverified in [identity("DOMAIN", false), identity("EMAIL_ADDRESS", false)] {
+            assert!(!check_identity("example.com", unverified).is_good());
+        }
+        let missing = check_identity("example.com", Err(AwsError::Refused("NotFoundException".to_owned())));
+        let line = serde_json::to_string(&missing).unwrap();
+        assert!(line.contains("wrong") && line.contains("create-email-identity"), "{line}");
+        let denied = check_identity("example.com", Err(AwsError::Denied("ses:GetEmailIdentity".to_owned())));
+        assert_eq!(denied, Finding::not_checked(SENDER, "the permission ses:GetEmailIdentity is missing"));
+    }
+
+    #[test]
+    fn identities_are_those_that_the_policy_of_the_template_allows() {
+        let stack = |identity: &str, from: &str| {
+            let parameters = [("SesIdentity", identity), ("MailFrom", from)];
+            let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            identities(&Stack { parameters, ..Stack::default() })
+        };
+        assert_eq!(stack("", "Shop <billing@example.com>"), ["billing@example.com", "example.com"]);
+        assert_eq!(stack("", "billing@example.com"), ["billing@example.com", "example.com"]);
+        assert_eq!(stack("example.org", "Shop <billing@example.com>"), ["example.org"]);
+    }
+
+    #[test]
+    fn account_must_be_out_of_the_sandbox_in_prod() {
+        assert!(check_account(account(true, true, "HEALTHY"), true).is_good());
+        assert!(!check_account(account(false, true, "HEALTHY"), true).is_good());
+        assert!(check_account(account(false, true, "HEALTHY"), false).is_good());
+        assert!(!check_account(account(true, false, "HEALTHY"), false).is_good());
+        assert!(!check_account(account(true, true, "SHUTDOWN"), true).is_good());
+        assert!(!check_account(account(true, true, "PROBATION"), true).is_good());
+    }
+
+    #[test]
+    fn bounces_and_complaints_must_reach_the_topic() {
+        let topic = "arn:aws:sns:eu-west-1:123456789012:feedback";
+        let both = ["BOUNCE", "COMPLAINT"];
+        assert!(check_feedback(destinations(true, &both, topic), Some(topic)).is_good());
+        assert!(!check_feedback(destinations(false, &both, topic), Some(topic)).is_good());
+        assert!(!check_feedback(destinations(true, &["BOUNCE"], topic), Some(topic)).is_good());
+        assert!(!check_feedback(destinations(true, &both, "arn:other"), Some(topic)).is_good());
+        assert!(!check_feedback(Ok(json!({"EventDestinations": []})), Some(topic)).is_good());
+        assert!(!check_feedback(Err(AwsError::Refused("NotFoundException".to_owned())), Some(topic)).is_good());
+    }
+}

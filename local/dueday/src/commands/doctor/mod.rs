@@ -1,0 +1,57 @@
+//! `dueday doctor`: checks a deployment on AWS, or the system on this machine, before the first run. It changes nothing.
+
+mod alarms;
+mod aws_program;
+mod deployment;
+mod finding;
+mod gateway_account;
+mod machine;
+mod mails;
+mod payments_table;
+mod secrets;
+mod settings;
+mod stack;
+mod stream_reader;
+mod stripe_account;
+mod token_claim;
+
+use clap::Args;
+
+use super::serve::ServeArgs;
+use crate::context::Context;
+use crate::{Exit, Failure};
+use finding::Finding;
+
+/// The arguments of `dueday doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The command only reads, and prints one line for each check: good; wrong, with the remedy; or not checked, with the \
+reason, such as a missing permission. It exits with 0 only if every check is good.
+
+With --table, it checks the deployment of this table. It reads the parameters of the stack, and most services of AWS, \
+with the AWS CLI, which must be installed. docs/operations.md lists the permissions. Without --table, it checks the \
+system on this machine.
+
+Examples:
+  dueday doctor --table dueday
+  dueday doctor --table payments-restored --stack dueday --json
+  dueday doctor")]
+pub struct DoctorArgs {
+    /// The stack of the deployment [default: the stack with this table]
+    #[arg(long, value_name = "NAME")]
+    pub stack: Option<String>,
+    #[command(flatten)]
+    pub serve: ServeArgs,
+}
+
+pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit, Failure> {
+    let findings = match context.options.table() {
+        Some(table) => deployment::check(context, table, args.stack.as_deref()).await?,
+        None if args.stack.is_some() => {
+            return Err(Failure::Refused("--stack needs --table with the name of the table".to_owned()));
+        }
+        None => machine::check(context, &args.serve).await,
+    };
+    context.print(&findings, || finding::text(&findings))?;
+    Ok(Exit::done_if(findings.iter().all(Finding::is_good)))
+}

@@ -1,0 +1,127 @@
+//! Checks that the secrets in AWS Secrets Manager can be read and are valid. No finding contains a secret.
+
+use encryption::EncryptionKeys;
+use gateways::{GatewayKeys, SigningSecrets, parse_stripe_key};
+
+use super::aws_program::{AwsError, AwsProgram, Response, text};
+use super::finding::Finding;
+use super::stack::Stack;
+
+const GATEWAY_KEY: &str = "secret with the gateway's key";
+const WEBHOOK_SECRET: &str = "secret of Stripe's webhooks";
+const ENCRYPTION_KEYS: &str = "encryption keys";
+
+/// The key for requests to the gateway.
+#[derive(Clone)]
+pub enum GatewayKey {
+    Stripe(String),
+    /// The keys that sign the requests to the merchant's own gateway.
+    Own(GatewayKeys),
+}
+
+/// Checks the secrets of the stack. Returns the findings, and the key of the gateway if it is valid.
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Option<GatewayKey>, Vec<Finding>) {
+    let Some(stack) = stack else {
+        let not_checked = |check| Finding::not_checked(check, "the stack is not known");
+        return (None, [GATEWAY_KEY, WEBHOOK_SECRET, ENCRYPTION_KEYS].map(not_checked).into());
+    };
+    let is_stripe = stack.parameter("Gateway") == "stripe";
+    let arn_of_key = stack.parameter(if is_stripe { "StripeSecret" } else { "GatewayKeySecret" });
+    let arn_of_keys = stack.outputs.get("EncryptionKeysArn").map_or("", String::as_str);
+    let webhook = stack.parameter("StripeWebhookSecret");
+    let (key, webhook_secret, keys) = futures::join!(read(aws, arn_of_key), read(aws, webhook), read(aws, arn_of_keys));
+    let (key, key_finding) = check_secret(GATEWAY_KEY, key, |text| match is_stripe {
+        true => parse_stripe_key(text).map(GatewayKey::Stripe).map_err(str::to_owned),
+        false => text.parse().map(GatewayKey::Own).map_err(|error: gateways::GatewayKeyError| error.to_string()),
+    });
+    let mut findings = vec![key_finding];
+    if is_stripe && webhook.is_empty() {
+        findings.push(Finding::wrong(
+            WEBHOOK_SECRET,
+            "StripeWebhookSecret is blank, so disputes and returned refunds stay unnoticed",
+            "See \"Receive Stripe's events\" in docs/cards.md",
+        ));
+    } else if is_stripe {
+        findings.push(check_secret(WEBHOOK_SECRET, webhook_secret, |text| parse(SigningSecrets::parse(text))).1);
+    }
+    findings.push(check_secret(ENCRYPTION_KEYS, keys, |text| parse(EncryptionKeys::parse(text))).1);
+    (key, findings)
+}
+
+fn parse<T, E: std::error::Error>(parsed: Result<T, E>) -> Result<T, String> {
+    parsed.map_err(|error| error.to_string())
+}
+
+/// Reads the secret with this ARN.
+async fn read(aws: &AwsProgram, arn: &str) -> Response {
+    if arn.is_empty() {
+        return Err(AwsError::Failed("the stack does not name the secret".to_owned()));
+    }
+    aws.request(&["secretsmanager", "get-secret-value", "--secret-id", arn]).await
+}
+
+/// Checks that a secret is valid text. Returns the parsed secret, if it is valid, and the finding.
+fn check_secret<T>(
+    check: &'static str,
+    response: Response,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> (Option<T>, Finding) {
+    let secret = match response {
+        Ok(secret) => secret,
+        Err(error) if error.is_missing() => {
+            let advice = "Create it, and deploy with its ARN";
+            return (None, Finding::wrong(check, "the secret does not exist", advice));
+        }
+        Err(error) => return (None, Finding::not_checked(check, error.to_string())),
+    };
+    let advice = "Store the right value with `aws secretsmanager put-secret-value`";
+    match text(&secret, "SecretString").trim() {
+        "" => (None, Finding::wrong(check, "the secret is empty", advice)),
+        text => match parse(text) {
+            Ok(parsed) => (Some(parsed), Finding::good(check, "readable and valid")),
+            Err(reason) => (None, Finding::wrong(check, format!("the secret {reason}"), advice)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The response of `get-secret-value` in its documented form (AWS CLI reference).
+    fn secret(text: &str) -> Response {
+        Ok(json!({
+            "ARN": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:dueday/stripe-key-a1b2c3",
+            "Name": "dueday/stripe-key",
+            "VersionId": "a1b2c3d4-5678-90ab-cdef-EXAMPLE11111",
+            "SecretString": text,
+            "VersionStages": ["AWSCURRENT"],
+            "CreatedDate": 1523477145.713,
+        }))
+    }
+
+    #[test]
+    fn secret_must_exist_and_be_valid_and_is_never_shown() {
+        let check =
+            |response| check_secret(GATEWAY_KEY, response, |text| parse_stripe_key(text).map_err(str::to_owned));
+        let (key, finding) = check(secret(" rk_live_0123456789\n"));
+        assert_eq!((key.as_deref(), finding.is_good()), (Some("rk_live_0123456789"), true));
+        for wrong in ["", " ", "whsec_0123456789", "{\"key\":\"sk_live_0123456789\"}"] {
+            let (key, finding) = check(secret(wrong));
+            let shown = serde_json::to_string(&finding).unwrap();
+            assert!(key.is_none() && shown.contains("wrong") && !shown.contains("0123456789"), "{shown}");
+        }
+        let (_, missing) = check(Err(AwsError::Refused("ResourceNotFoundException".to_owned())));
+        assert_eq!(
+            missing,
+            Finding::wrong(GATEWAY_KEY, "the secret does not exist", "Create it, and deploy with its ARN")
+        );
+        let (_, denied) = check(Err(AwsError::Denied("secretsmanager:GetSecretValue".to_owned())));
+        assert_eq!(
+            denied,
+            Finding::not_checked(GATEWAY_KEY, "the permission secretsmanager:GetSecretValue is missing")
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Checks of the settings item of the table, and of the parameters that decide when customers are charged.
+
+use config::{REMINDER_LEAD_DAYS, RETRY_GAPS, TIME_ZONE, Variable};
+use emulator::Config;
+use payments::{MAX_CHARGES, MAX_SUMS};
+use store::{Settings, TableError};
+
+use super::aws_program::AwsError;
+use super::finding::Finding;
+use super::stack::Stack;
+
+const SETTINGS: &str = "settings of the table";
+const CHARGING: &str = "charging";
+
+/// The checked parameters: the name of the check, the parameter, and the variable of the functions that it sets.
+const PARAMETERS: [(&str, &str, &Variable); 5] = [
+    ("time zone", "TimeZone", &TIME_ZONE),
+    ("retry gaps", "RetryGaps", &RETRY_GAPS),
+    ("reminder lead", "ReminderLeadDays", &REMINDER_LEAD_DAYS),
+    ("ceiling of charges", "MaxCharges", &MAX_CHARGES),
+    ("ceiling of sums", "MaxSums", &MAX_SUMS),
+];
+
+/// Checks the settings item, as it was read from the table.
+pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
+    let settings = match read {
+        Ok(Some(settings)) => settings,
+        Ok(None) => {
+            let advice =
+                "The deployed functions create it when they first start: send GET /health to the output ApiUrl";
+            return vec![Finding::wrong(SETTINGS, "the table has no settings item", advice)];
+        }
+        Err(TableError::Request { code: Some(code), .. }) => {
+            return vec![Finding::not_checked(SETTINGS, AwsError::from_code(code, "dynamodb:GetItem", "").to_string())];
+        }
+        Err(error @ TableError::Request { .. }) => return vec![Finding::not_checked(SETTINGS, error.to_string())],
+        Err(error) => {
+            let advice = "Deploy the version that wrote the table, or repair the item";
+            return vec![Finding::wrong(SETTINGS, error.to_string(), advice)];
+        }
+    };
+    let charging = match settings.charging {
+        true => Finding::good(CHARGING, "it is on"),
+        false => Finding::wrong(
+            CHARGING,
+            "it is off, so runs charge nothing",
+            "If that is not intended, run `dueday charging on` for this table",
+        ),
+    };
+    vec![Finding::good(SETTINGS, format!("{} shards", settings.shards)), charging]
+}
+
+/// Checks the parameters of the stack with the rules of the functions.
+pub fn check_parameters(stack: Option<&Stack>) -> Vec<Finding> {
+    let check = |(check, parameter, variable): (&'static str, &str, &Variable)| {
+        let Some(stack) = stack else { return Finding::not_checked(check, "the stack is not known") };
+        match stack.parameter(parameter) {
+            "" => Finding::good(check, format!("{parameter} is blank: {}", variable.default.unwrap_or("no limit"))),
+            value => match Config::check(variable, value) {
+                Ok(()) => Finding::good(check, format!("{parameter}={value}")),
+                Err(reason) => Finding::wrong(check, format!("{parameter} {reason}"), "Deploy with a valid value"),
+            },
+        }
+    };
+    PARAMETERS.into_iter().map(check).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use billing::GatewayAccount;
+    use clock::{Clock as _, SystemClock};
+
+    use super::*;
+
+    fn settings(charging: bool) -> Settings {
+        Settings {
+            shards: 4,
+            charging,
+            table_id: SystemClock.ulid(),
+            gateway: None::<GatewayAccount>,
+            latest_run_at: None,
+        }
+    }
+
+    #[test]
+    fn settings_must_exist_and_charging_be_on() {
+        assert!(check(&Ok(Some(settings(true)))).iter().all(Finding::is_good));
+        let off = check(&Ok(Some(settings(false))));
+        assert_eq!(
+            off.iter().map(|finding| (finding.check, finding.is_good())).collect::<Vec<_>>(),
+            [(SETTINGS, true), (CHARGING, false)]
+        );
+        assert!(!check(&Ok(None))[0].is_good());
+        let other = check(&Err(TableError::OtherFormat { found: "2".to_owned(), read: 1 }));
+        assert!(!other[0].is_good(), "{other:?}");
+        let denied = TableError::Request {
+            operation: "GetItem",
+            code: Some("AccessDeniedException".to_owned()),
+            transient: false,
+            source: "denied".into(),
+        };
+        let expected = Finding::not_checked(SETTINGS, "the permission dynamodb:GetItem is missing");
+        assert_eq!(check(&Err(denied)), [expected]);
+    }
+
+    #[test]
+    fn parameters_are_checked_by_the_rules_of_the_functions() {
+        let with = |parameter: &str, value: &str| Stack {
+            parameters: [(parameter.to_owned(), value.to_owned())].into(),
+            ..Stack::default()
+        };
+        for (parameter, right, wrong) in [
+            ("TimeZone", "Europe/Vienna", "Vienna"),
+            ("RetryGaps", "1,2,2,2", "10,20"),
+            ("ReminderLeadDays", "7", "28"),
+            ("MaxCharges", "1000", "many"),
+            ("MaxSums", "EUR=100.00", "EUR 100"),
+        ] {
+            let is_good = |value: &str| check_parameters(Some(&with(parameter, value))).iter().all(Finding::is_good);
+            assert!(is_good(right) && is_good("") && !is_good(wrong), "{parameter}");
+        }
+        assert!(check_parameters(None).iter().all(|finding| !finding.is_good()));
+    }
+}

@@ -1,0 +1,160 @@
+//! The stack of a deployment in CloudFormation: its parameters, outputs and resources.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::aws_program::{AwsError, AwsProgram, Response, list, text};
+use super::finding::Finding;
+
+/// The name of the check.
+const CHECK: &str = "stack";
+
+/// A stack.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stack {
+    pub name: String,
+    pub parameters: BTreeMap<String, String>,
+    pub outputs: BTreeMap<String, String>,
+    /// The physical ids of the resources, by their logical ids. Empty if they cannot be read.
+    pub resources: BTreeMap<String, String>,
+}
+
+impl Stack {
+    /// Returns the value of the parameter `name`, which is empty if the parameter does not exist.
+    pub fn parameter(&self, name: &str) -> &str {
+        self.parameters.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns whether customers are charged real money. A stack without a stage is checked as strictly as this.
+    pub fn is_prod(&self) -> bool {
+        self.parameter("Stage") != "dev"
+    }
+}
+
+/// Finds the stack `name`, or the stack of the table `table` if no name is given. Returns the stack, if it was found, and
+/// the findings.
+pub async fn find(aws: &AwsProgram, name: Option<&str>, table: &str) -> (Option<Stack>, Vec<Finding>) {
+    let described = match name {
+        Some(name) => aws.request(&["cloudformation", "describe-stacks", "--stack-name", name]).await,
+        None => aws.request(&["cloudformation", "describe-stacks"]).await,
+    };
+    let (stack, mut findings) = read(described, table);
+    let Some(mut stack) = stack else { return (None, findings) };
+    // `describe-stack-resources` returns at most 100 resources.
+    let listed = aws.request(&["cloudformation", "list-stack-resources", "--stack-name", &stack.name]).await;
+    match listed {
+        Ok(listed) => stack.resources = resources(&listed),
+        Err(error) => findings.push(Finding::not_checked("resources of the stack", error.to_string())),
+    }
+    (Some(stack), findings)
+}
+
+/// Returns the stack of `table` among the described stacks, and whether its last deployment succeeded.
+fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
+    let described = match described {
+        Ok(described) => described,
+        // CloudFormation reports a stack that does not exist as an invalid parameter.
+        Err(AwsError::Refused(code)) if code == "ValidationError" => {
+            return (
+                None,
+                vec![Finding::wrong(CHECK, "there is no such stack", "Give the name of the stack with --stack")],
+            );
+        }
+        Err(error) => return (None, vec![Finding::not_checked(CHECK, error.to_string())]),
+    };
+    let pairs = |stack: &Value, name: &str, key: &str, value: &str| -> BTreeMap<String, String> {
+        list(stack, name).map(|pair| (text(pair, key).to_owned(), text(pair, value).to_owned())).collect()
+    };
+    let stacks = list(&described, "Stacks").map(|stack| {
+        let found = Stack {
+            name: text(stack, "StackName").to_owned(),
+            parameters: pairs(stack, "Parameters", "ParameterKey", "ParameterValue"),
+            outputs: pairs(stack, "Outputs", "OutputKey", "OutputValue"),
+            resources: BTreeMap::new(),
+        };
+        (found, text(stack, "StackStatus"))
+    });
+    let mut of_table = stacks.filter(|(stack, _)| stack.outputs.get("TableName").is_some_and(|name| name == table));
+    let Some((stack, status)) = of_table.next() else {
+        let detail = format!("no stack in this region has the output TableName={table}");
+        let advice = "Deploy it, or check the region and the name of the table";
+        return (None, vec![Finding::wrong(CHECK, detail, advice)]);
+    };
+    if let Some((other, _)) = of_table.next() {
+        let detail = format!("the stacks {} and {} use the table {table}", stack.name, other.name);
+        return (None, vec![Finding::wrong(CHECK, detail, "Delete one of them, so that only one charges")]);
+    }
+    let detail = format!("{}, {status}", stack.name);
+    let finding = match status {
+        "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE" => Finding::good(CHECK, detail),
+        _ => Finding::wrong(
+            CHECK,
+            detail,
+            format!("See `aws cloudformation describe-stack-events --stack-name {}`", stack.name),
+        ),
+    };
+    (Some(stack), vec![finding])
+}
+
+/// Returns the physical ids of the resources, by their logical ids.
+fn resources(listed: &Value) -> BTreeMap<String, String> {
+    let all = list(listed, "StackResourceSummaries");
+    all.map(|resource| {
+        (text(resource, "LogicalResourceId").to_owned(), text(resource, "PhysicalResourceId").to_owned())
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The response of `describe-stacks` in its documented form ("describe-stacks" in the AWS CLI reference).
+    fn described(stacks: &[(&str, &str, &str)]) -> Value {
+        let stacks = stacks.iter().map(|(name, table, status)| {
+            json!({
+                "StackId": format!("arn:aws:cloudformation:eu-west-1:123456789012:stack/{name}/1"),
+                "StackName": name,
+                "StackStatus": status,
+                "Parameters": [
+                    {"ParameterKey": "Stage", "ParameterValue": "dev"},
+                    {"ParameterKey": "MailUrl", "ParameterValue": "****"},
+                ],
+                "Outputs": [{"OutputKey": "TableName", "OutputValue": table, "Description": "The name of the table"}],
+            })
+        });
+        json!({"Stacks": stacks.collect::<Vec<_>>()})
+    }
+
+    #[test]
+    fn stack_is_found_by_its_table_and_must_be_complete() {
+        let both = described(&[("other", "t2", "CREATE_COMPLETE"), ("dueday", "t1", "UPDATE_COMPLETE")]);
+        let (stack, findings) = read(Ok(both.clone()), "t1");
+        let stack = stack.unwrap();
+        assert_eq!((stack.name.as_str(), stack.parameter("Stage"), stack.is_prod()), ("dueday", "dev", false));
+        assert_eq!(findings, [Finding::good(CHECK, "dueday, UPDATE_COMPLETE")]);
+        assert!(Stack::default().is_prod(), "an unknown stage is checked strictly");
+
+        let (stack, findings) = read(Ok(both), "t3");
+        assert!(stack.is_none() && !findings[0].is_good(), "{findings:?}");
+        let (stack, findings) = read(Ok(described(&[("dueday", "t1", "UPDATE_ROLLBACK_COMPLETE")])), "t1");
+        assert!(stack.is_some() && !findings[0].is_good(), "{findings:?}");
+        let twice = described(&[("a", "t1", "CREATE_COMPLETE"), ("b", "t1", "CREATE_COMPLETE")]);
+        let (stack, findings) = read(Ok(twice), "t1");
+        assert!(stack.is_none() && !findings[0].is_good(), "two stacks charge the same table: {findings:?}");
+    }
+
+    #[test]
+    fn missing_permission_and_missing_stack_are_different_findings() {
+        let (_, denied) = read(Err(AwsError::Denied("cloudformation:DescribeStacks".to_owned())), "t1");
+        assert_eq!(denied, [Finding::not_checked(CHECK, "the permission cloudformation:DescribeStacks is missing")]);
+        let (_, missing) = read(Err(AwsError::Refused("ValidationError".to_owned())), "t1");
+        assert_eq!(
+            missing,
+            [Finding::wrong(CHECK, "there is no such stack", "Give the name of the stack with --stack")]
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! Checks of the Stripe account: the permissions of the key, and the webhook endpoint.
+
+use gateways::{DEBIT_EVENTS, GatewayError, NEEDED_EVENTS, StripeWebhookEndpoint};
+
+use super::finding::Finding;
+
+const PERMISSIONS: &str = "read permissions at Stripe";
+const ENDPOINT: &str = "webhook endpoint at Stripe";
+/// The path of the API to which Stripe sends its events.
+const PATH: &str = "/webhooks/stripe";
+
+/// Checks that the key lacks no read permission.
+pub fn check_permissions(missing: &Result<Vec<String>, GatewayError>) -> Finding {
+    match missing {
+        Ok(missing) if missing.is_empty() => {
+            Finding::good(PERMISSIONS, "the key has all of them; write permissions show at the first charge")
+        }
+        Ok(missing) => {
+            let detail = format!("the key lacks {}", missing.join(", "));
+            Finding::wrong(PERMISSIONS, detail, "Add them to the key in Stripe's Dashboard; docs/cards.md lists all")
+        }
+        Err(error) => Finding::not_checked(PERMISSIONS, error.to_string()),
+    }
+}
+
+/// Checks that Stripe sends the needed events to the API at the URL `api`. The list of `endpoints` is `None` if the key
+/// may not read it.
+pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, GatewayError>, api: &str) -> Finding {
+    let endpoints = match endpoints {
+        Ok(Some(endpoints)) => endpoints,
+        Ok(None) => {
+            let reason = "the key lacks the optional permission Webhook Endpoints read (rak_webhook_read); look at \
+                          Stripe's Dashboard (Developers, Webhooks)";
+            return Finding::not_checked(ENDPOINT, reason);
+        }
+        Err(error) => return Finding::not_checked(ENDPOINT, error.to_string()),
+    };
+    let url = format!("{}{PATH}", api.trim_end_matches('/'));
+    let Some(ours) = endpoints.iter().find(|endpoint| endpoint.url == url) else {
+        let other = endpoints.iter().find(|endpoint| endpoint.url.ends_with(PATH));
+        return match other {
+            // The API may have a domain of the merchant in front of it.
+            Some(other) => Finding::not_checked(
+                ENDPOINT,
+                format!("Stripe sends to {}; check that this is your own domain for {api}", other.url),
+            ),
+            None => {
+                Finding::wrong(ENDPOINT, "there is none", format!("Add {url} in Stripe's Dashboard (docs/cards.md)"))
+            }
+        };
+    };
+    if ours.status != "enabled" {
+        return Finding::wrong(ENDPOINT, format!("it is {}", ours.status), "Enable it in Stripe's Dashboard");
+    }
+    let lacks = |events: &[&'static str]| -> Vec<&'static str> {
+        let is_sent = |event: &&str| ours.enabled_events.iter().any(|enabled| enabled == *event || enabled == "*");
+        events.iter().copied().filter(|event| !is_sent(event)).collect()
+    };
+    let missing = lacks(&NEEDED_EVENTS);
+    if !missing.is_empty() {
+        let detail = format!("Stripe does not send {}", missing.join(", "));
+        return Finding::wrong(ENDPOINT, detail, "Add these events to the endpoint in Stripe's Dashboard");
+    }
+    match lacks(&DEBIT_EVENTS).as_slice() {
+        [] => Finding::good(ENDPOINT, "it is enabled and gets all events"),
+        missing => Finding::good(
+            ENDPOINT,
+            format!("it is enabled; merchants with bank debits also need {}", missing.join(", ")),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const API: &str = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com";
+
+    fn endpoint(url: &str, status: &str, events: &[&str]) -> StripeWebhookEndpoint {
+        StripeWebhookEndpoint {
+            id: "we_1".parse().unwrap(),
+            url: url.to_owned(),
+            status: status.to_owned(),
+            enabled_events: events.iter().map(|&event| event.to_owned()).collect(),
+        }
+    }
+
+    fn result(endpoints: Vec<StripeWebhookEndpoint>) -> String {
+        let finding = check_endpoint(&Ok(Some(endpoints)), API);
+        serde_json::to_value(finding).unwrap()["result"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn endpoint_must_be_ours_and_enabled_and_get_the_needed_events() {
+        let ours = format!("{API}/webhooks/stripe");
+        let all: Vec<&str> = NEEDED_EVENTS.into_iter().chain(DEBIT_EVENTS).collect();
+        assert_eq!(
+            result(vec![endpoint("https://other.example.com", "enabled", &all), endpoint(&ours, "enabled", &all)]),
+            "good"
+        );
+        assert_eq!(result(vec![endpoint(&ours, "enabled", &["*"])]), "good");
+        assert_eq!(result(vec![endpoint(&ours, "enabled", &NEEDED_EVENTS)]), "good");
+        assert_eq!(result(vec![endpoint(&ours, "enabled", &NEEDED_EVENTS[1..])]), "wrong");
+        assert_eq!(result(vec![endpoint(&ours, "disabled", &all)]), "wrong");
+        assert_eq!(result(vec![endpoint("https://other.example.com", "enabled", &all)]), "wrong");
+        assert_eq!(result(vec![endpoint("https://pay.example.com/webhooks/stripe", "enabled", &all)]), "not_checked");
+        assert!(!check_endpoint(&Ok(None), API).is_good(), "a list that cannot be read does not count as good");
+    }
+
+    #[test]
+    fn missing_permissions_are_named() {
+        assert!(check_permissions(&Ok(Vec::new())).is_good());
+        let finding = check_permissions(&Ok(vec!["Charges read (rak_charge_read)".to_owned()]));
+        let shown = serde_json::to_string(&finding).unwrap();
+        assert!(shown.contains("wrong") && shown.contains("rak_charge_read"), "{shown}");
+        let refused = GatewayError::Unusable { reason: "401 Unauthorized".to_owned() };
+        assert!(!check_permissions(&Err(refused)).is_good());
+    }
+
+    #[test]
+    fn document_lists_the_needed_events() {
+        let document = include_str!("../../../../../docs/cards.md");
+        let (_, listed) = document.split_once("Select these events:").unwrap();
+        let (listed, _) = listed.split_once("Merchants who charge only cards").unwrap();
+        let listed: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+        let needed: Vec<&str> = DEBIT_EVENTS.into_iter().chain(NEEDED_EVENTS).collect();
+        assert_eq!(listed, needed);
+    }
+}

@@ -1,0 +1,177 @@
+//! Checks that users of the token issuer cannot change the claim that contains their account: a user who can write it can
+//! act for every account.
+
+use serde_json::Value;
+
+use super::aws_program::{AwsProgram, Response, list, text};
+use super::finding::Finding;
+use super::stack::Stack;
+
+const CHECK: &str = "claim with the account";
+
+/// The claims that the issuer sets by itself ("Using the access token" in the developer guide of Amazon Cognito).
+const ISSUED_CLAIMS: [&str; 2] = ["sub", "client_id"];
+/// The claims with the user name, in access tokens and in id tokens.
+const USER_NAME_CLAIMS: [&str; 2] = ["username", "cognito:username"];
+/// The standard attributes that an app client without own `WriteAttributes` can write ("WriteAttributes" in the API
+/// reference of Amazon Cognito). `email_verified` and `phone_number_verified` are not among them.
+const DEFAULT_WRITABLE: [&str; 17] = [
+    "address",
+    "birthdate",
+    "email",
+    "family_name",
+    "gender",
+    "given_name",
+    "locale",
+    "middle_name",
+    "name",
+    "nickname",
+    "phone_number",
+    "picture",
+    "preferred_username",
+    "profile",
+    "updated_at",
+    "website",
+    "zoneinfo",
+];
+
+/// Checks the claim of the stack.
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
+    let Some(stack) = stack else { return Finding::not_checked(CHECK, "the stack is not known") };
+    let (claim, issuer) = (stack.parameter("AccountClaim"), stack.parameter("JwtIssuer"));
+    if ISSUED_CLAIMS.contains(&claim) {
+        return Finding::good(CHECK, format!("{claim}, which only the issuer sets"));
+    }
+    let Some(pool) = user_pool(issuer) else {
+        let reason = format!("{issuer} is not Amazon Cognito; check that its users cannot change the claim {claim}");
+        return Finding::not_checked(CHECK, reason);
+    };
+    if USER_NAME_CLAIMS.contains(&claim) {
+        let described = aws.request(&["cognito-idp", "describe-user-pool", "--user-pool-id", pool]).await;
+        return check_user_names(claim, described);
+    }
+    let clients = aws.request(&["cognito-idp", "list-user-pool-clients", "--user-pool-id", pool]).await;
+    let clients = match clients {
+        Ok(clients) => clients,
+        Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+    };
+    let ids: Vec<&str> = list(&clients, "UserPoolClients").map(|client| text(client, "ClientId")).collect();
+    let describe = async |id: &str| {
+        let command = ["cognito-idp", "describe-user-pool-client", "--user-pool-id", pool, "--client-id", id];
+        aws.request(&command).await
+    };
+    let mut described = Vec::new();
+    for id in ids {
+        described.push(describe(id).await);
+    }
+    check_clients(claim, described)
+}
+
+/// Returns the id of the user pool at the URL of the issuer; `None` if the issuer is not Amazon Cognito.
+fn user_pool(issuer: &str) -> Option<&str> {
+    let (host, pool) = issuer.strip_prefix("https://")?.trim_end_matches('/').split_once('/')?;
+    (host.starts_with("cognito-idp.") && !pool.contains('/')).then_some(pool)
+}
+
+/// Checks that users of the pool cannot choose their user name: they could choose the id of another account.
+fn check_user_names(claim: &str, described: Response) -> Finding {
+    let pool = match described {
+        Ok(described) => described["UserPool"].clone(),
+        Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+    };
+    let only_administrators = pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] == true;
+    // With addresses as user names, Cognito generates the user name in the token.
+    let is_generated = list(&pool, "UsernameAttributes").next().is_some();
+    if only_administrators || is_generated {
+        return Finding::good(CHECK, format!("{claim}, which users cannot choose"));
+    }
+    let detail = format!("users who sign up choose {claim}, and could choose the id of another account");
+    Finding::wrong(
+        CHECK,
+        detail,
+        "Set AdminCreateUserConfig.AllowAdminCreateUserOnly of the user pool, or use the claim sub",
+    )
+}
+
+/// Checks that no app client of the pool can write the attribute `claim`. The token of every app client of the pool
+/// allows its user to change the attributes that this app client can write.
+fn check_clients(claim: &str, described: Vec<Response>) -> Finding {
+    for response in described {
+        let client = match response {
+            Ok(response) => response["UserPoolClient"].clone(),
+            Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+        };
+        if can_write(&client, claim) {
+            let detail = format!("users of the app client {:?} can change {claim}", text(&client, "ClientName"));
+            let advice = "Remove the attribute from WriteAttributes of the app client, or use the claim sub";
+            return Finding::wrong(CHECK, detail, advice);
+        }
+    }
+    Finding::good(CHECK, format!("{claim}, which no app client of the user pool can write"))
+}
+
+/// Returns whether users of the app client can write the attribute. Cognito leaves out `WriteAttributes` if the app client
+/// can write the standard attributes.
+fn can_write(client: &Value, attribute: &str) -> bool {
+    match client["WriteAttributes"].as_array() {
+        Some(attributes) if !attributes.is_empty() => attributes.iter().any(|writable| writable == attribute),
+        _ => DEFAULT_WRITABLE.contains(&attribute),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::aws_program::AwsError;
+    use super::*;
+
+    /// The response of `describe-user-pool-client` in its documented form (AWS CLI reference).
+    fn client(writable: Option<&[&str]>) -> Response {
+        let mut client = json!({
+            "UserPoolId": "eu-west-1_aaaaaaaaa",
+            "ClientName": "MyApp",
+            "ClientId": "38fjsnc484p94kpqsnet7mpld0",
+            "LastModifiedDate": 1548108676.163,
+            "RefreshTokenValidity": 30,
+            "ReadAttributes": ["email", "custom:account"],
+        });
+        if let Some(writable) = writable {
+            client["WriteAttributes"] = json!(writable);
+        }
+        Ok(json!({"UserPoolClient": client}))
+    }
+
+    #[test]
+    fn no_app_client_may_write_the_claim() {
+        let claim = "custom:account";
+        assert!(check_clients(claim, vec![client(None), client(Some(&["email", "name"]))]).is_good());
+        assert!(!check_clients(claim, vec![client(None), client(Some(&["email", claim]))]).is_good());
+        assert!(!check_clients("preferred_username", vec![client(None)]).is_good(), "a standard attribute is writable");
+        assert!(check_clients("email", vec![client(Some(&["name"]))]).is_good());
+        let denied = AwsError::Denied("cognito-idp:DescribeUserPoolClient".to_owned());
+        assert!(!check_clients(claim, vec![client(None), Err(denied)]).is_good());
+    }
+
+    #[test]
+    fn users_may_not_choose_their_user_name() {
+        let pool = |admin_only: bool, attributes: &[&str]| {
+            Ok(json!({"UserPool": {
+                "Id": "eu-west-1_aaaaaaaaa",
+                "AdminCreateUserConfig": {"AllowAdminCreateUserOnly": admin_only},
+                "UsernameAttributes": attributes,
+            }}))
+        };
+        assert!(check_user_names("username", pool(true, &[])).is_good());
+        assert!(check_user_names("username", pool(false, &["email"])).is_good());
+        assert!(!check_user_names("username", pool(false, &[])).is_good());
+        assert!(!check_user_names("username", Err(AwsError::NotInstalled)).is_good());
+    }
+
+    #[test]
+    fn user_pool_is_read_from_the_issuer() {
+        assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa"), Some("eu-west-1_aaa"));
+        assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa/"), Some("eu-west-1_aaa"));
+        assert_eq!(user_pool("https://issuer.example.com/tenant"), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! Reads the state of the data folder without changing or locking it.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use store::Settings;
+
+use super::data::{RunningServer, client_of_server, database_path, open_engine};
+use crate::Failure;
+use crate::context::Context;
+
+/// Returns the process that serves the data folder `folder`; `None` if no process uses the folder.
+///
+/// # Errors
+/// If the folder cannot be read, or a process uses it that has no servers.
+pub fn running_server(folder: &Path) -> io::Result<Option<RunningServer>> {
+    let lock = match File::open(folder.join("running.json")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        lock => lock?,
+    };
+    // The lock ends with this function: no other process can rely on it.
+    if lock.try_lock_shared().is_ok() {
+        return Ok(None);
+    }
+    let running = serde_json::from_reader(lock).map(Some);
+    running.map_err(|_| io::Error::other("another command uses the data folder"))
+}
+
+/// Returns the settings of the local table; `None` if there is no table or it has no settings. `running` is the process
+/// that serves the folder.
+///
+/// # Errors
+/// If the table cannot be read.
+pub async fn read_settings(context: &Context, running: Option<&RunningServer>) -> Result<Option<Settings>, Failure> {
+    let file = database_path(&context.options);
+    let client = match running {
+        Some(running) => client_of_server(running).await,
+        None if !file.exists() => return Ok(None),
+        None => open_engine(&file)?.client(),
+    };
+    Ok(context.config.table.connect_with(client).get_settings().await?)
+}

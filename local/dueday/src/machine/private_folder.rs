@@ -1,0 +1,198 @@
+//! The file modes of the data folder: only its owner can read the folder and the files in it.
+
+use std::io;
+use std::path::Path;
+
+/// The names of the files and folders that dueday writes into the data folder. A name that ends with `.` stands for all
+/// names that begin with it.
+const WRITTEN: [&str; 11] = [
+    "dynamodb.",
+    "encryption-keys",
+    "encryption-keys.",
+    "events",
+    "gateway-ledger.",
+    "not-mailed.",
+    "not-ordered.",
+    "outbox",
+    "running.json",
+    "token-key",
+    "token-key.",
+];
+
+/// Opens the data folder `folder`, and creates it if it does not exist. From now on, only the owner can read the files
+/// and folders that this process creates. Removes the rights of other users from existing files of dueday in the folder.
+///
+/// # Errors
+/// If the folder cannot be created. A mode that cannot be changed is no error, because not all file systems have modes;
+/// `dueday doctor` reports it.
+pub fn open_private_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    std::fs::create_dir_all(folder)?;
+    #[cfg(unix)]
+    let _ = modes::restrict_folder(folder);
+    Ok(())
+}
+
+/// Returns whether dueday writes a file or folder with this name into the data folder.
+fn is_written_by_dueday(name: &str) -> bool {
+    WRITTEN.iter().any(|written| name == *written || (written.ends_with('.') && name.starts_with(written)))
+}
+
+#[cfg(unix)]
+pub use modes::open_to_others;
+
+#[cfg(unix)]
+mod modes {
+    use std::fs::{self, DirEntry, Permissions};
+    use std::io::{self, ErrorKind};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::{Path, PathBuf};
+
+    use super::is_written_by_dueday;
+
+    /// The rights of all users except the owner.
+    const OTHERS: u32 = 0o077;
+
+    /// Returns the data folder and the files in it that other users may read or write. Leaves out files that dueday does
+    /// not write.
+    ///
+    /// # Errors
+    /// If the folder or a file in it cannot be read.
+    pub fn open_to_others(folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut open: Vec<PathBuf> = Some(folder.to_owned()).filter(|_| is_open(folder)).into_iter().collect();
+        for entry in entries(folder)? {
+            if is_written_by_dueday(&entry.file_name().to_string_lossy()) {
+                visit(&entry, &mut |path, _| {
+                    open.extend(Some(path.to_owned()).filter(|path| is_open(path)));
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(open)
+    }
+
+    /// Removes the rights of other users from the files of dueday in the data folder `folder`, and from the folder itself
+    /// if it contains only files of dueday: a folder with other files may be shared on purpose.
+    pub(super) fn restrict_folder(folder: &Path) -> io::Result<()> {
+        let (mut is_shared, mut first_error) = (false, None);
+        for entry in entries(folder)? {
+            if is_written_by_dueday(&entry.file_name().to_string_lossy()) {
+                first_error = first_error.or(visit(&entry, &mut restrict).err());
+            } else {
+                is_shared = true;
+            }
+        }
+        if !is_shared {
+            restrict(folder, true)?;
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// Calls `action` for the files in `entry`, and then for `entry` itself. Skips the files in a folder that other users
+    /// cannot enter, because it may contain many files and none of them can be read. Skips symbolic links, because
+    /// their targets may be other programs' files.
+    fn visit(entry: &DirEntry, action: &mut dyn FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
+        let kind = entry.file_type()?;
+        let path = entry.path();
+        if kind.is_dir() && is_open(&path) {
+            for child in entries(&path)? {
+                visit(&child, action)?;
+            }
+        }
+        if kind.is_symlink() { Ok(()) } else { action(&path, kind.is_dir()) }
+    }
+
+    fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+        fs::read_dir(folder)?.collect()
+    }
+
+    /// Returns whether other users have any right on `path`. A file that no longer exists is not open.
+    fn is_open(path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
+    }
+
+    /// Removes the rights of other users. A running server deletes files, so a missing file is no error.
+    fn restrict(path: &Path, is_folder: bool) -> io::Result<()> {
+        if !is_open(path) {
+            return Ok(());
+        }
+        match fs::set_permissions(path, Permissions::from_mode(if is_folder { 0o700 } else { 0o600 })) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    /// Creates a folder whose files other users can read, as an earlier version of dueday has written it.
+    fn readable_folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["events", "outbox", "shared"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        for name in
+            ["dynamodb.sqlite", "dynamodb.sqlite-wal", "running.json", "events/2027-01-31.jsonl", "outbox/1.eml"]
+        {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        for name in ["", "events", "outbox", "shared"] {
+            set_mode(&folder.path().join(name), 0o755);
+        }
+        for name in
+            ["dynamodb.sqlite", "dynamodb.sqlite-wal", "running.json", "events/2027-01-31.jsonl", "outbox/1.eml"]
+        {
+            set_mode(&folder.path().join(name), 0o644);
+        }
+        folder
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn existing_files_lose_the_rights_of_other_users_and_new_ones_do_not_get_them() {
+        let folder = readable_folder();
+        let path = |name: &str| folder.path().join(name);
+        fs::remove_dir(path("shared")).unwrap();
+        assert_eq!(open_to_others(folder.path()).unwrap().len(), 8, "the folder, two folders and five files");
+        open_private_folder(folder.path()).unwrap();
+        assert_eq!(open_to_others(folder.path()).unwrap(), Vec::<std::path::PathBuf>::new());
+        for name in
+            ["dynamodb.sqlite", "dynamodb.sqlite-wal", "running.json", "events/2027-01-31.jsonl", "outbox/1.eml"]
+        {
+            assert_eq!(mode(&path(name)), 0o600, "{name}");
+        }
+        for name in ["", "events", "outbox"] {
+            assert_eq!(mode(&path(name)), 0o700, "{name}");
+        }
+        fs::write(path("not-mailed.jsonl"), "").unwrap();
+        fs::create_dir(path("new")).unwrap();
+        assert_eq!((mode(&path("not-mailed.jsonl")), mode(&path("new"))), (0o600, 0o700));
+    }
+
+    #[test]
+    fn files_of_other_programs_and_their_folder_keep_their_modes() {
+        let folder = readable_folder();
+        let path = |name: &str| folder.path().join(name);
+        let target = folder.path().join("shared/target");
+        fs::write(&target, "").unwrap();
+        set_mode(&target, 0o644);
+        symlink(&target, path("not-ordered.jsonl")).unwrap();
+        open_private_folder(folder.path()).unwrap();
+        assert_eq!((mode(folder.path()), mode(&path("shared")), mode(&target)), (0o755, 0o755, 0o644));
+        assert_eq!((mode(&path("dynamodb.sqlite")), mode(&path("outbox"))), (0o600, 0o700));
+        assert_eq!(open_to_others(folder.path()).unwrap(), [folder.path().to_owned()]);
+    }
+}

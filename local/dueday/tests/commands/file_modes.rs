@@ -1,0 +1,57 @@
+//! Tests of the modes of the data folder: only its owner can read the files that the commands write.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::gateway::Gateway;
+use crate::terminal::{dueday, output};
+
+/// Returns all files and folders below `folder`, and `folder` itself.
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_owned()];
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(all_files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+/// Returns the files and folders below `folder` that other users may read or write.
+fn open_files(folder: &Path) -> Vec<PathBuf> {
+    let is_open = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o077 != 0;
+    all_files(folder).into_iter().filter(is_open).collect()
+}
+
+#[test]
+fn commands_write_files_that_only_the_owner_can_read() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let run = |arguments: &[&str]| {
+        let (code, _, stderr) = output(dueday(&data).args(arguments));
+        assert_eq!(code, 0, "{stderr}");
+    };
+    run(&["demo"]);
+    let names: Vec<String> =
+        all_files(&data).iter().map(|path| path.strip_prefix(&data).unwrap().display().to_string()).collect();
+    for part in ["dynamodb.sqlite", "encryption-keys", "gateway-ledger.jsonl", "events/", "outbox/", ".eml"] {
+        assert!(names.iter().any(|name| name.contains(part)), "{part}: {names:?}");
+    }
+    assert_eq!(open_files(&data), Vec::<PathBuf>::new());
+
+    for path in all_files(&data) {
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    }
+    run(&["subscriptions"]);
+    assert_eq!(open_files(&data), Vec::<PathBuf>::new(), "an existing folder is repaired");
+}
+
+#[test]
+fn gateway_in_its_own_process_creates_a_private_folder() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let _gateway = Gateway::start(&data);
+    assert!(data.join("gateway-ledger.jsonl").exists());
+    assert_eq!(open_files(&data), Vec::<PathBuf>::new());
+}

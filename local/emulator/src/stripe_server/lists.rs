@@ -1,0 +1,47 @@
+//! Lists that only show whether a key may read them: charges, customers, Checkout Sessions, SetupIntents and payment
+//! methods. The stand-in offers only the first list page.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{JsonResponse, MAX_PAGE_ITEMS, ServerState, invalid_request};
+
+impl ServerState {
+    /// Returns the first list page of the list at `path`, the newest objects first.
+    pub(super) fn list_first_page(
+        &self,
+        path: &str,
+        parameters: &BTreeMap<String, String>,
+        now: DateTime<Utc>,
+    ) -> JsonResponse {
+        let sessions = || self.sessions.iter().rev();
+        let setups = || sessions().map(|session| session.json(now, true)["setup_intent"].clone());
+        let all: Vec<Value> = match path {
+            "/v1/charges" => {
+                let newest = self.intents.iter().rev();
+                newest.filter_map(|intent| self.find_charge(&intent.id.replace("pi_", "ch_"))).collect()
+            }
+            "/v1/customers" => self.customers.iter().rev().map(super::Customer::json).collect(),
+            "/v1/checkout/sessions" => sessions().map(|session| session.json(now, false)).collect(),
+            "/v1/setup_intents" => setups().collect(),
+            _ => setups().map(|setup| setup["payment_method"].clone()).filter(|method| !method.is_null()).collect(),
+        };
+        first_page(path, &all, parameters)
+    }
+}
+
+/// Returns the first list page of `all`, the only one of the list `url` that the stand-in offers.
+pub(super) fn first_page(url: &str, all: &[Value], parameters: &BTreeMap<String, String>) -> JsonResponse {
+    if parameters.keys().any(|name| name != "limit") {
+        return invalid_request("parameter_unknown");
+    }
+    let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
+    let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
+        return invalid_request("parameter_invalid_integer");
+    };
+    let data = &all[..limit.min(all.len())];
+    (StatusCode::OK, json!({"object": "list", "url": url, "has_more": all.len() > limit, "data": data}))
+}
