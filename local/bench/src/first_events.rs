@@ -87,3 +87,22 @@ async fn accept_events(body: Bytes) -> impl IntoResponse {
     let entries: Vec<Value> = (0..count).map(|id| json!({ "EventId": id.to_string() })).collect();
     ([(CONTENT_TYPE, "application/x-amz-json-1.1")], Json(json!({ "FailedEntryCount": 0, "Entries": entries })))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_success_refuses_http_errors_and_failed_messages() {
+        assert!(check_success(&json!({ "statusCode": 200 })).is_ok() && check_success(&Value::Null).is_ok());
+        assert!(check_success(&json!({ "batchItemFailures": [] })).is_ok());
+        assert!(check_success(&json!({ "statusCode": 400 })).is_err());
+        assert!(check_success(&json!({ "batchItemFailures": [{ "itemIdentifier": "1" }] })).is_err());
+    }
+
+    #[test]
+    fn first_event_is_an_error_for_an_unknown_function() {
+        assert!(first_event("webhooks", Utc::now()).is_ok_and(|event| event.contains("v1=")));
+        assert!(first_event("invoices", Utc::now()).is_err());
+    }
+}

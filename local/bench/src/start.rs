@@ -108,3 +108,17 @@ async fn engine_with_account() -> Result<Engine, Failure> {
     OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await?;
     Ok(engine)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_template_has_a_first_event() {
+        let functions = deployed_functions();
+        assert_eq!(functions.len(), 10, "{functions:?}");
+        for function in functions {
+            first_event(function, Utc::now()).unwrap();
+        }
+    }
+}

@@ -116,15 +116,27 @@ fn observed(known: &KnownIds, response: Response, requests: Vec<String>) -> Obse
     Observed { status: response.status.as_u16(), headers, body, requests }
 }
 
-/// Returns the kind of a request: the DynamoDB operation, with the writes of a transaction, or method and path.
+/// Describes a request so that equal requests of different servers get the same text: the DynamoDB operation with its
+/// writes and conditions, or the method, the path and the names of the fields.
 fn describe_request(request: &Request) -> String {
-    if request.is_charge {
-        return format!("{} {}", request.method, request.path);
-    }
     let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
-    let writes = body["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object);
-    let kinds: Vec<&str> = writes.flat_map(|write| write.keys().map(String::as_str)).collect();
-    format!("{} {}", request.operation(), kinds.join(" ")).trim_end().to_owned()
+    if request.is_charge {
+        let fields: Vec<&str> = body.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        return format!("{} {} {}", request.method, request.path, fields.join(" "));
+    }
+    let mut parts = vec![describe_write(request.operation(), &body)];
+    if body["ConsistentRead"] == true {
+        parts.push("with a consistent read".to_owned());
+    }
+    let writes = body["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object).flatten();
+    parts.extend(writes.map(|(kind, write)| describe_write(kind, write)));
+    parts.join(" ")
+}
+
+/// Returns the kind of a write, and whether it has a condition.
+fn describe_write(kind: &str, write: &Value) -> String {
+    let condition = if write["ConditionExpression"].is_string() { "-if" } else { "" };
+    format!("{kind}{condition}")
 }
 
 /// Returns all items of the table, without the parts that differ each time, sorted.

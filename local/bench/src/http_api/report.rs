@@ -127,3 +127,23 @@ impl Goal {
         format!("1/{factor:.1} of 1/{wanted:.0}: {}", if self.is_reached() { "yes" } else { "no" })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentile_returns_a_latency_of_the_measurement() {
+        let latencies: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
+        assert_eq!((percentile(&latencies, 50), percentile(&latencies, 99)), (100.0, 198.0));
+        assert_eq!(percentile(&latencies[..1], 99), 1.0);
+        assert!(percentile(&[], 50).is_nan());
+    }
+
+    #[test]
+    fn goal_compares_the_factor_with_the_wanted_factor() {
+        assert_eq!(Goal { factor: 3.04, wanted: 3.0 }.text(), "1/3.0 of 1/3: yes");
+        assert!(!Goal { factor: 2.99, wanted: 3.0 }.is_reached());
+        assert!(!Goal { factor: f64::NAN, wanted: 3.0 }.is_reached());
+    }
+}
