@@ -96,9 +96,11 @@ fn check_response(kind: Kind, response: &Response) -> Result<(), &'static str> {
         Kind::Create => (StatusCode::CREATED, body["version"] == 1 && body["amount"] == AMOUNT),
         Kind::Change => (StatusCode::OK, body["version"] == 2 && body["amount"] == CHANGED_AMOUNT),
         Kind::List => (StatusCode::OK, has_items(body, LISTED_SUBSCRIPTIONS) && body["data"][0]["version"] == 1),
-        Kind::Receipts => {
-            (StatusCode::OK, has_items(body, LISTED_RECEIPTS) && body["data"].as_array().is_some_and(are_numbered))
-        }
+        Kind::Receipts => (
+            StatusCode::OK,
+            has_items(body, LISTED_RECEIPTS)
+                && body["data"].as_array().is_some_and(|receipts| receipts.iter().all(is_numbered)),
+        ),
         Kind::SignUp => (StatusCode::CREATED, body["payment"] == "paid" && is_numbered(&body["receipt"])),
     };
     match () {
@@ -110,10 +112,6 @@ fn check_response(kind: Kind, response: &Response) -> Result<(), &'static str> {
 
 fn has_items(list: &Value, count: usize) -> bool {
     list["data"].as_array().is_some_and(|items| items.len() == count) && list["next_cursor"].is_null()
-}
-
-fn are_numbered(receipts: &Vec<Value>) -> bool {
-    receipts.iter().all(is_numbered)
 }
 
 /// Returns whether `receipt` has the number that its account, subscription and due date determine.
