@@ -78,7 +78,7 @@ pub fn print(args: &ApiArgs, results: &Results) {
         );
     }
     println!(
-        "\n{:<24}  {:>9}  {:<12}  {:>22}  {:>26}",
+        "\n{:<24}  {:>9}  {:<13}  {:>22}  {:>26}",
         "", "in flight", "compared with", "CPU, of goal", "median latency, of goal"
     );
     let (mut reached, mut all) = (0, 0);
