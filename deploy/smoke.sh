@@ -104,8 +104,9 @@ else
     esac
 fi
 
-# The random part lets several of these tests run at the same time.
-account="smoke-$(date -u +%Y%m%d%H%M%S)-$RANDOM" subscription=""
+# The random part lets several of these tests run at the same time. It has only letters, since digits could look like a card number, which the
+# API refuses.
+account="smoke-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n' | tr '0-9' 'g-p')" subscription=""
 started=$(date -u +%FT%TZ) today=$(TZ="$zone" date +%F)
 customer=${customer:-cus_$account} payment_method=${payment_method:-pm_card_visa}
 
