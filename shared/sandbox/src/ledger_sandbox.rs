@@ -284,7 +284,7 @@ impl SandboxStore for Sandbox {
 
 #[cfg(test)]
 mod tests {
-    use billing::MAX_PRICE_MINOR;
+    use billing::{MAX_PRICE_MINOR, Money};
     use clock::SimulatedClock;
     use serde_json::json;
 

@@ -19,6 +19,7 @@ use super::stack::{self, Stack};
 use super::{alarms, mails, payments_table, settings, stream_reader, stripe_account, token_claim};
 use crate::Failure;
 use crate::context::Context;
+use crate::machine::gateway::Gateway;
 use crate::machine::open_table::signed_in_sdk;
 
 /// Checks the deployment of the table `name`. `stack` is the name of its stack; `None` to find it.
@@ -66,6 +67,9 @@ async fn check_gateway(
     let Some(stack) = stack else { return not_checked("the stack is not known") };
     let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
     let (name, api) = (stack.parameter("Gateway"), stack.outputs.get("ApiUrl").map_or("", String::as_str));
+    if name == "sandbox" {
+        return check_sandbox(stored).await;
+    }
     let invalid = |error: ConfigError| vec![Finding::wrong(REACHABLE, error.to_string(), "Deploy with a valid value")];
     match key {
         None => not_checked("its key is not known"),
@@ -102,6 +106,19 @@ async fn check_gateway(
                     gateway_account::check(&identity, stored, None, stack.is_prod())
                 }
             }
+        }
+    }
+}
+
+/// Checks the sandbox gateway of the stack, which needs no key but the credentials of the AWS CLI. The template refuses it for
+/// `Stage=prod`.
+async fn check_sandbox(stored: Option<&GatewayAccount>) -> Vec<Finding> {
+    match Gateway::from_name("sandbox").await {
+        Err(failure) => vec![Finding::not_checked(REACHABLE, failure.message())],
+        Ok(gateway) => {
+            let client = gateway.client(Arc::new(SystemClock));
+            let identity = gateway_account::identify(client.as_ref(), false, stored).await;
+            gateway_account::check(&identity, stored, Some(false), false)
         }
     }
 }

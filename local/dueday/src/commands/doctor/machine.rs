@@ -132,7 +132,7 @@ async fn check_gateway(
     let Some(name) = named else {
         return vec![Finding::good(GATEWAY, "the sandbox gateway in this process: no money moves")];
     };
-    let gateway = match Gateway::from_name(name) {
+    let gateway = match Gateway::from_name(name).await {
         Ok(gateway) => gateway,
         Err(failure) => {
             return vec![Finding::wrong(GATEWAY, failure.message(), "Set the variable, or choose another gateway")];

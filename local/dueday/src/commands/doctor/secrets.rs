@@ -2,6 +2,7 @@
 
 use encryption::EncryptionKeys;
 use gateways::{GatewayKeys, SigningSecrets, parse_stripe_key};
+use mail::parse_login;
 
 use super::aws_program::{AwsError, AwsProgram, Response, text};
 use super::finding::Finding;
@@ -9,6 +10,7 @@ use super::stack::Stack;
 
 const GATEWAY_KEY: &str = "secret with the gateway's key";
 const WEBHOOK_SECRET: &str = "secret of Stripe's webhooks";
+const MAIL_LOGIN: &str = "user and password of the mail server";
 const ENCRYPTION_KEYS: &str = "encryption keys";
 
 /// The key for requests to the gateway.
@@ -34,7 +36,9 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Option<GatewayKe
         true => parse_stripe_key(text).map(GatewayKey::Stripe).map_err(str::to_owned),
         false => text.parse().map(GatewayKey::Own).map_err(|error: gateways::GatewayKeyError| error.to_string()),
     });
-    let mut findings = vec![key_finding];
+    // The sandbox gateway of a stack needs no key.
+    let needs_key = stack.parameter("Gateway") != "sandbox";
+    let mut findings: Vec<Finding> = Some(key_finding).filter(|_| needs_key).into_iter().collect();
     if is_stripe && webhook.is_empty() {
         findings.push(Finding::wrong(
             WEBHOOK_SECRET,
@@ -43,6 +47,10 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Option<GatewayKe
         ));
     } else if is_stripe {
         findings.push(check_secret(WEBHOOK_SECRET, webhook_secret, |text| parse(SigningSecrets::parse(text))).1);
+    }
+    let login = stack.parameter("MailLoginSecret");
+    if !login.is_empty() {
+        findings.push(check_secret(MAIL_LOGIN, read(aws, login).await, parse_login).1);
     }
     findings.push(check_secret(ENCRYPTION_KEYS, keys, |text| parse(EncryptionKeys::parse(text))).1);
     (key, findings)

@@ -38,11 +38,14 @@ const DEFAULT_WRITABLE: [&str; 17] = [
 /// Checks the claim of the stack.
 pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
     let Some(stack) = stack else { return Finding::not_checked(CHECK, "the stack is not known") };
-    let (claim, issuer) = (stack.parameter("AccountClaim"), stack.parameter("JwtIssuer"));
+    // With the user pool of the stack, the template sets the claim.
+    let own_pool = stack.outputs.get("UserPoolId").map(String::as_str);
+    let claim = if own_pool.is_some() { "username" } else { stack.parameter("AccountClaim") };
+    let issuer = stack.parameter("JwtIssuer");
     if ISSUED_CLAIMS.contains(&claim) {
         return Finding::good(CHECK, format!("{claim}, which only the issuer sets"));
     }
-    let Some(pool) = user_pool(issuer) else {
+    let Some(pool) = own_pool.or_else(|| user_pool(issuer)) else {
         let reason = format!("{issuer} is not Amazon Cognito; check that its users cannot change the claim {claim}");
         return Finding::not_checked(CHECK, reason);
     };
