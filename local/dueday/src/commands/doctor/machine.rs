@@ -17,7 +17,10 @@ use crate::context::Context;
 use crate::machine::data::RunningServer;
 use crate::machine::gateway::Gateway;
 use crate::machine::inspection::{read_settings, running_server};
+#[cfg(unix)]
 use crate::machine::private_folder;
+#[cfg(unix)]
+use crate::terminal::output::format_count;
 
 const FOLDER: &str = "data folder";
 const TABLE: &str = "table";
@@ -71,7 +74,11 @@ fn check_modes(context: &Context) -> Finding {
         Ok(open) => match open.first() {
             None => Finding::good(FOLDER, format!("only its owner can read {} and its files", folder.display())),
             Some(first) => {
-                let detail = format!("other users have rights on {} files, such as {}", open.len(), first.display());
+                let detail = format!(
+                    "other users have rights on {}, such as {}",
+                    format_count(open.len() as u64, "file"),
+                    first.display()
+                );
                 Finding::wrong(FOLDER, detail, format!("Run `chmod -R go= {}`", folder.display()))
             }
         },

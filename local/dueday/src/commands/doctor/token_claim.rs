@@ -9,7 +9,7 @@ use super::stack::Stack;
 
 const CHECK: &str = "claim with the account";
 
-/// The claims that the issuer sets by itself ("Using the access token" in the developer guide of Amazon Cognito).
+/// The claims that only the issuer sets ("Using the access token" in the developer guide of Amazon Cognito).
 const ISSUED_CLAIMS: [&str; 2] = ["sub", "client_id"];
 /// The claims with the user name, in access tokens and in id tokens.
 const USER_NAME_CLAIMS: [&str; 2] = ["username", "cognito:username"];

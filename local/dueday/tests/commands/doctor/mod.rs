@@ -312,7 +312,7 @@ fn machine_is_checked_and_not_changed() {
     let mut command = dueday(&data);
     let (code, text, _) =
         output(command.args(["doctor", "--api-port", &port, "--dynamodb-port", "0", "--gateway-port", "0"]));
-    let file = format!("other users have rights on 1 files, such as {}", ledger.display());
+    let file = format!("other users have rights on 1 file, such as {}", ledger.display());
     assert!(code == 1 && text.contains(&file) && text.contains(&format!("chmod -R go= {}", data.display())), "{text}");
     assert!(
         text.contains(&format!("port of the API: {port}: is in use. Choose another port with --api-port")),
