@@ -103,6 +103,21 @@ fn template_refuses_combinations_of_parameters_without_an_issuer_or_with_two() {
 }
 
 #[test]
+fn template_allows_accounts_the_actions_that_the_functions_know() {
+    let template = template();
+    let parameter = &template["Parameters"]["AccountActions"];
+    let default = rest::ACCOUNT_ACTIONS.default.unwrap();
+    assert_eq!(text(&parameter["Default"]), default);
+    let allowed = regex::Regex::new(&text(&parameter["AllowedPattern"])).unwrap();
+    for actions in
+        default.split(',').chain(["none", default, "cancel,payment-method", "stop", "pause,", "none,pause", ""])
+    {
+        let is_known = rest::AccountActions::parse(actions).is_ok();
+        assert_eq!(allowed.is_match(actions), is_known, "{actions}");
+    }
+}
+
+#[test]
 fn template_creates_a_user_pool_only_on_request_and_accepts_its_tokens() {
     let template = template();
     assert_eq!(text(&template["Parameters"]["UserPool"]["Default"]), "off");
