@@ -8,20 +8,26 @@ use serde_yaml_ng::Value;
 use crate::architecture::Crates;
 use crate::template::{template, text};
 
-/// The SDK's client of a service, and the actions of the requests that our code sends with it.
-const CLIENTS: [(&str, &[&str]); 4] = [
+/// The crate that sends requests to a service, and the actions of these requests. `gateway-secrets` creates the client of the sandbox
+/// gateway, whose function URL needs both actions.
+const CLIENTS: [(&str, &[&str]); 5] = [
     ("aws-sdk-eventbridge", &["events:PutEvents"]),
     ("aws-sdk-secretsmanager", &["secretsmanager:GetSecretValue"]),
     ("aws-sdk-sesv2", &["ses:SendEmail", "ses:SendRawEmail"]),
     ("aws-sdk-sqs", &["sqs:SendMessage"]),
+    ("gateway-secrets", &["lambda:InvokeFunction", "lambda:InvokeFunctionUrl"]),
 ];
 
 /// The functions that contain a client without using it, and why.
-const UNUSED: [(&str, &str, &str); 1] = [(
-    "MailFeedbackFunction",
-    "aws-sdk-secretsmanager",
-    "it is a program of the same crate as the webhooks function, which reads Stripe's keys",
-)];
+const UNUSED: [(&str, &str, &str); 3] = [
+    (
+        "MailFeedbackFunction",
+        "aws-sdk-secretsmanager",
+        "it is a program of the same crate as the webhooks function, which reads Stripe's keys",
+    ),
+    ("MailFeedbackFunction", "gateway-secrets", "as above"),
+    ("WebhooksFunction", "gateway-secrets", "it receives the events of Stripe only"),
+];
 
 fn texts(value: &Value) -> Vec<String> {
     match value {
