@@ -152,8 +152,7 @@ pub async fn create(
     now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
-    caller: Caller,
-    public_url: PublicUrl,
+    (caller, public_url): (Caller, PublicUrl),
     key: IdempotencyKey,
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
