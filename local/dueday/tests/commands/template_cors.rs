@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_yaml_ng::Value;
 
 use crate::template::{template, text};
 
@@ -15,7 +15,7 @@ fn web_pages_of_allowed_origins_may_send_every_request_of_the_api() {
     let cors = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"];
     let listed = |name: &str| -> BTreeSet<String> { cors[name].as_sequence().unwrap().iter().map(text).collect() };
     let document = rest::openapi::merged_document(api::document(), orders_api::document());
-    let document: Value = serde_json::to_value(&document).unwrap();
+    let document: serde_json::Value = serde_json::to_value(&document).unwrap();
     let (mut methods, mut headers) = (BTreeSet::new(), BTreeSet::from(["authorization".to_owned()]));
     for (method, operation) in
         document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap())
@@ -37,8 +37,22 @@ fn web_pages_of_allowed_origins_may_send_every_request_of_the_api() {
 }
 
 #[test]
-fn question_of_a_browser_needs_no_token() {
-    let route = &template()["Resources"]["ApiFunction"]["Properties"]["Events"]["Preflight"]["Properties"];
-    assert_eq!((text(&route["Method"]), text(&route["Path"])), ("OPTIONS".to_owned(), "/{proxy+}".to_owned()));
-    assert_eq!(text(&route["Auth"]["Authorizer"]), "NONE");
+fn question_of_a_browser_needs_no_token_on_any_path() {
+    let template = template();
+    let of = |function: &str| -> Vec<(String, String, bool)> {
+        let events = template["Resources"][function]["Properties"]["Events"].as_mapping().unwrap().values();
+        let routes = events.filter(|event| event["Properties"]["Path"].is_string());
+        let route = |event: &Value| {
+            let route = &event["Properties"];
+            (text(&route["Method"]), text(&route["Path"]), route["Auth"]["Authorizer"] == "NONE")
+        };
+        routes.map(route).collect()
+    };
+    let general = ("OPTIONS".to_owned(), "/{proxy+}".to_owned(), true);
+    assert!(of("ApiFunction").contains(&general), "the question for the default route");
+    // A route for any method is found before the general route for questions.
+    let routes = of("OrdersApiFunction");
+    for (_, path, _) in routes.iter().filter(|(method, _, _)| method == "ANY") {
+        assert!(routes.contains(&("OPTIONS".to_owned(), path.clone(), true)), "no question can be asked at {path}");
+    }
 }
