@@ -17,6 +17,7 @@ mod script;
 mod secrets_manager;
 mod ses_server;
 mod settings;
+mod smtp_server;
 mod unread_queue;
 
 pub use encryption::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
@@ -33,4 +34,5 @@ pub use script::{Script, fault_at_call, fault_in_first_calls};
 pub use secrets_manager::start_secrets_manager;
 pub use ses_server::{SesFault, SesMail, SesServer};
 pub use settings::config;
+pub use smtp_server::{ReceivedMail, ServerFault, SmtpServer};
 pub use unread_queue::UnreadQueue;

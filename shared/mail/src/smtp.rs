@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use config::CurrentSecret;
+use config::{ConfigError, CurrentSecret};
 use lettre::message::Mailbox;
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::{AsyncSmtpTransportBuilder, Error};
@@ -73,6 +73,24 @@ impl Smtp {
         Self { login: Some(login), ..self }
     }
 
+    /// Connects to the server, and logs in if it needs a login. Sends no mail.
+    ///
+    /// # Errors
+    /// Returns an error if the server does not respond, or refuses the user or the password.
+    pub async fn connect(&self) -> Result<(), MailError> {
+        let login = match &self.login {
+            Some(login) => Some(login.get().await.map_err(unreadable)?),
+            None => None,
+        };
+        match self.server(login).await.test_connection().await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                Err(MailError { reason: "the mail server closed the connection".to_owned(), is_transient: true })
+            }
+            Err(error) => Err(mail_error(error)),
+        }
+    }
+
     /// Returns the connections that use `login`. The connections of a replaced login are not used any more.
     async fn server(&self, login: Option<Login>) -> Server {
         let mut server = self.server.lock().await;
@@ -94,7 +112,7 @@ impl Smtp {
         let Some(login) = &self.login else {
             return self.server(None).await.send(message).await.map(drop).map_err(mail_error);
         };
-        let current = login.get().await.map_err(|error| MailError { reason: error.to_string(), is_transient: true })?;
+        let current = login.get().await.map_err(unreadable)?;
         match self.server(Some(current.clone())).await.send(message.clone()).await {
             Err(error) if is_login_refused(&error) => match login.get_replacement(&current).await {
                 Some(new) => self.server(Some(new)).await.send(message).await.map(drop).map_err(mail_error),
@@ -110,6 +128,10 @@ impl Mailer for Smtp {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         self.send_message(encode(mail, &self.from)?).await
     }
+}
+
+fn unreadable(error: ConfigError) -> MailError {
+    MailError { reason: error.to_string(), is_transient: true }
 }
 
 /// Describes `error` with its status code only, because the server's text may contain the recipient's address.

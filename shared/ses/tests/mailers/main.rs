@@ -4,4 +4,3 @@
 mod example_mails;
 mod ses;
 mod smtp;
-mod smtp_server;

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use clock::{SimulatedClock, SystemClock};
 use config::Env;
 use mail::{MailError, MailKind, Mailer as _, Smtp, parse_login};
-use testkit::{replaced_secret, start_secrets_manager};
+use testkit::{ServerFault, SmtpServer, replaced_secret, start_secrets_manager};
 
 use crate::example_mails::{
     FROM, assert_message_is, assert_no_personal_data, example_mail, example_mails, mail_with_injection,
 };
-use crate::smtp_server::{ServerFault, SmtpServer};
 
 #[tokio::test]
 async fn every_mail_arrives_unchanged() {
@@ -108,10 +107,12 @@ async fn replaced_password_is_used_for_the_mail_whose_login_the_server_refused()
     smtp.send(&mail).await.unwrap();
     assert_eq!((server.received().len(), server.refused_logins()), (2, 1), "the new password stays in use");
 
+    smtp.connect().await.unwrap();
     server.set_login(("dueday", "third"));
     let smtp = Smtp::new(&url, FROM).unwrap().with_login(login("wrong").into());
     let error = smtp.send(&mail).await.unwrap_err();
     assert_eq!((error.is_transient, error.reason.as_str()), (true, "the mail server responded with 535"));
+    assert!(smtp.connect().await.unwrap_err().reason.ends_with("535"), "the login is checked without a mail");
     assert_eq!(server.received().len(), 2);
 }
 

@@ -38,11 +38,10 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
         findings.push(stream_reader::check(&aws, stack, stream.as_deref()).await);
         findings
     };
-    let (of_table, stored, (key, of_secrets), of_mails, of_alarms, of_claim) = futures::join!(
+    let (of_table, stored, (keys, of_secrets), of_alarms, of_claim) = futures::join!(
         table_and_reader,
         table.get_settings(),
         secrets::check(&aws, stack),
-        mails::check(&aws, stack),
         alarms::check(&aws, stack),
         token_claim::check(&aws, stack),
     );
@@ -51,8 +50,8 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
     findings.extend(settings::check_parameters(stack));
     findings.extend(of_secrets);
     let account = stored.ok().flatten().and_then(|settings| settings.gateway);
-    findings.extend(check_gateway(stack, key, account.as_ref()).await);
-    findings.extend(of_mails);
+    findings.extend(check_gateway(stack, keys.gateway, account.as_ref()).await);
+    findings.extend(mails::check(&aws, stack, keys.mail_login).await);
     findings.extend([of_alarms, of_claim]);
     Ok(findings)
 }

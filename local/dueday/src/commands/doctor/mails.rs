@@ -1,5 +1,6 @@
 //! Checks that mails can be sent through Amazon SES, and that bounces are reported.
 
+use mail::{Login, Smtp};
 use serde_json::Value;
 
 use super::aws_program::{AwsProgram, Response, list, text};
@@ -8,10 +9,11 @@ use super::stack::Stack;
 
 const SENDER: &str = "sender of mails";
 const ACCOUNT: &str = "Amazon SES";
+const SERVER: &str = "mail server";
 const FEEDBACK: &str = "bounces and complaints";
 
-/// Checks the mails of the stack.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Vec<Finding> {
+/// Checks the mails of the stack. `login` is the user and the password of its mail server, if it has one.
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, login: Option<Login>) -> Vec<Finding> {
     let not_checked =
         |reason: &str| [SENDER, ACCOUNT, FEEDBACK].map(|check| Finding::not_checked(check, reason)).into();
     let Some(stack) = stack else { return not_checked("the stack is not known") };
@@ -19,13 +21,34 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Vec<Finding> {
         return not_checked("the resources of the stack are not known");
     }
     let Some(set) = stack.resources.get("MailConfigurationSet") else {
-        return not_checked("mails are sent through a mail server, whose URL CloudFormation does not show");
+        return vec![check_server(stack, login).await];
     };
     let account = aws.request(&["sesv2", "get-account"]);
     let of_set = ["sesv2", "get-configuration-set-event-destinations", "--configuration-set-name", set];
     let (sender, account, destinations) = futures::join!(check_sender(aws, stack), account, aws.request(&of_set));
     let topic = stack.resources.get("MailFeedback").map(String::as_str);
     vec![sender, check_account(account, stack.is_prod()), check_feedback(destinations, topic)]
+}
+
+/// Checks that the mail server of the stack accepts the login.
+async fn check_server(stack: &Stack, login: Option<Login>) -> Finding {
+    let has_login = login.is_some();
+    if !has_login && !stack.parameter("MailLoginSecret").is_empty() {
+        return Finding::not_checked(SERVER, "its user and password are not known");
+    }
+    let smtp = match Smtp::new(stack.parameter("MailUrl"), stack.parameter("MailFrom")) {
+        Ok(smtp) => smtp,
+        Err(error) => return Finding::wrong(SERVER, error.reason, "Deploy with a valid MailUrl and MailFrom"),
+    };
+    let smtp = match login {
+        Some(login) => smtp.with_login(login.into()),
+        None => smtp,
+    };
+    match smtp.connect().await {
+        Ok(()) if has_login => Finding::good(SERVER, "it accepts the user and the password"),
+        Ok(()) => Finding::good(SERVER, "it responds, and needs no user"),
+        Err(error) => Finding::wrong(SERVER, error.reason, "Correct MailUrl or the secret in MailLoginSecret"),
+    }
 }
 
 /// Returns the identities with which the stack may send mails: the parameter `SesIdentity`, otherwise the address of

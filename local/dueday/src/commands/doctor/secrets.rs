@@ -2,7 +2,7 @@
 
 use encryption::EncryptionKeys;
 use gateways::{GatewayKeys, SigningSecrets, parse_stripe_key};
-use mail::parse_login;
+use mail::{Login, parse_login};
 
 use super::aws_program::{AwsError, AwsProgram, Response, text};
 use super::finding::Finding;
@@ -21,11 +21,18 @@ pub enum GatewayKey {
     Own(GatewayKeys),
 }
 
-/// Checks the secrets of the stack. Returns the findings, and the key of the gateway if it is valid.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Option<GatewayKey>, Vec<Finding>) {
+/// The secrets that further checks need; `None` if one is not valid, or is not needed.
+#[derive(Default)]
+pub struct Keys {
+    pub gateway: Option<GatewayKey>,
+    pub mail_login: Option<Login>,
+}
+
+/// Checks the secrets of the stack. Returns the findings, and the valid secrets.
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Keys, Vec<Finding>) {
     let Some(stack) = stack else {
         let not_checked = |check| Finding::not_checked(check, "the stack is not known");
-        return (None, [GATEWAY_KEY, WEBHOOK_SECRET, ENCRYPTION_KEYS].map(not_checked).into());
+        return (Keys::default(), [GATEWAY_KEY, WEBHOOK_SECRET, ENCRYPTION_KEYS].map(not_checked).into());
     };
     let is_stripe = stack.parameter("Gateway") == "stripe";
     let arn_of_key = stack.parameter(if is_stripe { "StripeSecret" } else { "GatewayKeySecret" });
@@ -49,11 +56,14 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Option<GatewayKe
         findings.push(check_secret(WEBHOOK_SECRET, webhook_secret, |text| parse(SigningSecrets::parse(text))).1);
     }
     let login = stack.parameter("MailLoginSecret");
+    let mut mail_login = None;
     if !login.is_empty() {
-        findings.push(check_secret(MAIL_LOGIN, read(aws, login).await, parse_login).1);
+        let (parsed, finding) = check_secret(MAIL_LOGIN, read(aws, login).await, parse_login);
+        mail_login = parsed;
+        findings.push(finding);
     }
     findings.push(check_secret(ENCRYPTION_KEYS, keys, |text| parse(EncryptionKeys::parse(text))).1);
-    (key, findings)
+    (Keys { gateway: key, mail_login }, findings)
 }
 
 fn parse<T, E: std::error::Error>(parsed: Result<T, E>) -> Result<T, String> {

@@ -13,6 +13,7 @@ use clock::{Clock as _, SystemClock};
 use emulator::{Engine, Limits, StripeFault, StripeServer};
 use serde_json::{Value, json};
 use store::{Settings, Table};
+use testkit::SmtpServer;
 
 use crate::terminal::{dueday, output};
 use aws::{install_aws, serve_dynamodb, set_response, set_secret};
@@ -28,6 +29,16 @@ struct Deployment {
     dynamodb: String,
     stripe: String,
     stripe_server: Arc<StripeServer>,
+}
+
+/// Returns the resources of a stack that sends its mails through a mail server.
+fn events_function() -> Value {
+    let function = json!({
+        "LogicalResourceId": "EventsFunction",
+        "PhysicalResourceId": "dueday-EventsFunction-1",
+        "ResourceStatus": "CREATE_COMPLETE",
+    });
+    json!({"StackResourceSummaries": [function]})
 }
 
 impl Deployment {
@@ -109,7 +120,8 @@ impl Deployment {
             ("StripeSecret", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe"),
             ("StripeWebhookSecret", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:webhooks"),
             ("MailFrom", "Shop <billing@example.com>"),
-            ("MailUrl", "****"),
+            ("MailUrl", "ses:"),
+            ("MailLoginSecret", ""),
             ("TimeZone", "Europe/Vienna"),
             ("RetryGaps", "1,2,2,2"),
             ("ReminderLeadDays", "7"),
@@ -229,6 +241,27 @@ async fn wrong_deployment_is_reported_with_the_remedies_and_without_secrets() {
     insta::assert_snapshot!("wrong", text);
     assert_eq!(code, 1, "{text}");
     assert!(!text.contains("sk_") && !text.contains("ops@"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_server_of_a_stack_must_accept_the_login_in_the_secret() {
+    let deployment = Deployment::new(true).await;
+    let (server, url) = SmtpServer::start_with_login(("dueday", "secret-password")).await;
+    let secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:login";
+    deployment.set_parameters(&[("MailUrl", &url), ("MailLoginSecret", secret)]);
+    set_response(deployment.path(), "cloudformation.list-stack-resources", &events_function());
+    // The columns are: the secret, the exit code, and the line about the mail server.
+    for (login, code, line) in [
+        ("dueday:secret-password", 0, "good         mail server: it accepts the user and the password"),
+        ("dueday:wrong-password", 1, "wrong        mail server: the mail server responded with 535"),
+        ("secret-password", 1, "not checked  mail server: its user and password are not known"),
+    ] {
+        set_secret(deployment.path(), "login", login);
+        let (actual, text) = deployment.run();
+        assert!(actual == code && text.contains(line), "{text}");
+        assert!(!text.contains("-password"), "{text}");
+    }
+    assert!(server.received().is_empty(), "no mail is sent");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,18 +3,25 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mailin::{Action, AuthMechanism, Handler, Response, Session, SessionBuilder, response};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A mail that the server received.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub struct ReceivedMail {
+    /// The address of the sender, in the envelope.
     pub from: String,
+    /// The addresses of the recipients, in the envelope.
     pub to: Vec<String>,
+    /// The message with its headers.
     pub raw: Vec<u8>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A fault of the server while it receives a mail.
@@ -30,7 +37,8 @@ pub enum ServerFault {
     ClosesAfterMessage,
 }
 
-#[derive(Clone, Default)]
+/// An SMTP server that stores the mails which it accepts.
+#[derive(Clone, Default, Debug)]
 pub struct SmtpServer {
     received: Arc<Mutex<Vec<ReceivedMail>>>,
     faults: Arc<Mutex<VecDeque<ServerFault>>>,
@@ -44,11 +52,17 @@ pub struct SmtpServer {
 
 impl SmtpServer {
     /// Starts a server, and returns it with its URL.
+    ///
+    /// # Panics
+    /// If no port is free.
     pub async fn start() -> (Self, String) {
         Self::default().listen().await
     }
 
-    /// Starts a server to which clients must log in with `login`, a user and a password.
+    /// Starts a server to which clients must log in with `login`, a user and a password. Returns it with its URL.
+    ///
+    /// # Panics
+    /// If no port is free.
     pub async fn start_with_login(login: (&str, &str)) -> (Self, String) {
         let server = Self::default();
         server.set_login(login);
@@ -57,22 +71,23 @@ impl SmtpServer {
 
     /// Replaces the user and the password. Open connections stay logged in.
     pub fn set_login(&self, (user, password): (&str, &str)) {
-        *self.login.lock().unwrap() = Some((user.to_owned(), password.to_owned()));
+        *lock(&self.login) = Some((user.to_owned(), password.to_owned()));
     }
 
+    /// Returns the number of refused logins.
     pub fn refused_logins(&self) -> usize {
-        *self.refused_logins.lock().unwrap()
+        *lock(&self.refused_logins)
     }
 
     async fn listen(self) -> (Self, String) {
         let server = self;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let url = format!("smtp://{}", listener.local_addr().unwrap());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+        let url = format!("smtp://{}", listener.local_addr().expect("an address"));
         let serving = server.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let mut builder = SessionBuilder::new("smtp-server");
-                if serving.login.lock().unwrap().is_some() {
+                if lock(&serving.login).is_some() {
                     builder.enable_auth(AuthMechanism::Plain).insecure_enable_plaintext_auth();
                 }
                 let session = builder.build(IpAddr::V4(Ipv4Addr::LOCALHOST), serving.clone());
@@ -83,21 +98,22 @@ impl SmtpServer {
         (server, url)
     }
 
+    /// Returns the mails that the server has accepted.
     pub fn received(&self) -> Vec<ReceivedMail> {
-        self.received.lock().unwrap().clone()
+        lock(&self.received).clone()
     }
 
     /// Sets the fault for the next mail.
     pub fn set_fault(&self, fault: ServerFault) {
-        *self.faults.lock().unwrap() = VecDeque::from([fault]);
+        *lock(&self.faults) = VecDeque::from([fault]);
     }
 
     fn pending_fault(&self) -> Option<ServerFault> {
-        self.faults.lock().unwrap().front().copied()
+        lock(&self.faults).front().copied()
     }
 
     fn remove_fault(&self) {
-        self.faults.lock().unwrap().pop_front();
+        lock(&self.faults).pop_front();
     }
 }
 
@@ -112,7 +128,7 @@ impl Handler for SmtpServer {
         {
             return response::AUTH_OK;
         }
-        *self.refused_logins.lock().unwrap() += 1;
+        *lock(&self.refused_logins) += 1;
         response::INVALID_CREDENTIALS
     }
 
@@ -142,11 +158,11 @@ impl Handler for SmtpServer {
     }
 
     fn data_end(&mut self) -> Response {
-        self.received.lock().unwrap().push(std::mem::take(&mut self.current));
+        lock(&self.received).push(std::mem::take(&mut self.current));
         match self.pending_fault() {
             Some(ServerFault::RejectsMessage(code)) => {
                 self.remove_fault();
-                self.received.lock().unwrap().pop();
+                lock(&self.received).pop();
                 // Close the connection: `mailin` would treat further lines as part of the message.
                 and_close(Response::custom(code, "message for billing@acme.example.com rejected".to_owned()))
             }
