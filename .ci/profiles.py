@@ -14,7 +14,7 @@ from samcli.lib.config.samconfig import SamConfig
 answers = {
     "name": 'Café "Zürich" & Co, 100% #1',
     "sender": "Shop <billing@example.com>",
-    "charge-with": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe",
+    "charge-with": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe-a1b2c3",
     "zone": "Europe/Vienna",
     "tokens": "https://issuer.example.com/ dueday",
     "alarms": "ops@example.com",

@@ -7,7 +7,7 @@
 #
 # Needs curl, and for a stack the AWS CLI with its credentials and region. On one machine, DUEDAY names the command (target/debug/dueday).
 #
-# A stack needs a token of an operator in the environment:
+# A stack, and a server with `--auth`, need a token of an operator in the environment:
 #     DUEDAY_TOKEN                                                  the token, or
 #     DUEDAY_TOKEN_URL, DUEDAY_CLIENT_ID, DUEDAY_CLIENT_SECRET      an OAuth client with the grant client_credentials, such as one of Cognito
 #

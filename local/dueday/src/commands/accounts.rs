@@ -33,7 +33,7 @@ Examples:
   dueday accounts acme
   dueday accounts --email billing@acme.example.com
   dueday accounts --external-id 4711
-  dueday accounts --json --table dueday")]
+  dueday accounts --json --table TABLE")]
 pub struct AccountsArgs {
     /// The account's id [default: all accounts]
     pub account: Option<AccountId>,

@@ -15,8 +15,8 @@ While charging is off, runs claim and charge no payments; a run in progress stop
 Runs still look up attempts with an unknown outcome and settle them. Due payments stay due.
 
 Examples:
-  dueday charging off --table dueday
-  dueday charging on --table dueday")]
+  dueday charging off --table TABLE
+  dueday charging on --table TABLE")]
 pub struct ChargingArgs {
     /// on or off [default: show the current state]
     pub switch: Option<Switch>,

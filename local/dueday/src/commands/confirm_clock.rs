@@ -20,7 +20,7 @@ this machine's clock is right. Then runs start again, on one machine and on AWS.
 
 Examples:
   dueday confirm-clock
-  dueday confirm-clock --table dueday")]
+  dueday confirm-clock --table TABLE")]
 pub struct ConfirmClockArgs {}
 
 #[derive(Serialize)]

@@ -31,7 +31,7 @@ const COLUMNS: [Column; 6] = [
 
 /// The arguments of `dueday due`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  dueday due\n  dueday due --date 2027-01-31 --json --table dueday")]
+#[command(after_help = "Examples:\n  dueday due\n  dueday due --date 2027-01-31 --json --table TABLE")]
 pub struct DueArgs {
     /// The date of the run [default: today]; for future months see `dueday forecast`
     #[arg(long, value_name = "DATE", value_parser = values::parse_date)]

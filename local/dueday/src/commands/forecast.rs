@@ -23,7 +23,7 @@ payments after the end of a subscription. It does not predict declined payments 
 
 Examples:
   dueday forecast
-  dueday forecast --months 12 --json --table dueday")]
+  dueday forecast --months 12 --json --table TABLE")]
 pub struct ForecastArgs {
     /// The number of months to forecast
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = |text: &str| parse_number::<u32>(text, 1..=12))]

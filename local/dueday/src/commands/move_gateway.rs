@@ -21,7 +21,7 @@ sandbox of this machine. Charging must be off, and no payment may be open.
 
 Examples:
   dueday move-gateway --gateway http://127.0.0.1:7879
-  dueday move-gateway --table dueday --gateway https://gateway.example.com")]
+  dueday move-gateway --table TABLE --gateway https://gateway.example.com")]
 pub struct MoveGatewayArgs {}
 
 #[derive(Serialize)]

@@ -40,7 +40,7 @@ back by a pending refund; reversed is what the bank has taken back since. Net is
 The command exits with 1 if the payment runs of a day are not complete: further payments of that day may follow.
 
 Example:
-  dueday report --from 2027-01-01 --to 2027-01-31 --table dueday")]
+  dueday report --from 2027-01-01 --to 2027-01-31 --table TABLE")]
 pub struct ReportArgs {
     /// The first day [default: the first day of this month]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]

@@ -27,7 +27,7 @@ and with 130 if it was interrupted.
 
 Examples:
   dueday reshard
-  dueday reshard --table dueday --time-zone Europe/Berlin --reminder-lead-days 7")]
+  dueday reshard --table TABLE --time-zone Europe/Berlin --reminder-lead-days 7")]
 pub struct ReshardArgs {}
 
 #[derive(Default, Serialize)]

@@ -54,7 +54,7 @@ The command exits with 1 if a shard is not complete, running or expired, if its 
 successful payment has no receipt (`dueday findings`).
 
 Example:
-  dueday runs --date 2027-01-31 --table dueday")]
+  dueday runs --date 2027-01-31 --table TABLE")]
 pub struct RunsArgs {
     /// The date of the runs; not in the future [default: today]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]

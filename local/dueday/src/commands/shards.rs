@@ -29,7 +29,7 @@ settings. New subscriptions go to the new shards; `dueday reshard` moves existin
 Examples:
   dueday shards
   dueday shards --subscriptions 10000000 --peak-day 0.2 --rate 1000
-  dueday shards set 16 --table dueday"
+  dueday shards set 16 --table TABLE"
 )]
 pub struct ShardsArgs {
     #[command(subcommand)]

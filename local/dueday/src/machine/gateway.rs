@@ -70,6 +70,21 @@ impl Gateway {
         Ok(Self::Stripe(Arc::new(stripe)))
     }
 
+    /// Returns the sandbox gateway of a stack, whose URL `env` contains, with the credentials of the AWS CLI.
+    ///
+    /// # Errors
+    /// If the URL is missing or invalid, or no region or no credentials of AWS are known.
+    pub async fn sandbox_of_stack(env: Env<'_>) -> Result<Self, Failure> {
+        let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
+        let sdk = load_sdk_config().await;
+        let region = sdk.region().ok_or(Failure::NoRegion)?;
+        let no_credentials = || Failure::NoCredentials { reason: String::new() };
+        let signer = IamSigner::new(sdk.credentials_provider().ok_or_else(no_credentials)?, region.as_ref());
+        let refused = |error: ConfigError| Failure::Refused(error.to_string());
+        let client = sandbox_with(env, signer, timeout, Arc::new(SystemClock)).map_err(refused)?;
+        Ok(Self::Http(STACK_SANDBOX.to_owned(), client))
+    }
+
     /// Returns the gateway that `name` selects: Stripe for `stripe`, with the key from the environment; for `sandbox`,
     /// the sandbox gateway of a stack, with the credentials of the AWS CLI; otherwise the HTTP gateway at the URL `name`.
     ///
@@ -82,12 +97,7 @@ impl Gateway {
             return Self::stripe();
         }
         if name == STACK_SANDBOX {
-            let sdk = load_sdk_config().await;
-            let region = sdk.region().ok_or(Failure::NoRegion)?;
-            let no_credentials = || Failure::NoCredentials { reason: String::new() };
-            let signer = IamSigner::new(sdk.credentials_provider().ok_or_else(no_credentials)?, region.as_ref());
-            let client = sandbox_with(env, signer, timeout, Arc::new(SystemClock)).map_err(refused)?;
-            return Ok(Self::Http(name.to_owned(), client));
+            return Self::sandbox_of_stack(env).await;
         }
         let invalid = |error: GatewayUrlError| {
             Failure::Refused(format!("the gateway must be {STRIPE}, {STACK_SANDBOX}, or {error}"))

@@ -12,7 +12,7 @@ use crate::terminal::{dueday, output};
 const ANSWERS: [(&str, &str); 6] = [
     ("--name", "Café \"Zürich\" & Co"),
     ("--sender", "Shop <billing@example.com>"),
-    ("--charge-with", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe"),
+    ("--charge-with", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe-a1b2c3"),
     ("--zone", "Europe/Vienna"),
     ("--tokens", "https://issuer.example.com/ dueday"),
     ("--alarms", "ops@example.com"),
@@ -99,7 +99,12 @@ fn without_a_token_issuer_each_profile_creates_a_user_pool_with_its_own_domain()
     assert_eq!(written(folder.path()), first, "the same answers have the same domains");
     let other = answers.map(|(name, value)| if name == "--name" { (name, "Another") } else { (name, value) });
     assert_eq!(output(init(folder.path(), &other).arg("--replace")).0, 0);
-    assert_ne!(parameters_of(&written(folder.path()), "prod")["UserPoolDomain"], prod["UserPoolDomain"]);
+    let again = parameters_of(&written(folder.path()), "prod");
+    assert_eq!(again["UserPoolDomain"], prod["UserPoolDomain"], "programs get their tokens at this domain");
+    let other_folder = project();
+    assert_eq!(output(&mut init(other_folder.path(), &other)).0, 0);
+    let elsewhere = parameters_of(&written(other_folder.path()), "prod");
+    assert_ne!(elsewhere["UserPoolDomain"], prod["UserPoolDomain"], "another deployment has another domain");
 }
 
 #[test]
@@ -117,13 +122,13 @@ fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
     let before = written(folder.path());
     let refusals = [
         ("--name", " ", "must be the name that customers know"),
-        ("--sender", "billing", "must be an address, or a name and an address in <>"),
+        ("--sender", "billing", "must be an address, or a name without @ and an address in <>"),
         ("--sender", "Café <billing@example.com>", "in ASCII"),
-        (
-            "--charge-with",
-            "sk_live_123",
-            "must be the ARN of a secret in AWS Secrets Manager, or an https URL and such",
-        ),
+        ("--sender", "Shop <billing@shop>", "a domain such as example.com"),
+        ("--sender", "\"Shop @ Home\" <billing@example.com>", "a name without @"),
+        ("--charge-with", "sk_live_123", "must be the complete ARN of a secret in AWS Secrets Manager, such as"),
+        ("--charge-with", "arn:x:secretsmanager:", "must be the complete ARN"),
+        ("--charge-with", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe", "must be the complete ARN"),
         ("--charge-with", "https://pay.example.com", "with a space between them"),
         ("--charge-with", "http://pay.example.com arn:aws:secretsmanager:eu-west-1:1:secret:a", "an https URL and"),
         ("--zone", "Vienna", "must be an IANA time zone"),

@@ -82,7 +82,7 @@ Examples:
   dueday audit --resume
   dueday audit --gateway-list
   dueday audit --fix
-  dueday audit --table dueday --json")]
+  dueday audit --table TABLE --json")]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct AuditArgs {
     #[command(subcommand)]

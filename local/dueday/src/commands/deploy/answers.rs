@@ -33,7 +33,8 @@ pub const QUESTIONS: [Question; 6] = [
         option: "charge-with",
         asked: "How are customers charged?",
         explanation: "In production. The profile dev charges at the sandbox gateway, which moves no money.\n\
-            With Stripe: the ARN of the AWS Secrets Manager secret with your key.\n\
+            With Stripe: the ARN of the AWS Secrets Manager secret with your key. Create it with:\n\
+            aws secretsmanager create-secret --name dueday/stripe-key --secret-string file://FILE\n\
             With your own gateway: its https URL, and the ARN of the secret with the key that signs the requests to it.",
         check: check_gateway,
     },
@@ -113,22 +114,44 @@ fn check_merchant(text: &str) -> Result<(), String> {
 }
 
 fn check_sender(text: &str) -> Result<(), String> {
-    let is_valid = mail::parse_sender(text).is_ok() && text.is_ascii();
-    if is_valid { Ok(()) } else { Err("must be an address, or a name and an address in <>, in ASCII".to_owned()) }
+    let address = text.rsplit('<').next().unwrap_or_default().trim_end_matches('>');
+    // The template finds the domain after the first "@".
+    let is_valid = mail::parse_sender(text).is_ok()
+        && address.parse::<EmailAddress>().is_ok()
+        && text.is_ascii()
+        && text.matches('@').count() == 1;
+    let allowed =
+        "must be an address, or a name without @ and an address in <>, in ASCII, with a domain such as example.com";
+    if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
 }
 
 fn check_gateway(text: &str) -> Result<(), String> {
-    let is_secret = |text: &str| {
-        text.starts_with("arn:") && text.contains(":secretsmanager:") && !text.contains(char::is_whitespace)
-    };
     let is_url = |text: &str| text.strip_prefix("https://").is_some_and(|host| !host.is_empty());
     let is_valid = match text.split_once(' ') {
         None => is_secret(text),
         Some((url, secret)) => is_url(url) && is_secret(secret.trim()),
     };
-    let allowed = "must be the ARN of a secret in AWS Secrets Manager, or an https URL and such an ARN, with a space \
-        between them";
+    let allowed = "must be the complete ARN of a secret in AWS Secrets Manager, such as \
+        arn:aws:secretsmanager:eu-west-1:123456789012:secret:dueday/stripe-key-a1b2c3, or an https URL and such an ARN, with a \
+        space between them";
     if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
+}
+
+/// Returns whether `text` is the complete ARN of a secret. Its name ends with six random characters, without which IAM would
+/// allow no request.
+fn is_secret(text: &str) -> bool {
+    let parts: Vec<&str> = text.split(':').collect();
+    let [arn, partition, service, region, account, kind, name] = parts[..] else { return false };
+    let has_suffix = name.rsplit_once('-').is_some_and(|(name, suffix)| {
+        !name.is_empty() && suffix.len() == 6 && suffix.chars().all(|character| character.is_ascii_alphanumeric())
+    });
+    (arn, service, kind) == ("arn", "secretsmanager", "secret")
+        && partition.starts_with("aws")
+        && !region.is_empty()
+        && account.len() == 12
+        && account.chars().all(|digit| digit.is_ascii_digit())
+        && has_suffix
+        && !text.contains(char::is_whitespace)
 }
 
 fn check_zone(text: &str) -> Result<(), String> {

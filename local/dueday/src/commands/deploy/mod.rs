@@ -65,7 +65,7 @@ pub struct InitArgs {
     /// The folder with template.yaml
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Replace the profiles that an earlier `dueday deploy init` has written
+    /// Replace the answers in the profiles of an earlier `dueday deploy init`; other parameters in them are kept
     #[arg(long)]
     replace: bool,
 }
@@ -88,9 +88,9 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         stored => stored.map_err(failed)?,
     };
+    let refused = |error: ProfileError| Failure::Refused(error.to_string());
     // Before the questions, so that no answer is lost.
-    profiles::check_replaceable(&stored, args.replace)
-        .map_err(|error: ProfileError| Failure::Refused(error.to_string()))?;
+    profiles::check_replaceable(&stored, args.replace).map_err(refused)?;
     let given = [&args.merchant, &args.sender, &args.charge_with, &args.zone, &args.tokens, &args.alarms];
     let mut texts = Vec::new();
     for (question, given) in QUESTIONS.iter().zip(given) {
@@ -100,7 +100,8 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
         });
     }
     let answers = Answers::new(texts);
-    std::fs::write(&path, profiles::with_profiles(&stored, &answers)).map_err(failed)?;
+    let text = profiles::with_profiles(&stored, &answers).map_err(refused)?;
+    std::fs::write(&path, text).map_err(failed)?;
     let written = json!({ "written": path.display().to_string(), "profiles": ["dev", "prod"] });
     context.print(&written, || {
         format!(

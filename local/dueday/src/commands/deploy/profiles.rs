@@ -16,7 +16,30 @@ pub enum ProfileError {
         "samconfig.toml has its own section [{0}.deploy.parameters]; remove it, or deploy with `sam deploy --guided`"
     )]
     OwnSection(&'static str),
+    /// The profiles that the command has written were changed, and cannot be read any more.
+    #[error(
+        "the profiles in samconfig.toml cannot be read: each needs its `parameter_overrides` as a list; correct or remove them"
+    )]
+    Unreadable,
 }
+
+/// The parameters that an answer may set. They follow the answers of the latest `dueday deploy init`.
+const DETERMINED: [&str; 12] = [
+    "Stage",
+    "Merchant",
+    "MailFrom",
+    "TimeZone",
+    "Gateway",
+    "StripeSecret",
+    "GatewayKeySecret",
+    "JwtIssuer",
+    "JwtAudience",
+    "UserPool",
+    "UserPoolDomain",
+    "AlarmEmail",
+];
+/// The parameters of an earlier profile that stay as they are, if the answers set them too.
+const KEPT: [&str; 2] = ["MailUrl", "UserPoolDomain"];
 
 /// A profile: its name in `samconfig.toml`, the stack, and the stage.
 const PROFILES: [(&str, &str, &str); 3] =
@@ -37,19 +60,51 @@ pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError
     }
 }
 
-/// Returns the content of a file that contained `stored`, with the profiles for `answers`.
-pub fn with_profiles(stored: &str, answers: &Answers) -> String {
-    let kept = stored.split_once(MARK).map_or(stored, |(kept, _)| kept).trim_end();
-    let kept = if kept.is_empty() { "version = 0.1" } else { kept };
-    let profiles = PROFILES.map(|(name, stack, stage)| profile(name, stack, stage, answers));
-    format!("{kept}\n\n{MARK}\n{}", profiles.concat())
+/// Returns the content of a file that contained `stored`, with the profiles for `answers`. Parameters of earlier profiles that the
+/// answers do not determine are kept.
+///
+/// # Errors
+/// [`ProfileError::Unreadable`] if an earlier profile cannot be read.
+pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileError> {
+    let (kept, written) = stored.split_once(MARK).unwrap_or((stored, ""));
+    let kept = if kept.trim().is_empty() { "version = 0.1" } else { kept.trim_end() };
+    let written: toml::Table = written.parse().map_err(|_| ProfileError::Unreadable)?;
+    let mut profiles = String::new();
+    for (name, stack, stage) in PROFILES {
+        let earlier = overrides(&written, name).ok_or(ProfileError::Unreadable)?;
+        profiles.push_str(&profile(name, stack, &parameters(stage, answers, &earlier)));
+    }
+    Ok(format!("{kept}\n\n{MARK}\n{profiles}"))
 }
 
-fn profile(name: &str, stack: &str, stage: &str, answers: &Answers) -> String {
-    let all = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters(stage));
-    let overrides: String = all
-        .map(|(parameter, value)| format!("    {},\n", toml_text(&format!("{parameter}={}", quoted(&value)))))
-        .collect();
+/// Returns the parameters of the profile `name`, each as `NAME="VALUE"`; none if the profile does not exist. Returns `None` if they
+/// are no list of texts.
+fn overrides(written: &toml::Table, name: &str) -> Option<Vec<String>> {
+    let Some(profile) = written.get(name) else { return Some(Vec::new()) };
+    let all = profile.get("deploy")?.get("parameters")?.get("parameter_overrides")?.as_array()?.iter();
+    all.map(|parameter| parameter.as_str().map(str::to_owned)).collect()
+}
+
+/// Returns the parameters of a profile, each as `NAME="VALUE"`: those that the answers determine, and then the others of the `earlier`
+/// profile. The user pool keeps its domain: with another one, programs would get no tokens.
+fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String> {
+    let name_of = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
+    let answered = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters(stage));
+    let mut all: Vec<String> = answered.map(|(name, value)| format!("{name}={}", quoted(&value))).collect();
+    for parameter in earlier {
+        let name = name_of(parameter);
+        match all.iter_mut().find(|new| name_of(new) == name) {
+            Some(new) if KEPT.contains(&name.as_str()) => new.clone_from(parameter),
+            None if !DETERMINED.contains(&name.as_str()) => all.push(parameter.clone()),
+            _ => {}
+        }
+    }
+    all
+}
+
+fn profile(name: &str, stack: &str, stage_parameters: &[String]) -> String {
+    let overrides: String =
+        stage_parameters.iter().map(|parameter| format!("    {},\n", toml_text(parameter))).collect();
     format!(
         "\n[{name}.deploy.parameters]\nstack_name = \"{stack}\"\ncapabilities = \"CAPABILITY_IAM\"\n\
          confirm_changeset = false\nresolve_s3 = true\nparameter_overrides = [\n{overrides}]\n"
@@ -83,7 +138,7 @@ mod tests {
         let texts = [
             "Café \"Zürich\" & Co",
             "Shop <billing@example.com>",
-            "https://pay.example.com arn:aws:secretsmanager:eu-west-1:123456789012:secret:gateway",
+            "https://pay.example.com arn:aws:secretsmanager:eu-west-1:123456789012:secret:gateway-a1b2c3",
             "Europe/Vienna",
             "https://issuer.example.com/ dueday",
             "ops@example.com",
@@ -95,19 +150,45 @@ mod tests {
     fn profiles_follow_the_settings_of_the_file_and_are_replaced_only_on_request() {
         let stored = "version = 0.1\n\n[default.build.parameters]\nbeta_features = true\n";
         assert_eq!(check_replaceable(stored, false), Ok(()));
-        let written = with_profiles(stored, &answers());
+        let written = with_profiles(stored, &answers()).unwrap();
         assert!(written.starts_with(stored), "{written}");
         assert_eq!(check_replaceable(&written, false), Err(ProfileError::Written));
         assert_eq!(check_replaceable(&written, true), Ok(()));
-        assert_eq!(with_profiles(&written, &answers()), written, "the profiles are replaced, not repeated");
-        assert!(with_profiles("", &answers()).starts_with("version = 0.1\n"));
+        assert_eq!(with_profiles(&written, &answers()).unwrap(), written, "the profiles are replaced, not repeated");
+        assert!(with_profiles("", &answers()).unwrap().starts_with("version = 0.1\n"));
+    }
+
+    #[test]
+    fn replaced_profiles_keep_the_domain_of_the_user_pool_and_the_parameters_that_a_person_has_added() {
+        let texts = ["Shop", "shop@example.com", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:key-a1b2c3"];
+        let with_alarms = |address: &str| {
+            Answers::new(texts.into_iter().chain(["Europe/Vienna", "none", address]).map(str::to_owned).collect())
+        };
+        let written = with_profiles("", &with_alarms("ops@example.com")).unwrap();
+        let changed = written.replace(
+            "MailUrl=\\\"ses:\\\"\",",
+            "MailUrl=\\\"smtps://mail.example.com:465\\\"\",\n    'RetryGaps=\"1,2\"', # a comment",
+        );
+        let again = with_profiles(&changed, &with_alarms("new@example.com")).unwrap();
+        let values = |text: &str, name: &str| -> Vec<String> {
+            let start = format!("    \"{name}=");
+            text.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect()
+        };
+        assert_eq!(values(&again, "UserPoolDomain"), values(&written, "UserPoolDomain"));
+        assert_eq!(values(&again, "RetryGaps"), vec!["    \"RetryGaps=\\\"1,2\\\"\","; 3]);
+        assert_eq!(values(&again, "MailUrl"), vec!["    \"MailUrl=\\\"smtps://mail.example.com:465\\\"\","; 3]);
+        assert_eq!(values(&again, "AlarmEmail"), vec!["    \"AlarmEmail=\\\"new@example.com\\\"\","; 3]);
+        let with_issuer = with_profiles(&again, &answers()).unwrap();
+        assert!(!with_issuer.contains("UserPool") && with_issuer.contains("RetryGaps"), "{with_issuer}");
+        let unreadable = again.replace("parameter_overrides = [", "parameter_overrides = \"A=b\"\nrest = [");
+        assert_eq!(with_profiles(&unreadable, &answers()), Err(ProfileError::Unreadable));
     }
 
     #[test]
     fn only_the_profile_prod_charges_real_money() {
         let (sandbox, own) = ("Gateway=\\\"sandbox\\\"", "Gateway=\\\"https://pay.example.com\\\"");
         for (name, stack, stage) in PROFILES {
-            let written = profile(name, stack, stage, &answers());
+            let written = profile(name, stack, &parameters(stage, &answers(), &[]));
             let is_prod = stage == "prod";
             assert_eq!((written.contains(own), written.contains("GatewayKeySecret")), (is_prod, is_prod), "{written}");
             assert_eq!(written.contains(sandbox), !is_prod, "{written}");

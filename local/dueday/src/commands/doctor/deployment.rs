@@ -6,8 +6,8 @@ use billing::GatewayAccount;
 use clock::SystemClock;
 use config::{ConfigError, Env};
 use gateways::{
-    FullGateway, GATEWAY_KEY_SECRET_NAME, GatewayError, GatewayUrl, Stripe, http_gateway_with, is_live_stripe_key,
-    stripe_with,
+    FullGateway, GATEWAY_KEY_SECRET_NAME, GatewayError, GatewayUrl, SANDBOX_URL, Stripe, http_gateway_with,
+    is_live_stripe_key, stripe_with,
 };
 use payments::GATEWAY_TIMEOUT;
 
@@ -67,7 +67,7 @@ async fn check_gateway(
     let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
     let (name, api) = (stack.parameter("Gateway"), stack.outputs.get("ApiUrl").map_or("", String::as_str));
     if name == "sandbox" {
-        return check_sandbox(stored).await;
+        return check_sandbox(stack, stored).await;
     }
     let invalid = |error: ConfigError| vec![Finding::wrong(REACHABLE, error.to_string(), "Deploy with a valid value")];
     match key {
@@ -111,8 +111,9 @@ async fn check_gateway(
 
 /// Checks the sandbox gateway of the stack, which needs no key but the credentials of the AWS CLI. The template refuses it for
 /// `Stage=prod`.
-async fn check_sandbox(stored: Option<&GatewayAccount>) -> Vec<Finding> {
-    match Gateway::from_name("sandbox").await {
+async fn check_sandbox(stack: &Stack, stored: Option<&GatewayAccount>) -> Vec<Finding> {
+    let url = stack.outputs.get("SandboxUrl").cloned();
+    match Gateway::sandbox_of_stack(Env(&|name| url.clone().filter(|_| name == SANDBOX_URL.name))).await {
         Err(failure) => vec![Finding::not_checked(REACHABLE, failure.message())],
         Ok(gateway) => {
             let client = gateway.client(Arc::new(SystemClock));

@@ -33,7 +33,7 @@ with the AWS CLI, which must be installed. docs/operations.md lists the permissi
 system on this machine.
 
 Examples:
-  dueday doctor --table dueday
+  dueday doctor --table TABLE
   dueday doctor --table payments-restored --stack dueday --json
   dueday doctor")]
 pub struct DoctorArgs {

@@ -61,7 +61,7 @@ Examples:
   dueday import subscriptions.csv --dry-run
   dueday import subscriptions.csv
   zcat subscriptions.gz | dueday import - --rejects r.csv
-  dueday import subscriptions.csv --table dueday \\
+  dueday import subscriptions.csv --table TABLE \\
       --time-zone Europe/Berlin --reminder-lead-days 7")]
 pub struct ImportArgs {
     /// The CSV file; - for standard input
