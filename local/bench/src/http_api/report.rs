@@ -111,7 +111,7 @@ fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
     }
 }
 
-/// A figure of another server as a multiple of ours, and the multiple that is the goal.
+/// A figure of another server as a multiple of the figure of Dueday, and the multiple that is the goal.
 struct Goal {
     factor: f64,
     wanted: f64,
