@@ -119,13 +119,7 @@ impl SmtpServer {
 
 impl Handler for SmtpServer {
     fn auth_plain(&mut self, _: &str, user: &str, password: &str) -> Response {
-        if self
-            .login
-            .lock()
-            .unwrap()
-            .as_ref()
-            .is_some_and(|login| (login.0.as_str(), login.1.as_str()) == (user, password))
-        {
+        if lock(&self.login).as_ref().is_some_and(|login| (login.0.as_str(), login.1.as_str()) == (user, password)) {
             return response::AUTH_OK;
         }
         *lock(&self.refused_logins) += 1;
