@@ -202,7 +202,14 @@ if [ -n "$stack" ]; then
         sleep 30
     done
 else
-    events=$("${DUEDAY:-target/debug/dueday}" events --account "$account" --type payment.succeeded --json) || fail "dueday events failed"
+    # The server publishes an event soon after its change is stored.
+    deadline=$((SECONDS + 30))
+    while
+        events=$("${DUEDAY:-target/debug/dueday}" events --account "$account" --type payment.succeeded --json) || fail "dueday events failed"
+        [ -z "$events" ] && [ "$SECONDS" -lt "$deadline" ]
+    do
+        sleep 1
+    done
     [ "$(grep -c "\"$subscription\"" <<< "$events")" = 1 ] || fail "there is not exactly one event payment.succeeded: $events"
 fi
 
