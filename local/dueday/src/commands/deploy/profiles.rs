@@ -48,7 +48,7 @@ const PROFILES: [(&str, &str, &str); 3] =
 /// Checks that the profiles can be written to a file that contains `stored`.
 ///
 /// # Errors
-/// If the file has profiles already. Those that the command has written are no error if `replace` is true.
+/// If the file has profiles already. Those that the command has written are no error if `replace` is true and they can be read.
 pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
     let (kept, written) = stored.split_once(MARK).map_or((stored, None), |(kept, written)| (kept, Some(written)));
     let has_section =
@@ -56,7 +56,7 @@ pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError
     match PROFILES.into_iter().find(|(name, ..)| has_section(name)) {
         Some((name, ..)) => Err(ProfileError::OwnSection(name)),
         None if written.is_some() && !replace => Err(ProfileError::Written),
-        None => Ok(()),
+        None => earlier_parameters(written.unwrap_or_default()).map(drop),
     }
 }
 
@@ -68,13 +68,21 @@ pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError
 pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileError> {
     let (kept, written) = stored.split_once(MARK).unwrap_or((stored, ""));
     let kept = if kept.trim().is_empty() { "version = 0.1" } else { kept.trim_end() };
-    let written: toml::Table = written.parse().map_err(|_| ProfileError::Unreadable)?;
-    let mut profiles = String::new();
-    for (name, stack, stage) in PROFILES {
-        let earlier = overrides(&written, name).ok_or(ProfileError::Unreadable)?;
-        profiles.push_str(&profile(name, stack, &parameters(stage, answers, &earlier)));
-    }
+    let earlier = earlier_parameters(written)?;
+    let profiles = PROFILES.into_iter().zip(&earlier);
+    let profiles: String = profiles
+        .map(|((name, stack, stage), earlier)| profile(name, stack, &parameters(stage, answers, earlier)))
+        .collect();
     Ok(format!("{kept}\n\n{MARK}\n{profiles}"))
+}
+
+/// Returns the parameters of each of the [`PROFILES`] in `written`, the text that an earlier `dueday deploy init` has written.
+///
+/// # Errors
+/// [`ProfileError::Unreadable`] if a profile cannot be read.
+fn earlier_parameters(written: &str) -> Result<Vec<Vec<String>>, ProfileError> {
+    let written: toml::Table = written.parse().map_err(|_| ProfileError::Unreadable)?;
+    PROFILES.into_iter().map(|(name, ..)| overrides(&written, name).ok_or(ProfileError::Unreadable)).collect()
 }
 
 /// Returns the parameters of the profile `name`, each as `NAME="VALUE"`; none if the profile does not exist. Returns `None` if they
@@ -181,6 +189,7 @@ mod tests {
         let with_issuer = with_profiles(&again, &answers()).unwrap();
         assert!(!with_issuer.contains("UserPool") && with_issuer.contains("RetryGaps"), "{with_issuer}");
         let unreadable = again.replace("parameter_overrides = [", "parameter_overrides = \"A=b\"\nrest = [");
+        assert_eq!(check_replaceable(&unreadable, true), Err(ProfileError::Unreadable), "before the first question");
         assert_eq!(with_profiles(&unreadable, &answers()), Err(ProfileError::Unreadable));
     }
 
