@@ -1,7 +1,7 @@
 //! The engine and the gateway of a server, and the items that its table contains before the requests are sent.
 
 use billing::{Account, GatewayAccount, Money, PaymentDay, Period, Receipt, Settlement, Subscription, SubscriptionId};
-use chrono::{NaiveDate, TimeDelta, Utc};
+use chrono::{NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SystemClock};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use store::{CreateOutcome, Table};
@@ -87,10 +87,12 @@ impl World {
     }
 }
 
-/// Returns a subscription of `account` that was created on `today`.
+/// Returns a subscription of `account` that was created at the beginning of `today`: a subscription that is created in the
+/// future would keep its payment method.
 pub fn new_subscription(account: &str, id: SubscriptionId, today: NaiveDate) -> Subscription {
     let account = account.parse().expect("a valid account id");
-    Subscription { account, id, ..sample::subscription(PAYMENT_DAY, today) }
+    let created_at = today.and_time(NaiveTime::MIN).and_utc();
+    Subscription { account, id, created_at, ..sample::subscription(PAYMENT_DAY, today) }
 }
 
 /// Returns the receipt of the payment of `subscription` for `period`, whose number is `n`.
