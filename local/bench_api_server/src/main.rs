@@ -10,6 +10,7 @@ use config::{BillingConfig, Env};
 use emulator::Limits;
 use gateways::HttpGateway;
 use mail::Merchant;
+use mimalloc::MiMalloc;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use rest::Caller;
 use rest::caller::ConfidentialAccess;
@@ -18,6 +19,10 @@ use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+// The allocator of the command `dueday`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {

@@ -4,7 +4,12 @@
 use std::process::ExitCode;
 
 use dueday::Arguments;
+use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
+
+// The allocator mimalloc is faster than the default allocator, also for the requests of the embedded server.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
