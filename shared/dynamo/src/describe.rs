@@ -18,6 +18,14 @@ impl<S> Dynamo<S> {
         }
     }
 
+    /// Returns the id that DynamoDB gave to the table when it was created, copied or restored; `None` if the response
+    /// contains no id. Sends one DescribeTable request.
+    pub async fn dynamodb_id(&self) -> Result<Option<String>, TableError> {
+        let described = self.client.describe_table().table_name(self.name()).send().await;
+        let described = described.map_err(|error| TableError::from_sdk_error("DescribeTable", error))?;
+        Ok(described.table.and_then(|table| table.table_id))
+    }
+
     /// Switches on TTL for the table, so that its items expire, unless TTL is on already. Sends the requests
     /// DescribeTimeToLive and, if necessary, UpdateTimeToLive.
     pub async fn enable_ttl(&self) -> Result<(), TableError> {
