@@ -80,7 +80,8 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Lambda adds the time to each line.
-    let lines = tracing_subscriber::fmt::layer().with_target(false).without_time().with_writer(writer);
-    if is_json { lines.json().boxed() } else { lines.boxed() }
+    let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(writer);
+    // Lambda adds the time to each line of text. It reads the level of a JSON line only if the line has a timestamp, and
+    // takes every other line for INFO.
+    if is_json { lines.json().boxed() } else { lines.without_time().boxed() }
 }
