@@ -45,7 +45,7 @@ const OWN: [&str; 19] = [
     "get_order",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 39] = [
+const OPERATOR: [&str; 40] = [
     "put_account",
     "create_subscription",
     "refund_receipt",
@@ -56,6 +56,7 @@ const OPERATOR: [&str; 39] = [
     "list_audits",
     "get_audit",
     "get_report",
+    "get_status",
     "create_webhook_endpoint",
     "list_webhook_endpoints",
     "get_webhook_endpoint",

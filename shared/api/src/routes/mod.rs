@@ -17,6 +17,7 @@ mod refunds;
 mod reports;
 mod runs;
 mod schedule;
+mod status;
 mod subscription_view;
 mod subscriptions;
 mod transitions;
@@ -64,6 +65,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(audits::list))
         .routes(routes!(audits::read))
         .routes(routes!(reports::read))
+        .routes(routes!(status::read))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(webhook_endpoints::read, webhook_endpoints::change, webhook_endpoints::remove))
         .routes(routes!(webhook_endpoints::rotate_secret))

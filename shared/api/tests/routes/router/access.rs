@@ -55,6 +55,7 @@ async fn account_may_read_and_change_only_its_own_data() {
         ("GET /forecast", "", "-"),
         ("GET /receipts/202603-7KQ29M-4T3XWA", "", "-"),
         ("GET /reports/days", "", "-"),
+        ("GET /status", "", "-"),
         ("POST /webhook-endpoints", r#"{"url": "https://example.com"}"#, "-"),
         ("GET /webhook-endpoints", "", "-"),
         ("GET /webhook-endpoints/01JZXCVBNM0123456789ABCDEF", "", "-"),

@@ -1,0 +1,68 @@
+//! `dueday status`: shows what the system has done yesterday and today, and what needs a person.
+
+use clap::Args;
+use days::{BatchDay, LatestAudit, SystemStatus};
+use indicatif::HumanCount;
+
+use crate::context::Context;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+const COLUMNS: [Column; 4] =
+    [Column::whole("day"), Column::whole("batch"), Column::whole("state"), Column::text("complete shards")];
+
+/// The arguments of `dueday status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The command exits with 1 if something needs a person.
+
+Examples:
+  dueday status
+  dueday status --table TABLE --json")]
+pub struct StatusArgs {}
+
+pub async fn status(context: &Context, _: &StatusArgs) -> Result<Exit, Failure> {
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let (zone, now) = (context.config.billing.zone, context.clock.now());
+    let status = SystemStatus::read(&open_table.table, &open_table.settings, zone, now).await?;
+    context.print(&status, || text(&status))?;
+    Ok(Exit::done_if(status.problems.is_empty()))
+}
+
+fn text(status: &SystemStatus) -> String {
+    let day = |day: &BatchDay| {
+        let state = match day.state.is_done() {
+            true => output::green(&day.state.to_string()),
+            false => day.state.to_string(),
+        };
+        vec![day.date.to_string(), day.batch.to_string(), state, format!("{} of {}", day.complete_shards, day.shards)]
+    };
+    let limits: Vec<String> = status.limits.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let charged = &status.charged_today;
+    let sums = if charged.payments == 0 { String::new() } else { format!(" ({})", charged.sums) };
+    let lines = [
+        ("charging", if status.charging { "on".to_owned() } else { "off".to_owned() }),
+        ("limits", limits.join(", ")),
+        ("charged today", format!("{}{sums}", HumanCount(charged.payments))),
+        ("oldest due payment", status.oldest_due_on.map_or("none".to_owned(), |date| date.to_string())),
+        ("payments without receipt", status.open_findings.to_string()),
+        ("latest audit", status.latest_audit.as_ref().map_or("none in 90 days".to_owned(), describe_audit)),
+    ];
+    let lines: String = lines.iter().map(|(name, value)| format!("{name:24}  {value}\n")).collect();
+    let problems = match status.problems.as_slice() {
+        [] => "Nothing needs a person.\n".to_owned(),
+        problems => problems.iter().map(|problem| format!("{}\n", output::red(problem))).collect(),
+    };
+    format!("{}\n\n{lines}\n{problems}", table(&COLUMNS, status.days.iter().map(day)).trim_end())
+}
+
+fn describe_audit(audit: &LatestAudit) -> String {
+    let date = audit.started_at.date_naive();
+    match audit.ended_at {
+        Some(_) => format!("{date}, violations: {}", audit.violations),
+        None => format!("{date}, not ended, violations so far: {}", audit.violations),
+    }
+}

@@ -1,0 +1,119 @@
+//! `GET /status`: what the system has done yesterday and today, and what needs a person. For operators.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, NaiveDate, Utc};
+use days::{BatchDay, DayState, LatestAudit, SystemStatus};
+use rest::caller::Operator;
+use rest::parameters::{NoParameters, Query};
+use rest::{Now, Problem};
+use serde::Serialize;
+use store::Batch;
+use utoipa::ToSchema;
+
+use super::forecast::SumView;
+use crate::Api;
+
+/// The state of the whole system.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Status)]
+pub struct StatusView {
+    /// The current date in the billing time zone.
+    today: NaiveDate,
+    /// Whether charging is switched on. While it is off, runs charge nothing.
+    charging: bool,
+    /// The limits of the payment batch, by name, such as `max-charges`. `none` is the value of a ceiling that does not
+    /// exist.
+    limits: BTreeMap<String, String>,
+    /// The days of both batches: yesterday, unless the table was created today, and today.
+    days: Vec<BatchDayView>,
+    /// The number of successful payments and open attempts that count for the ceilings of today.
+    charges_today: u64,
+    /// The sums of the charges of today, one for each currency.
+    sums_today: Vec<SumView>,
+    /// The date of the oldest payment that is due and not settled; null if no payment is due.
+    oldest_due_on: Option<NaiveDate>,
+    /// The number of successful payments without a receipt, which a person must resolve.
+    open_findings: usize,
+    /// The latest audit; null if there was none in the last 90 days.
+    latest_audit: Option<LatestAuditView>,
+    /// What a person must look at, as sentences; empty if nothing.
+    problems: Vec<String>,
+}
+
+/// A day of one batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchDay)]
+pub struct BatchDayView {
+    /// The date of the day.
+    date: NaiveDate,
+    /// The batch.
+    batch: Batch,
+    /// The state of the day, according to the run records.
+    state: DayState,
+    /// The number of shards whose run records prove that the day is complete.
+    complete_shards: usize,
+    /// The number of shards of the day.
+    shards: usize,
+}
+
+/// The latest audit of the table.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LatestAudit)]
+pub struct LatestAuditView {
+    /// The id of the audit.
+    id: String,
+    /// The time at which the audit started.
+    started_at: DateTime<Utc>,
+    /// The time at which the audit ended; null while it is running, and if it was interrupted.
+    ended_at: Option<DateTime<Utc>>,
+    /// The number of violations that it found.
+    violations: u64,
+}
+
+impl From<BatchDay> for BatchDayView {
+    fn from(BatchDay { date, batch, state, complete_shards, shards }: BatchDay) -> Self {
+        Self { date, batch, state, complete_shards, shards }
+    }
+}
+
+impl From<LatestAudit> for LatestAuditView {
+    fn from(LatestAudit { id, started_at, ended_at, violations }: LatestAudit) -> Self {
+        Self { id: id.to_string(), started_at, ended_at, violations }
+    }
+}
+
+/// Get the state of the system
+///
+/// Returns whether yesterday is complete, how far today is, whether charging is on, the ceilings, the oldest due
+/// payment, and what a person must look at.
+#[utoipa::path(
+    get,
+    path = "/status",
+    operation_id = "get_status",
+    tag = "operation",
+    responses((status = 200, description = "The state of the system", body = StatusView))
+)]
+pub async fn read(
+    State(api): State<Api>,
+    now: Now,
+    _: Operator,
+    _: Query<NoParameters>,
+) -> Result<Json<StatusView>, Problem> {
+    let settings = api.read_settings().await?;
+    let status = SystemStatus::read(&api.table, &settings, api.billing.zone, now.at).await?;
+    Ok(Json(StatusView {
+        today: status.today,
+        charging: status.charging,
+        limits: status.limits,
+        days: status.days.into_iter().map(BatchDayView::from).collect(),
+        charges_today: status.charged_today.payments,
+        sums_today: SumView::from_sums(&status.charged_today.sums),
+        oldest_due_on: status.oldest_due_on,
+        open_findings: status.open_findings,
+        latest_audit: status.latest_audit.map(LatestAuditView::from),
+        problems: status.problems,
+    }))
+}

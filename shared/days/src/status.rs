@@ -1,0 +1,164 @@
+//! What the system has done yesterday and today, and what needs a person: one value for the command and the API.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
+use serde::Serialize;
+use strum::IntoEnumIterator as _;
+use ulid::Ulid;
+
+use super::{DayReader, DayState};
+use billing::{ChargeTotal, PaymentLimit, Sums};
+use store::{Batch, Paging, Settings, Table, TableError};
+
+/// The state of the whole system.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SystemStatus {
+    /// The current date in the billing time zone.
+    pub today: NaiveDate,
+    /// Whether charging is switched on.
+    pub charging: bool,
+    /// The limits of the payment batch, by name.
+    pub limits: BTreeMap<String, String>,
+    /// The days of both batches: yesterday, unless the table was created today, and today.
+    pub days: Vec<BatchDay>,
+    /// The charges of today.
+    pub charged_today: ChargedToday,
+    /// The date of the oldest payment that is due and not settled; `None` if no payment is due.
+    pub oldest_due_on: Option<NaiveDate>,
+    /// The number of payments without a receipt, which a person must resolve.
+    pub open_findings: usize,
+    /// The latest audit; `None` if there was none in the last 90 days.
+    pub latest_audit: Option<LatestAudit>,
+    /// What a person must look at; empty if nothing.
+    pub problems: Vec<String>,
+}
+
+/// A day of one batch.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct BatchDay {
+    pub date: NaiveDate,
+    pub batch: Batch,
+    pub state: DayState,
+    /// The number of shards whose records prove that the day is complete.
+    pub complete_shards: usize,
+    pub shards: usize,
+}
+
+/// The charges of a day, with the sums in each currency.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ChargedToday {
+    pub payments: u64,
+    pub sums: Sums,
+}
+
+/// The latest audit of the table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LatestAudit {
+    pub id: Ulid,
+    pub started_at: DateTime<Utc>,
+    /// When the audit ended; `None` if it is running or was interrupted.
+    pub ended_at: Option<DateTime<Utc>>,
+    pub violations: u64,
+}
+
+impl SystemStatus {
+    /// Reads the state of `table`, which has the settings `settings`, at the time `now`. `zone` is the billing time
+    /// zone. Sends a Query for each batch and day, for each shard, and for the charges, the findings and the audits.
+    pub async fn read(table: &Table, settings: &Settings, zone: Tz, now: DateTime<Utc>) -> Result<Self, TableError> {
+        let today = now.with_timezone(&zone).date_naive();
+        let created_on = settings.created_at().with_timezone(&zone).date_naive();
+        let yesterday = today.pred_opt().filter(|yesterday| *yesterday >= created_on);
+        let mut days = Vec::new();
+        for batch in Batch::ALL {
+            let mut reader = DayReader::new(table, batch, settings.shards, zone, now);
+            for date in yesterday.into_iter().chain([today]) {
+                days.push(BatchDay::read(&mut reader, batch, date).await?);
+            }
+        }
+        days.sort_by_key(|day| day.date);
+        let charged = table.get_charge_total(today).await?;
+        let open_findings = table.get_open_findings().await?.len();
+        let newest = Paging { limit: Some(1), ..Paging::all() };
+        let audit = table.get_audits(&newest, now).await?.into_items()?.into_iter().next();
+        let mut status = Self {
+            today,
+            charging: settings.charging,
+            limits: PaymentLimit::iter()
+                .map(|limit| (limit.to_string(), settings.payment_limits.text_of(limit)))
+                .collect(),
+            days,
+            charged_today: charged.into(),
+            oldest_due_on: oldest_due_on(table, settings.shards, today).await?,
+            open_findings,
+            latest_audit: audit.map(|audit| LatestAudit {
+                id: audit.id,
+                started_at: audit.started_at,
+                ended_at: audit.ended_at,
+                violations: audit.violation_count(),
+            }),
+            problems: Vec::new(),
+        };
+        status.problems = status.find_problems();
+        Ok(status)
+    }
+
+    fn find_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !self.charging {
+            problems.push("charging is switched off, so runs charge nothing".to_owned());
+        }
+        let earlier = self.days.iter().filter(|day| day.date < self.today && day.state == DayState::NotDone);
+        problems.extend(earlier.map(|day| {
+            let BatchDay { date, batch, complete_shards, shards, .. } = day;
+            format!("the {batch} of {date} are not done: {complete_shards} of {shards} shards are complete")
+        }));
+        if let Some(date) = self.oldest_due_on.filter(|date| *date < self.today) {
+            problems.push(format!("a payment has been due since {date}"));
+        }
+        if self.open_findings > 0 {
+            problems.push(format!("payments without a receipt: {}", self.open_findings));
+        }
+        if let Some(audit) = self.latest_audit.as_ref().filter(|audit| audit.violations > 0) {
+            problems.push(format!("violations that the audit {} found: {}", audit.id, audit.violations));
+        }
+        problems
+    }
+}
+
+impl BatchDay {
+    async fn read(reader: &mut DayReader<'_>, batch: Batch, date: NaiveDate) -> Result<Self, TableError> {
+        let proofs = reader.read(date).await?.prove();
+        let complete_shards = proofs.iter().filter(|proof| proof.is_complete()).count();
+        Ok(Self { date, batch, state: DayState::from_proofs(&proofs), complete_shards, shards: proofs.len() })
+    }
+}
+
+impl From<ChargeTotal> for ChargedToday {
+    fn from(total: ChargeTotal) -> Self {
+        Self { payments: total.charges(), sums: total.sums().clone() }
+    }
+}
+
+/// Returns the date of the oldest row in the payment index that is due on or before `today`.
+async fn oldest_due_on(table: &Table, shards: u32, today: NaiveDate) -> Result<Option<NaiveDate>, TableError> {
+    let mut oldest = None;
+    for shard in 0..shards {
+        let mut after = None;
+        loop {
+            let page = table.get_due_payments_by_date(shard, today, after.as_ref(), 1).await?;
+            if let Some(row) = page.rows.first() {
+                // An entry whose date cannot be read is due, too: the index returned it.
+                let date = row.position.on.parse().unwrap_or(today);
+                oldest = Some(oldest.map_or(date, |oldest: NaiveDate| oldest.min(date)));
+                break;
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(oldest)
+}
