@@ -55,7 +55,7 @@ pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
 /// Writes the accounts and their subscriptions, whose first payment is due tomorrow and whose reminder was sent.
 async fn create_items(table: &Table, count: u32) -> Result<(), Failure> {
     table.create_if_absent().await?;
-    let settings = Settings { shards: SHARDS, charging: true, table_id: ulid(0), gateway: None, latest_run_at: None };
+    let settings = Settings::new(SHARDS, ulid(0));
     table.init_settings(&settings).await?;
     let tomorrow = Utc::now().date_naive() + Days::new(1);
     let starts = futures::stream::iter((0..count).step_by(ACCOUNTS_PER_REQUEST as usize));

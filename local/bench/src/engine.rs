@@ -91,8 +91,7 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
     let client = engine.client_with_wire(std::sync::Arc::new(Wire::without_tokens()));
     let table = Table::new(client, TABLE, TimeDelta::days(190));
     table.create_if_absent().await?;
-    let settings =
-        Settings { shards: args.shards, charging: true, table_id: ulid(0), gateway: None, latest_run_at: None };
+    let settings = Settings::new(args.shards, ulid(0));
     table.init_settings(&settings).await?;
     let today = Utc::now().date_naive();
     for n in 0..args.rows {

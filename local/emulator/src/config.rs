@@ -114,11 +114,8 @@ mod tests {
             ("DUEDAY_REMINDER_LEAD_DAYS", "28", "must be a whole number from 0 to 27, not \"28\""),
             ("DUEDAY_RETRY_GAPS", "0,1", "each at least 1"),
             ("DUEDAY_AFTER_LAST_RETRY", "give_up", "unpaid or cancelled"),
-            ("DUEDAY_MAX_SUMS", "EUR 5", "must be amounts by currency like EUR=100000.00"),
-            ("DUEDAY_MAX_CHARGES", "many", "must be a whole number from 0 to 4294967295, not \"many\""),
             ("DUEDAY_CATCH_UP", "all", "must be each or latest"),
             ("DUEDAY_AFTER_WON_DISPUTE", "owe", "must be waive or charge, not \"owe\""),
-            ("DUEDAY_MAX_PROCESSING_DAYS", "0", "must be a whole number from 1 to 60, not \"0\""),
             ("DUEDAY_SHARDS", "x", "must be a whole number from 1 to 1000, not \"x\""),
             ("DUEDAY_LEASE_MINUTES", "5", "must be a whole number from 10 to 1440, not \"5\""),
         ] {
@@ -127,6 +124,15 @@ mod tests {
             let variable = environment_variables().find(|variable| variable.name == name).unwrap();
             assert_eq!(format!("{name} {}", Config::check(variable, value).unwrap_err()), error);
         }
+    }
+
+    #[test]
+    fn read_refuses_a_variable_that_is_now_a_setting() {
+        let error = read("DUEDAY_MAX_CHARGES", "100").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "DUEDAY_MAX_CHARGES is not read any more: unset it, and use `dueday settings set max-charges VALUE`"
+        );
     }
 
     #[test]

@@ -172,8 +172,10 @@ impl RequestObserver for ProcessObserver {
         }
         if operation == "GetItem" && request["Key"]["PK"]["S"] == "CTL#settings" {
             let is_charging = body.get("Item").and_then(|item| flag(item, "Charging"));
+            let ceiling = body["Item"]["PaymentLimits"]["M"]["max-charges"]["S"].as_str();
+            let ceiling = ceiling.and_then(|ceiling| ceiling.parse().ok());
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            oracle.settings_read(actor, is_charging.unwrap_or(true));
+            oracle.settings_read(actor, is_charging.unwrap_or(true), ceiling);
         }
         if operation == "Query" && request.get("IndexName").is_some() {
             let rows = body["Items"].as_array().into_iter().flatten().filter_map(item_key);

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use gateways::GatewayError;
 
 /// Counts the consecutive requests of a run to which the gateway returned no usable response.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CircuitBreaker {
     consecutive_failures: AtomicU32,
-    max: u32,
+    /// The number of consecutive failures at which the run stops.
+    max: AtomicU32,
 }
 
 impl CircuitBreaker {
-    /// Creates a breaker that stops the run at its `max`th consecutive failed request.
-    pub fn stopping_at(max: u32) -> Self {
-        Self { consecutive_failures: AtomicU32::new(0), max }
+    /// Stops the run at its `max`th consecutive failed request from now on.
+    pub fn stop_at(&self, max: u32) {
+        self.max.store(max, Ordering::Relaxed);
     }
 
     /// Resets the count to zero, after the gateway has responded.
@@ -30,7 +31,7 @@ impl CircuitBreaker {
             GatewayError::Unusable { .. } => Some(error.to_string()),
             GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
                 let consecutive_failures = self.consecutive_failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-                let is_too_many = consecutive_failures >= self.max;
+                let is_too_many = consecutive_failures >= self.max.load(Ordering::Relaxed);
                 is_too_many.then(|| {
                     format!("the gateway failed {consecutive_failures} times in a row, the last error: {error}")
                 })

@@ -111,7 +111,9 @@ impl PaymentBatch {
                 ChargeResponse::Succeeded(payment) => return ChargeEnd::Outcome(Outcome::Succeeded(payment)),
                 ChargeResponse::Declined(decline) => return ChargeEnd::Outcome(Outcome::Declined(decline)),
                 ChargeResponse::Rejected { code } => return ChargeEnd::Outcome(Outcome::Rejected { code }),
-                ChargeResponse::Processing => return ChargeEnd::Open(self.result_of_processing_attempt(attempt)),
+                ChargeResponse::Processing => {
+                    return ChargeEnd::Open(self.result_of_processing_attempt(context.run, attempt));
+                }
                 ChargeResponse::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
                 ChargeResponse::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
                 ChargeResponse::Unusable { reason } => return in_doubt(GatewayError::Unusable { reason }),
@@ -180,7 +182,7 @@ impl PaymentBatch {
         };
         match resolve(subscription, attempt, &listed, self.clock.now()) {
             Resolution::Settle(outcome) => LookUpResult::Settle(outcome),
-            Resolution::Processing => LookUpResult::Open(self.result_of_processing_attempt(attempt)),
+            Resolution::Processing => LookUpResult::Open(self.result_of_processing_attempt(run, attempt)),
             Resolution::ChargeAgain => LookUpResult::NoPayment,
         }
     }
@@ -212,9 +214,9 @@ impl PaymentBatch {
         RowResult::Counted(PaymentOutcome::InDoubt)
     }
 
-    /// Returns the result of a row whose `attempt` the bank is processing.
-    pub(super) fn result_of_processing_attempt(&self, attempt: &Attempt) -> RowResult {
-        if self.clock.now().signed_duration_since(attempt.claimed_at) > self.max_processing {
+    /// Returns the result of a row of `run` whose `attempt` the bank is processing.
+    pub(super) fn result_of_processing_attempt(&self, run: &PaymentRun, attempt: &Attempt) -> RowResult {
+        if self.clock.now().signed_duration_since(attempt.claimed_at) > run.max_processing() {
             let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
             return RowResult::Failed {
                 reason: format!(

@@ -10,7 +10,6 @@ use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, SignUp};
 use billing::Subscription;
 use settling::SettleError;
 use store::{ClaimOutcome, SubscriptionKey, TableError};
-use sweep::Task as _;
 
 /// The timeout of a request to the gateway while a customer waits.
 pub const SIGN_UP_GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(10);
@@ -87,7 +86,7 @@ impl PaymentBatch {
         let settings = self.table.get_settings().await?;
         let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(None) };
         let table_id = *self.table_id.get_or_init(|| settings.table_id);
-        if let Some(reason) = self.reason_to_refuse_table(&self.table).await? {
+        if let Some(reason) = self.reason_to_refuse_gateway_account(&self.table, &settings).await? {
             tracing::error!(reason, "a sign-up cannot be charged now");
             return Ok(None);
         }
@@ -98,7 +97,8 @@ impl PaymentBatch {
             ClaimOutcome::Claimed(held) => *held,
             ClaimOutcome::Refused(_) => return Ok(None),
         };
-        let run = PaymentRun::new(true, self.max_failures);
+        let run = PaymentRun::default();
+        run.apply_settings(&settings);
         let context = RowContext { run: &run, today, deadline: claim.now + SIGN_UP_TIMEOUT };
         Ok(match self.charge_claimed(context, ChargePermit::from_claim(held, claim)?).await? {
             RowResult::Counted(outcome) => Some(outcome),

@@ -3,14 +3,18 @@
 use super::PaymentBatch;
 use billing::GatewayAccount;
 use gateways::GatewayError;
-use store::{Table, TableError};
+use store::{Settings, Table, TableError};
 
 impl PaymentBatch {
     /// Returns the reason why the payments of `table` must not be charged at this gateway: the table's payments are
     /// made at another account, or the account of the API key is unknown. Returns `None` if the payments may be
     /// charged. The first run stores the account in the table's settings.
-    pub(super) async fn reason_to_refuse_gateway_account(&self, table: &Table) -> Result<Option<String>, TableError> {
-        let stored = table.get_settings().await?.and_then(|settings| settings.gateway);
+    pub(super) async fn reason_to_refuse_gateway_account(
+        &self,
+        table: &Table,
+        settings: &Settings,
+    ) -> Result<Option<String>, TableError> {
+        let stored = settings.gateway.clone();
         if stored.is_some() && stored.as_ref() == self.marker.get() {
             return Ok(None);
         }

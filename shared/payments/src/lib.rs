@@ -7,6 +7,7 @@ mod charge;
 mod charge_now;
 mod claim;
 mod config;
+mod copied_table;
 mod first_payment;
 mod gateway_account;
 mod outcome;
@@ -26,13 +27,13 @@ use tokio::sync::OnceCell;
 use ulid::Ulid;
 
 use ::config::BillingConfig;
-use billing::{Ceilings, ClaimToken, GatewayAccount, Policy};
+use billing::{ClaimToken, GatewayAccount, Policy};
 use clock::Clock;
 use gateways::PaymentGateway;
 use pace::RequestPace;
 use run::RowContext;
 use settling::{SettleError, Settling};
-use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Table, TableError};
+use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Settings, Table, TableError};
 use sweep::{RunTotals, Task};
 
 pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
@@ -67,8 +68,6 @@ pub struct PaymentBatch {
     zone: Tz,
     /// How long a claim leases an attempt. It is longer than the time for which a worker may work on an attempt.
     lease: TimeDelta,
-    /// How long the bank may process a debit before its row is reported as failed.
-    max_processing: TimeDelta,
     /// The longest time that a charge and its settlement can take.
     time_to_charge: TimeDelta,
     pace: RequestPace,
@@ -78,10 +77,6 @@ pub struct PaymentBatch {
     account: OnceCell<GatewayAccount>,
     /// The marker customer that identifies the gateway account; it is set when it was found at the gateway.
     marker: OnceCell<GatewayAccount>,
-    /// The daily limits on the number and the total amount of charges.
-    ceilings: Ceilings,
-    /// The number of consecutive failed requests to the gateway after which a run stops.
-    max_failures: u32,
     clock: Arc<dyn Clock>,
 }
 
@@ -100,10 +95,13 @@ impl Task for PaymentBatch {
         limit: i32,
     ) -> Result<DuePage, TableError> {
         let settings = table.get_settings().await?;
-        run.set_charging_enabled(settings.as_ref().is_some_and(|settings| settings.charging));
-        if let Some(settings) = settings {
-            // The id of a table never changes.
-            self.table_id.get_or_init(|| settings.table_id);
+        match settings {
+            Some(settings) => {
+                run.apply_settings(&settings);
+                // The id of a table never changes.
+                self.table_id.get_or_init(|| settings.table_id);
+            }
+            None => run.disable_charging(),
         }
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
@@ -118,36 +116,40 @@ impl Task for PaymentBatch {
 
     fn start_run(&self, runs: NonZeroU32) -> PaymentRun {
         self.pace.start_run(runs);
-        PaymentRun::new(false, self.max_failures)
+        PaymentRun::default()
     }
 
     fn take_totals(&self, run: &PaymentRun) -> RunTotals {
         run.take_totals()
     }
 
-    async fn reason_to_refuse_table(&self, table: &Table) -> Result<Option<String>, TableError> {
-        self.reason_to_refuse_gateway_account(table).await
+    async fn reason_to_refuse_table(&self, table: &Table, settings: &Settings) -> Result<Option<String>, TableError> {
+        match self.reason_to_refuse_copied_table(table, settings).await? {
+            Some(reason) => Ok(Some(reason)),
+            None => self.reason_to_refuse_gateway_account(table, settings).await,
+        }
     }
 
     async fn reason_to_refuse_day(
         &self,
         table: &Table,
-        shards: u32,
+        settings: &Settings,
         on: NaiveDate,
         today: NaiveDate,
     ) -> Result<Option<String>, TableError> {
-        if self.ceilings.is_unlimited() {
+        let ceilings = &settings.payment_limits.ceilings;
+        if ceilings.is_unlimited() {
             return Ok(None);
         }
         let (mut day, mut after) = (table.get_charge_total(today).await?, None);
         loop {
             let DueList { rows, next } =
-                table.get_due_by_date(Batch::Payments, shards, on, after, COUNT_PAGE_SIZE).await?;
+                table.get_due_by_date(Batch::Payments, settings.shards, on, after, COUNT_PAGE_SIZE).await?;
             let due = rows.iter().filter_map(|row| row.due.as_ref().ok()).filter(|due| due.will_be_charged());
             due.for_each(|due| day.add(due.amount));
             after = next;
             if after.is_none() {
-                return Ok(self.ceilings.reason_exceeded(&day));
+                return Ok(ceilings.reason_exceeded(&day));
             }
         }
     }
@@ -205,15 +207,12 @@ impl PaymentBatch {
             table,
             gateway,
             lease: config.lease,
-            max_processing: config.max_processing,
             zone: billing.zone,
             time_to_charge: GATEWAY_TIMEOUT + SETTLE_MARGIN,
             pace: RequestPace::with_rate(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
             marker: OnceCell::new(),
-            ceilings: config.ceilings.clone(),
-            max_failures: config.gateway_failures,
             clock,
         }
     }

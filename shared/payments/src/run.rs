@@ -1,20 +1,24 @@
 //! The state of one run of the payment batch.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use billing::{Money, SubscriptionId};
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use store::Settings;
 use sweep::RunTotals;
 
 use super::breaker::CircuitBreaker;
 
-/// The state of one run, which is shared by all rows that are processed concurrently.
-#[derive(Debug)]
+/// The state of one run, which is shared by all rows that are processed concurrently. A new run charges nothing until
+/// it has read the settings.
+#[derive(Debug, Default)]
 pub struct PaymentRun {
     /// Whether charging was switched on in the settings when the last list page was read.
     is_charging_enabled: AtomicBool,
+    /// The number of days for which the bank may process a debit, from the same settings.
+    max_processing_days: AtomicU32,
     /// Stops the run after too many consecutive failures of the gateway.
     pub(super) breaker: CircuitBreaker,
     state: Mutex<State>,
@@ -40,23 +44,27 @@ pub(super) struct RowContext<'a> {
 }
 
 impl PaymentRun {
-    /// Creates the state of a run that stops after `max_failures` consecutive failed requests to the gateway.
-    pub(super) fn new(is_charging_enabled: bool, max_failures: u32) -> Self {
-        Self {
-            is_charging_enabled: AtomicBool::new(is_charging_enabled),
-            breaker: CircuitBreaker::stopping_at(max_failures),
-            state: Mutex::default(),
-        }
+    /// Stores the settings that were just read: the switch for charging, and the limits of the batch.
+    pub(super) fn apply_settings(&self, settings: &Settings) {
+        let limits = &settings.payment_limits;
+        self.is_charging_enabled.store(settings.charging, Ordering::Relaxed);
+        self.max_processing_days.store(limits.max_processing_days, Ordering::Relaxed);
+        self.breaker.stop_at(limits.gateway_failures);
+    }
+
+    /// Charges nothing from now on, because the table has no settings.
+    pub(super) fn disable_charging(&self) {
+        self.is_charging_enabled.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns how long the bank may process a debit before its row is reported as failed.
+    pub(super) fn max_processing(&self) -> TimeDelta {
+        TimeDelta::days(self.max_processing_days.load(Ordering::Relaxed).into())
     }
 
     /// Returns whether charging was switched on when the settings were last read.
     pub(super) fn is_charging_enabled(&self) -> bool {
         self.is_charging_enabled.load(Ordering::Relaxed)
-    }
-
-    /// Stores whether charging is switched on according to the settings that were just read.
-    pub(super) fn set_charging_enabled(&self, is_charging_enabled: bool) {
-        self.is_charging_enabled.store(is_charging_enabled, Ordering::Relaxed);
     }
 
     /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if its reminder was not

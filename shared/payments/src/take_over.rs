@@ -46,7 +46,7 @@ impl PaymentBatch {
                 // other payment.
                 Ok(double_payment.map_or(done, |reason| RowResult::Failed { reason }))
             }
-            Resolution::Processing => Ok(self.result_of_processing_attempt(&permit.attempt)),
+            Resolution::Processing => Ok(self.result_of_processing_attempt(context.run, &permit.attempt)),
             // A dispute or a finding was stored after the attempt was claimed. The gateway has no payment, and the
             // dispute or finding forbids a charge now, so leave the attempt open.
             Resolution::ChargeAgain

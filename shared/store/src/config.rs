@@ -56,13 +56,7 @@ impl TableConfig {
 
     /// Returns the settings of a new table.
     pub fn initial_settings(&self, clock: &dyn Clock) -> Settings {
-        Settings {
-            shards: self.initial_shards,
-            charging: true,
-            table_id: clock.ulid(),
-            gateway: None,
-            latest_run_at: None,
-        }
+        Settings::new(self.initial_shards, clock.ulid())
     }
 
     /// Returns the table, which is accessed through a new client with the SDK settings `sdk`.

@@ -1,5 +1,5 @@
-//! The settings item: the number of shards, the switch for charging, the table's id, the gateway account, and the time
-//! of the latest run.
+//! The settings item: the number of shards, the switch for charging, the limits of the payment batch, the table's id,
+//! the gateway account, and the time of the latest run.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
 use super::{Key, Table, TableError, keys};
-use billing::{AccountId, GatewayAccount};
+use billing::{AccountId, GatewayAccount, PaymentLimits};
 use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome, s};
@@ -27,9 +27,16 @@ pub struct Settings {
     /// is off, the batch claims and charges nothing, but still settles open attempts with the outcomes that the gateway
     /// reports.
     pub charging: bool,
+    /// The limits of the payment batch, which reads them when a run begins and with every page of due payments.
+    #[serde(default)]
+    pub payment_limits: PaymentLimits,
     /// The id of the table, which is created with the table. It is part of idempotency keys at the gateway, so that a
     /// restored or copied table is distinguished from other tables.
     pub table_id: Ulid,
+    /// The id that DynamoDB gave to the table. A table that was restored from a backup, or copied, has the settings of
+    /// the other table, but an id of its own. `None` until the first run of the payment batch.
+    #[serde(rename = "DynamodbId", default, skip_serializing_if = "Option::is_none")]
+    pub dynamodb_id: Option<String>,
     /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayAccount>,
@@ -45,6 +52,12 @@ fn as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Resul
 }
 
 impl Settings {
+    /// Returns the settings of a new table: charging is on, and the limits have their defaults.
+    pub fn new(shards: u32, table_id: Ulid) -> Self {
+        let payment_limits = PaymentLimits::default();
+        Self { shards, charging: true, payment_limits, table_id, dynamodb_id: None, gateway: None, latest_run_at: None }
+    }
+
     /// Returns when the table was created: the time in its id.
     pub fn created_at(&self) -> DateTime<Utc> {
         let created_at = i64::try_from(self.table_id.timestamp_ms()).ok().and_then(DateTime::from_timestamp_millis);
@@ -115,21 +128,39 @@ impl Table {
         gateway: &GatewayAccount,
     ) -> Result<GatewayAccount, TableError> {
         let value = |gateway: &GatewayAccount| AttributeValue::M(to_item(gateway));
-        let mut values = HashMap::from([(":gateway".to_owned(), value(gateway))]);
+        match self.replace_setting("Gateway", before.map(value), value(gateway)).await? {
+            None => Ok(gateway.clone()),
+            Some(stored) => stored.gateway.ok_or(TableError::Contended { key: keys::key_of_settings() }),
+        }
+    }
+
+    /// Stores `id` as the id that DynamoDB gave to this table, if the stored id is `before`; with `None`, if no id is
+    /// stored. Returns the id that is stored afterwards. Sends one UpdateItem request.
+    pub async fn set_dynamodb_id(&self, before: Option<&str>, id: &str) -> Result<String, TableError> {
+        match self.replace_setting("DynamodbId", before.map(s), s(id)).await? {
+            None => Ok(id.to_owned()),
+            Some(stored) => stored.dynamodb_id.ok_or(TableError::Contended { key: keys::key_of_settings() }),
+        }
+    }
+
+    /// Sets the attribute `name` of the settings to `after`, if its value is `before`; with `None`, if it has no value.
+    /// Returns `None` if the attribute was set, otherwise the stored settings.
+    async fn replace_setting(
+        &self,
+        name: &str,
+        before: Option<AttributeValue>,
+        after: AttributeValue,
+    ) -> Result<Option<Settings>, TableError> {
         let condition = match before {
-            Some(before) => {
-                values.insert(":before".to_owned(), value(before));
-                "#Gateway = :before"
-            }
-            None => "attribute_exists(#PK) AND attribute_not_exists(#Gateway)",
+            Some(_) => format!("#{name} = :before"),
+            None => format!("{PRESENT} AND attribute_not_exists(#{name})"),
         };
-        let set = self.build_update(keys::key_of_settings(), "SET #Gateway = :gateway", condition, values);
+        let mut values = HashMap::from([(":after".to_owned(), after)]);
+        values.extend(before.map(|before| (":before".to_owned(), before)));
+        let set = self.build_update(keys::key_of_settings(), &format!("SET #{name} = :after"), &condition, values);
         match self.send_update(set, ReturnValue::None).await? {
-            UpdateItemOutcome::Updated(_) => Ok(gateway.clone()),
-            UpdateItemOutcome::ConditionFailed(Some(stored)) => {
-                let settings: Settings = from_item(&stored)?;
-                settings.gateway.ok_or(TableError::Contended { key: keys::key_of_settings() })
-            }
+            UpdateItemOutcome::Updated(_) => Ok(None),
+            UpdateItemOutcome::ConditionFailed(Some(stored)) => Ok(Some(from_item(&stored)?)),
             UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::key_of_settings() }),
         }
     }
@@ -160,6 +191,20 @@ impl Table {
         values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).to_text()))));
         let set = self.build_update(keys::key_of_settings(), "SET #LatestRunAt = :now", condition, values);
         self.send_update(set, ReturnValue::None).await.map(drop)
+    }
+
+    /// Stores `after` as the limits of the payment batch, if the stored limits are `before`. Returns whether they were
+    /// stored. Sends one UpdateItem request.
+    pub async fn set_payment_limits(&self, before: &PaymentLimits, after: &PaymentLimits) -> Result<bool, TableError> {
+        let item = |limits: &PaymentLimits| AttributeValue::M(to_item(limits));
+        let values = HashMap::from([(":after".to_owned(), item(after)), (":before".to_owned(), item(before))]);
+        // The settings of an older table have no limits, which means the defaults.
+        let mut condition = "#PaymentLimits = :before".to_owned();
+        if *before == PaymentLimits::default() {
+            condition = format!("{PRESENT} AND (attribute_not_exists(#PaymentLimits) OR {condition})");
+        }
+        let set = self.build_update(keys::key_of_settings(), "SET #PaymentLimits = :after", &condition, values);
+        Ok(matches!(self.send_update(set, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
     }
 
     /// Switches charging on or off. Sends one UpdateItem request.

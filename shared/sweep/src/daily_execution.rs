@@ -28,14 +28,14 @@ impl<T: Task> Sweep<T> {
     pub(super) async fn begin(&self, begin: &BeginRequest) -> Result<ExecutionStart, SweepError> {
         let begun_at = self.clock.now();
         let request = BatchRequest::for_date(begin.date(self.limits.zone));
-        let (all, shards) = self.check_request(&request).await?;
-        let held_by = match self.acquire_lease(&begin.execution, Some(all)).await {
+        let (settings, shards) = self.check_request(&request).await?;
+        let held_by = match self.acquire_lease(&begin.execution, Some(settings.shards)).await {
             Ok(_) => None,
             Err(SweepError::Execution(ExecutionError::HeldByOther { by, .. })) => Some(by),
             Err(error) => return Err(error),
         };
         if held_by.is_none()
-            && let Err(error) = self.check_may_begin(&request, all, &shards).await
+            && let Err(error) = self.check_may_begin(&request, &settings, &shards).await
         {
             self.release_lease(&begin.execution).await?;
             return Err(error);

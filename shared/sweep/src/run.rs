@@ -172,14 +172,14 @@ impl<T: Task> Sweep<T> {
         request: &BatchRequest,
         deadline: DateTime<Utc>,
     ) -> Result<Report<CountsOf<T>>, SweepError> {
-        let (mut all, shards) = self.check_request(request).await?;
+        let (mut settings, shards) = self.check_request(request).await?;
         if let Some(execution) = &request.execution {
             // A shard that was added to the table after the daily execution began does not belong to its day.
-            all = self.acquire_lease(execution, None).await?.unwrap_or(all);
+            settings.shards = self.acquire_lease(execution, None).await?.unwrap_or(settings.shards);
         }
         let run = self.task.start_run(request.concurrent_runs());
-        self.check_may_begin(request, all, &shards).await?;
-        let scope = RunScope { on: request.date, shards: all, deadline };
+        self.check_may_begin(request, &settings, &shards).await?;
+        let scope = RunScope { on: request.date, shards: settings.shards, deadline };
         let mut report = Report {
             batch: Self::BATCH,
             date: request.date,
@@ -212,32 +212,33 @@ impl<T: Task> Sweep<T> {
         Ok(report)
     }
 
-    /// Checks the machine's clock, the date and the shards of `request`. Returns the number of shards of the table, and
-    /// the requested shards.
-    pub(super) async fn check_request(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
+    /// Checks the machine's clock, the date and the shards of `request`. Returns the settings of the table, and the
+    /// requested shards.
+    pub(super) async fn check_request(&self, request: &BatchRequest) -> Result<(Settings, Vec<u32>), SweepError> {
         self.check_clock().await?;
         let settings = self.read_settings().await?;
         self.check_latest_run(&settings).await?;
-        self.requested_shards(request, settings.shards)
+        let shards = self.requested_shards(request, settings.shards)?;
+        Ok((settings, shards))
     }
 
     /// Checks that the batch does not refuse the run. The batch may refuse the table; this is checked in every run. The
     /// batch may also refuse the day, for example because the day's charges would exceed the ceilings; this is not
     /// checked again in a continued run or in a run of a daily execution. If the batch refuses, stores its reason in
-    /// the run records. `all` is the number of shards of the table.
+    /// the run records.
     pub(super) async fn check_may_begin(
         &self,
         request: &BatchRequest,
-        all: u32,
+        settings: &Settings,
         shards: &[u32],
     ) -> Result<(), SweepError> {
-        let mut refusal = self.task.reason_to_refuse_table(&self.table).await?;
+        let mut refusal = self.task.reason_to_refuse_table(&self.table, settings).await?;
         // A daily execution has checked the day once for all its runs, and a continued run was checked when it began.
         if refusal.is_none() && request.next.is_none() && request.execution.is_none() {
-            refusal = self.task.reason_to_refuse_day(&self.table, all, request.date, self.today()).await?;
+            refusal = self.task.reason_to_refuse_day(&self.table, settings, request.date, self.today()).await?;
         }
         match refusal {
-            Some(reason) => Err(self.record_refusal(request.date, (all, shards), reason).await?),
+            Some(reason) => Err(self.record_refusal(request.date, (settings.shards, shards), reason).await?),
             None => Ok(()),
         }
     }
@@ -290,9 +291,9 @@ impl<T: Task> Sweep<T> {
         [next.clone()].into_iter().chain(later_starts).collect()
     }
 
-    /// Checks the date, the shards and the position of `request`. Returns `count`, the number of shards of the table,
-    /// and the requested shards.
-    fn requested_shards(&self, request: &BatchRequest, count: u32) -> Result<(u32, Vec<u32>), SweepError> {
+    /// Checks the date, the shards and the position of `request`. Returns the requested shards. `count` is the number of
+    /// shards of the table.
+    fn requested_shards(&self, request: &BatchRequest, count: u32) -> Result<Vec<u32>, SweepError> {
         let today = self.today();
         if request.date > today {
             return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
@@ -309,7 +310,7 @@ impl<T: Task> Sweep<T> {
             Some(next) if !shards.contains(&next.shard) || !self.task.lanes().contains(&next.lane) => {
                 Err(SweepError::NextElsewhere { shard: next.shard })
             }
-            _ => Ok((count, shards)),
+            _ => Ok(shards),
         }
     }
 

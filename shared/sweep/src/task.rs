@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::Report;
-use store::{Counts, Due, DuePage, Lane, Position, RunSums, Table, TableError};
+use store::{Counts, Due, DuePage, Lane, Position, RunSums, Settings, Table, TableError};
 
 /// The outcome of a processed row. A sweep counts its rows by outcome. Each batch has its own outcomes.
 pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync {
@@ -117,9 +117,9 @@ pub trait Task: Send + Sync {
         RunTotals::default()
     }
 
-    /// Returns the reason why no run may start for `table`; `None` if it may start. Called at the beginning of every
-    /// run.
-    async fn reason_to_refuse_table(&self, _table: &Table) -> Result<Option<String>, TableError> {
+    /// Returns the reason why no run may start for `table`, which has the settings `settings`; `None` if it may start.
+    /// Called at the beginning of every run.
+    async fn reason_to_refuse_table(&self, _table: &Table, _settings: &Settings) -> Result<Option<String>, TableError> {
         Ok(None)
     }
 
@@ -129,7 +129,7 @@ pub trait Task: Send + Sync {
     async fn reason_to_refuse_day(
         &self,
         _table: &Table,
-        _shards: u32,
+        _settings: &Settings,
         _on: NaiveDate,
         _today: NaiveDate,
     ) -> Result<Option<String>, TableError> {

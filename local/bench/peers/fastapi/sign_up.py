@@ -39,10 +39,9 @@ def request(method, path, body=None):
     return response.json()
 
 
-def is_own_gateway():
+def is_own_gateway(settings):
     """Returns whether the payments of the table are made at the account of the gateway. The first charge stores the account."""
     global gateway_account
-    settings = get_settings()
     if gateway_account is None:
         account = request("GET", "/v1/account")
         gateway_account = {"M": {"Kind": s(account["Kind"]), "Account": s(account["Account"]), "Live": {"BOOL": account["Live"]}}}
@@ -165,7 +164,7 @@ def claim_and_charge(stored, today):
     if "NextPaymentDate" not in stored or stored["NextPaymentDate"]["S"] > today.isoformat():
         return
     settings = get_settings()
-    if not settings["Charging"]["BOOL"] or not is_own_gateway():
+    if not settings["Charging"]["BOOL"] or not is_own_gateway(settings):
         return
     claimed = claim(stored, settings["TableId"], datetime.now(timezone.utc))
     if claimed is None:

@@ -30,8 +30,7 @@ function request(method, path, body) {
 
 let account;
 // Returns whether the payments of the table are made at the account of the gateway. The first charge stores the account.
-async function isOwnGateway() {
-  const settings = await getSettings();
+async function isOwnGateway(settings) {
   account ??= request('GET', '/v1/account');
   const { Kind, Account, Live } = await account.catch((error) => { account = undefined; throw error; });
   const gateway = { M: { Kind: S(Kind), Account: S(Account), Live: { BOOL: Live } } };
@@ -102,7 +101,7 @@ const addToTotal = (claimed, today) => {
 async function claimAndCharge(stored, today) {
   if (!(stored.NextPaymentDate?.S <= today)) return;
   const settings = await getSettings();
-  if (!settings?.Charging.BOOL || !(await isOwnGateway())) return;
+  if (!settings?.Charging.BOOL || !(await isOwnGateway(settings))) return;
   const claimed = await claim(stored, settings.TableId, new Date());
   if (!claimed) return;
   try {

@@ -18,6 +18,10 @@ const REQUEST_ONE_IN: u32 = 25;
 const OUTAGE_ONE_IN: u32 = 45;
 /// On average, an operator switches charging off for some hours once in this number of days.
 const CHARGING_OFF_ONE_IN: u32 = 60;
+/// On average, an operator sets a ceiling for some hours once in this number of days.
+const CEILING_ONE_IN: u32 = 15;
+/// The ceilings that operators set are lower than this number of charges.
+const MAX_CEILING: u64 = 10;
 /// On average, one shard is added in this number of days.
 const NEW_SHARD_ONE_IN: u32 = 90;
 /// On average, one subscription is created in this number of days.
@@ -57,6 +61,8 @@ pub enum PlannedTask {
     DeliverEvent(GatewayEvent),
     /// An operator switches charging on (`true`) or off.
     SwitchCharging(bool),
+    /// An operator sets the maximum number of charges per day; `None` removes it.
+    SetCeiling(Option<u64>),
     /// An operator increases the number of shards to this number.
     SetShards(u32),
 }
@@ -163,6 +169,11 @@ impl DayPlanner {
         if rng.random_ratio(1, CHARGING_OFF_ONE_IN) {
             tasks.push((after(runs[0], 8, rng), PlannedTask::SwitchCharging(false)));
             tasks.push((after(runs[1] - TimeDelta::hours(1), 120, rng), PlannedTask::SwitchCharging(true)));
+        }
+        if rng.random_ratio(1, CEILING_ONE_IN) {
+            let ceiling = rng.random_range(0..MAX_CEILING);
+            tasks.push((runs[0] - TimeDelta::hours(1), PlannedTask::SetCeiling(Some(ceiling))));
+            tasks.push((after(runs[0] + TimeDelta::minutes(5), 180, rng), PlannedTask::SetCeiling(None)));
         }
         if self.shards < MAX_SHARDS && rng.random_ratio(1, NEW_SHARD_ONE_IN) {
             self.shards += 1;

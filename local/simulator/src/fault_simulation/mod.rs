@@ -330,6 +330,17 @@ impl FaultSimulation {
             PlannedTask::SwitchCharging(is_on) => {
                 self.start_actor(Role::Operator, None, false, |_, process| actor_tasks::switch_charging(process, is_on))
             }
+            PlannedTask::SetCeiling(ceiling) => {
+                let ceiling = ceiling.map_or("none".to_owned(), |ceiling| ceiling.to_string());
+                let update = json!({
+                    "TableName": self.world.config.table.name,
+                    "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
+                    "UpdateExpression": "SET PaymentLimits = :limits",
+                    "ExpressionAttributeValues": {":limits": {"M": {"max-charges": {"S": ceiling}}}},
+                });
+                self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;
+                Ok(())
+            }
             PlannedTask::SetShards(shards) => {
                 let update = json!({
                     "TableName": self.world.config.table.name,

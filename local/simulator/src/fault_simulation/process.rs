@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use billing::Ceilings;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
 use emulator::{Deployment, Injector, Wire};
@@ -45,15 +44,8 @@ pub struct Process {
 
 impl Process {
     /// Starts a process whose clock is ahead of the simulated clock by `skew`. `has_retries` states whether its SDK
-    /// repeats failed requests. `ceiling` is the maximum number of charges per day.
-    pub async fn start(
-        world: &World,
-        skew: TimeDelta,
-        has_retries: bool,
-        ceiling: Option<u64>,
-    ) -> Result<Self, TableError> {
-        let mut config = world.config.clone();
-        config.charging.ceilings = Ceilings { charges: ceiling, ..Ceilings::default() };
+    /// repeats failed requests.
+    pub async fn start(world: &World, skew: TimeDelta, has_retries: bool) -> Result<Self, TableError> {
         let process_schedule = Arc::new(ProcessSchedule::new(world.schedule.clone(), world.faults.clone()));
         let injector = Arc::new(Injector::new(process_schedule.clone()));
         let observer = ProcessObserver { history: world.history.clone(), process_schedule: process_schedule.clone() };
@@ -69,7 +61,7 @@ impl Process {
         let clock = Arc::new(SkewedClock { clock: world.clock.clone(), skew });
         let deployment = Deployment::new(
             world.engine.client_with_wire(Arc::new(wire)),
-            config,
+            world.config.clone(),
             gateway,
             Arc::new(Faulty::new(Arc::new(mailer), injector.clone())),
             clock.clone(),
@@ -79,11 +71,6 @@ impl Process {
         let Deployment { table, config, .. } = &deployment;
         let receiver = world.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), config, clock.clone()));
         Ok(Self { process_schedule, injector, clock, payments, reminders, receiver, api: OnceCell::new(), deployment })
-    }
-
-    /// Returns the maximum number of charges per day; `None` if there is no ceiling.
-    pub fn ceiling(&self) -> Option<usize> {
-        self.deployment.config.charging.ceilings.charges.and_then(|most| usize::try_from(most).ok())
     }
 
     /// Returns whether the process serves the API.

@@ -27,9 +27,6 @@ const MAX_SKEW_SECONDS: i64 = 180;
 const DISCARD_ONE_IN: u32 = 12;
 /// An API process that becomes idle is discarded with a probability of 1 divided by this number.
 const DISCARD_API_ONE_IN: u32 = 100;
-/// Each batch process draws a random number that is lower than this number. If the drawn number is below 10, it is the
-/// process's maximum number of charges per day (its ceiling). Otherwise the process has no ceiling.
-const CEILING_DRAW_RANGE: u64 = 100;
 /// The number of faulty charges per 1,000 charges at the gateway, for each percent of the configured fault rate.
 const GATEWAY_FAULTS_PER_PERCENT: f64 = 15.0;
 
@@ -128,13 +125,11 @@ impl World {
         if let Some(idle) = idle.borrow_mut().pop() {
             return Ok(idle);
         }
-        let (skew, has_retries, ceiling) = {
+        let (skew, has_retries) = {
             let mut rng = self.rng.borrow_mut();
-            let skew = rng.random_range(-MAX_SKEW_SECONDS..=MAX_SKEW_SECONDS);
-            (skew, rng.random(), rng.random_range(0..CEILING_DRAW_RANGE))
+            (rng.random_range(-MAX_SKEW_SECONDS..=MAX_SKEW_SECONDS), rng.random())
         };
-        let ceiling = (!is_api && !self.schedule.is_fault_free() && ceiling < 10).then_some(ceiling);
-        let process = now_or_panic(Process::start(self, TimeDelta::seconds(skew), has_retries, ceiling))?;
+        let process = now_or_panic(Process::start(self, TimeDelta::seconds(skew), has_retries))?;
         if is_api {
             now_or_panic(process.create_api())?;
         }
@@ -155,8 +150,7 @@ impl World {
         self.last_actor.set(actor);
         process.process_schedule.set_actor(actor, is_prompt);
         let (skew, today) = (process.clock.skew, self.day_of(process.clock.now()));
-        let ceiling = process.ceiling().zip(date);
-        self.oracle().actor_started(actor, self.clock.now(), Actor { role, skew, today, ceiling });
+        self.oracle().actor_started(actor, self.clock.now(), Actor { role, skew, today, date });
         Ok((actor, process))
     }
 

@@ -19,10 +19,8 @@ pub struct Actor {
     pub skew: TimeDelta,
     /// The day on which the actor started, by its own clock.
     pub today: NaiveDate,
-    /// The ceiling of a payment run (its maximum number of charges per day), and the due date up to which the run
-    /// charges. If more payments than the ceiling are due up to that date, the run must not charge any of them. `None`
-    /// if the run has no ceiling.
-    pub ceiling: Option<(usize, NaiveDate)>,
+    /// The due date up to which a run charges or reminds; `None` for other roles.
+    pub date: Option<NaiveDate>,
 }
 
 /// The role of an actor.
@@ -56,6 +54,12 @@ pub(super) struct ActorState {
     pub has_written: bool,
     /// Whether the requested action was allowed in the state that the actor read last; `None` before its first read.
     pub was_allowed: Option<bool>,
+    /// The highest maximum number of charges per day (ceiling) that the actor has read in the settings; `None` if it has
+    /// read settings without a ceiling, or no settings. If more payments than the ceiling are due up to the date of a run, the
+    /// run must not charge any of them.
+    ceiling: Option<usize>,
+    /// Whether the actor has read the settings.
+    has_read_settings: bool,
     /// Whether charging was switched off when the actor last read the settings.
     has_read_charging_off: bool,
     /// The subscriptions whose index rows the actor read before it read in the settings that charging is switched off.
@@ -70,6 +74,8 @@ impl Oracle {
             actor,
             has_written: false,
             was_allowed: None,
+            ceiling: None,
+            has_read_settings: false,
             has_read_charging_off: false,
             rows_read_while_on: BTreeSet::new(),
             began_at: now,
@@ -85,7 +91,7 @@ impl Oracle {
     /// Returns whether the ceiling of the run `active` is lower than the number of payments that were due during the
     /// whole run.
     pub(super) fn exceeds_ceiling(&self, active: &ActorState) -> bool {
-        let Some((most, date)) = active.actor.ceiling else { return false };
+        let (Some(most), Some(date)) = (active.ceiling, active.actor.date) else { return false };
         let is_due = |expected: &&ExpectedSubscription| {
             expected.open.is_none()
                 && expected.is_chargeable()
@@ -128,9 +134,16 @@ impl Oracle {
         }
     }
 
-    /// Records that an actor has read in the settings whether charging is switched on.
-    pub fn settings_read(&mut self, id: ActorId, is_charging: bool) {
+    /// Records that an actor has read in the settings whether charging is switched on, and the maximum number of charges
+    /// per day.
+    pub fn settings_read(&mut self, id: ActorId, is_charging: bool, ceiling: Option<usize>) {
         if let Some(active) = self.active_actors.get_mut(&id) {
+            // The actor may use any of the settings that it has read, so only the highest ceiling is certain to apply.
+            active.ceiling = match active.has_read_settings {
+                true => active.ceiling.zip(ceiling).map(|(one, other)| one.max(other)),
+                false => ceiling,
+            };
+            active.has_read_settings = true;
             active.has_read_charging_off = !is_charging;
         }
     }

@@ -46,7 +46,7 @@ fn oracle_with_open_attempt() -> Oracle {
         &[Change { key: subscription_key(), before: None, after: Some(subscription_item()) }],
     );
     let today = date("2028-01-31");
-    let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today, ceiling: None };
+    let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today, date: None };
     oracle.actor_started(1, morning("2028-01-31"), actor);
     oracle.table_request_completed(
         1,

@@ -105,7 +105,7 @@ fn violations_after_write(role: Role, day: &str, changed: &[(&str, Value)]) -> V
         after: Some(after),
     };
     oracle.table_request_completed(0, morning("2028-01-02"), &[change(None, subscription_item())]);
-    oracle.actor_started(1, morning(day), Actor { role, skew: TimeDelta::zero(), today: date(day), ceiling: None });
+    oracle.actor_started(1, morning(day), Actor { role, skew: TimeDelta::zero(), today: date(day), date: None });
     let mut written = subscription_item();
     changed.iter().for_each(|(name, value)| written[*name] = value.clone());
     oracle.table_request_completed(1, morning(day), &[change(Some(subscription_item()), written)]);
@@ -176,7 +176,7 @@ fn oracle_reports_a_response_that_does_not_match_the_state_that_the_request_read
         role: Role::Request { subscription: subscription_name(), action },
         skew: TimeDelta::zero(),
         today: date("2028-01-10"),
-        ceiling: None,
+        date: None,
     };
     let mut cancelled = subscription_item();
     cancelled["Status"] = json!({"S": "cancelled"});
@@ -219,9 +219,10 @@ fn payments_that_will_not_be_charged_do_not_count_for_the_ceiling() {
                 &[Change { key, before: None, after: Some(item) }],
             );
         }
-        let ceiling = Some((1, date("2028-01-31")));
-        let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today: date("2028-01-31"), ceiling };
+        let today = date("2028-01-31");
+        let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today, date: Some(today) };
         oracle.actor_started(1, morning("2028-01-31"), actor);
+        oracle.settings_read(1, true, Some(1));
         oracle.exceeds_ceiling(&oracle.active_actors[&1])
     };
     let another = "01JZXCVBNM0123456789ABCDEG";

@@ -184,7 +184,7 @@ async fn only_one_execution_runs_until_it_finishes_or_its_lease_expires() {
 
 #[tokio::test]
 async fn daily_limit_is_checked_when_an_execution_begins_and_a_rejected_execution_releases_its_lease() {
-    let world = World::with_settings(&[("DUEDAY_MAX_CHARGES", "1")]).await;
+    let world = World::with_payment_limits(&[("max-charges", "1")]).await;
     world.store(&new_subscription(10, "2026-03-01")).await;
     let begun = begin_execution(&world, 0, "first").await.unwrap();
     // Another payment becomes due after the check, so the execution exceeds the limit. Only the next execution is

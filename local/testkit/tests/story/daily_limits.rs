@@ -23,7 +23,7 @@ async fn run_payments(world: &World, day: &str, hours: i64) -> Result<PaymentCou
 
 #[tokio::test]
 async fn daily_limits_apply_to_the_total_of_all_runs_of_the_day() {
-    let world = World::with_settings(&[("DUEDAY_MAX_CHARGES", "3"), ("DUEDAY_MAX_SUMS", "EUR=45.00")]).await;
+    let world = World::with_payment_limits(&[("max-charges", "3"), ("max-sums", "EUR=45.00")]).await;
     let mut rejected_runs = 0;
     for run in 0..4 {
         // Before each run, two more payments become due.
@@ -45,7 +45,7 @@ async fn daily_limits_apply_to_the_total_of_all_runs_of_the_day() {
     assert!(run_payments(&world, "2026-03-09", 9).await.is_ok(), "no payment is due on March 9");
     world.clock.set(billing_time("2026-03-11"));
     assert!(run_payments(&world, "2026-03-11", 0).await.is_err(), "six payments are still due");
-    let other_world = World::with_settings(&[("DUEDAY_MAX_CHARGES", "3")]).await;
+    let other_world = World::with_payment_limits(&[("max-charges", "3")]).await;
     other_world.store(&numbered_subscription(1, 9, "2026-03-01")).await;
     run_payments(&other_world, "2026-03-10", 0).await.unwrap();
     let charged = other_world.table.get_charge_total(date("2026-03-10")).await.unwrap();
@@ -54,7 +54,7 @@ async fn daily_limits_apply_to_the_total_of_all_runs_of_the_day() {
 
 #[tokio::test]
 async fn daily_limits_count_all_list_pages_of_due_payments_but_no_ending_subscriptions() {
-    let world = World::with_settings(&[("DUEDAY_MAX_CHARGES", "1001")]).await;
+    let world = World::with_payment_limits(&[("max-charges", "1001")]).await;
     for n in 0..1_002 {
         world
             .table

@@ -175,7 +175,7 @@ async fn explanation_says_that_charging_was_off_or_that_the_run_ran_out_of_time_
 
 #[tokio::test]
 async fn explanation_names_the_daily_limit_that_rejected_the_run() {
-    let world = World::with_settings(&[("DUEDAY_MAX_CHARGES", "0")]).await;
+    let world = World::with_payment_limits(&[("max-charges", "0")]).await;
     let subscription = new_subscription(10, "2026-03-01");
     world.store(&subscription).await;
     world.clock.set(billing_time("2026-03-10"));

@@ -48,7 +48,7 @@ impl PaymentGateway for TimesOutForSomeCustomers {
 
 #[tokio::test]
 async fn failing_look_ups_do_not_prevent_other_charges_and_are_reported() {
-    let world = World::with_settings(&[("DUEDAY_GATEWAY_FAILURES", "10")]).await;
+    let world = World::with_payment_limits(&[("gateway-failures", "10")]).await;
     let customers: HashSet<String> = (0..20).map(|n| format!("cus_bad_{n}")).collect();
     for (n, customer) in (0..).zip(&customers) {
         let payment_method = PaymentMethod { customer: customer.parse().unwrap(), ..card("pm_card_visa") };

@@ -186,16 +186,12 @@ async fn run_over_a_daily_limit_is_not_started() {
     // Three payments, 38.97 EUR in total, are due. `rejection` is the expected message of the rejected run. It is empty
     // if the payments are within the limit.
     for (name, value, rejection) in [
-        ("DUEDAY_MAX_CHARGES", "2", "3 payments are due or charged; at most 2 may be charged per day"),
-        (
-            "DUEDAY_MAX_SUMS",
-            "JPY=1,EUR=38.96",
-            "38.97 EUR are due or charged; at most 38.96 EUR may be charged per day",
-        ),
-        ("DUEDAY_MAX_CHARGES", "3", ""),
-        ("DUEDAY_MAX_SUMS", "EUR=38.97", ""),
+        ("max-charges", "2", "3 payments are due or charged; at most 2 may be charged per day"),
+        ("max-sums", "JPY=1,EUR=38.96", "38.97 EUR are due or charged; at most 38.96 EUR may be charged per day"),
+        ("max-charges", "3", ""),
+        ("max-sums", "EUR=38.97", ""),
     ] {
-        let world = World::with_settings(&[(name, value)]).await;
+        let world = World::with_payment_limits(&[(name, value)]).await;
         for day in 1..=4 {
             world.store(&new_subscription(day, "2026-02-28")).await;
         }
@@ -221,7 +217,8 @@ async fn run_over_a_daily_limit_is_not_started() {
 
 #[tokio::test]
 async fn run_stops_after_consecutive_gateway_failures() {
-    let world = World::with_settings(&[("DUEDAY_GATEWAY_FAILURES", "3"), ("DUEDAY_CONCURRENCY", "1")]).await;
+    let world = World::with_settings(&[("DUEDAY_CONCURRENCY", "1")]).await;
+    world.set_payment_limits(&[("gateway-failures", "3")]).await;
     for day in 1..=9 {
         world.store(&new_subscription(day, "2026-02-28")).await;
     }

@@ -249,7 +249,10 @@ async fn stored_items_have_exactly_the_documented_attributes() {
     assert_eq!(attribute_names(&world, "ATT#").await, record);
     let run = "Batch Counts Date Deadline EndedAt NextPosition PK RunId SK ShardNo Shards StartedAt TTL";
     assert_eq!(attribute_names(&world, "SHARD#").await, run);
-    assert_eq!(attribute_names(&world, "CTL#").await, "Charging Format Gateway LatestRunAt PK SK Shards TableId");
+    assert_eq!(
+        attribute_names(&world, "CTL#").await,
+        "Charging DynamodbId Format Gateway LatestRunAt PK PaymentLimits SK Shards TableId"
+    );
 }
 
 #[tokio::test]

@@ -87,6 +87,21 @@ impl World {
         Self::with_wire_and_settings(Wire::counting_capacity_units(), settings).await
     }
 
+    /// Creates a world in which the payment batch has the limits `texts` (name, value).
+    pub async fn with_payment_limits(texts: &[(&str, &str)]) -> Self {
+        let world = Self::new().await;
+        world.set_payment_limits(texts).await;
+        world
+    }
+
+    /// Changes the limits `texts` (name, value) of the payment batch.
+    pub async fn set_payment_limits(&self, texts: &[(&str, &str)]) {
+        let before = self.table.get_settings().await.unwrap().unwrap().payment_limits;
+        let mut after = before.clone();
+        texts.iter().for_each(|(name, text)| after.set(name.parse().unwrap(), text).unwrap());
+        assert!(self.table.set_payment_limits(&before, &after).await.unwrap());
+    }
+
     /// Creates a world whose clock has the random `seed`, so that its table has another id than the table of other
     /// worlds.
     pub async fn with_seed(seed: u64) -> Self {

@@ -1,0 +1,201 @@
+//! The limits of the payment batch, which protect customers from a wrong import, a wrong price or an outage of the
+//! gateway. An operator changes them while the system runs.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _};
+
+use super::Ceilings;
+
+/// The text of a ceiling that does not exist.
+const NO_CEILING: &str = "none";
+const CHARGES: RangeInclusive<u32> = 0..=u32::MAX;
+const PROCESSING_DAYS: RangeInclusive<u32> = 1..=60;
+const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
+
+/// The limits of the payment batch. In the table, each limit that differs from its default is a text under its name.
+///
+/// ```
+/// use billing::{PaymentLimit, PaymentLimits};
+/// let mut limits = PaymentLimits::default();
+/// assert_eq!(limits.text_of(PaymentLimit::MaxSums), "none");
+/// limits.set(PaymentLimit::MaxSums, "EUR=100000.00,JPY=5000000")?;
+/// assert_eq!(limits.text_of(PaymentLimit::MaxSums), "EUR=100000.00,JPY=5000000");
+/// assert!(limits.set(PaymentLimit::GatewayFailures, "0").is_err());
+/// # Ok::<(), billing::PaymentLimitError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
+pub struct PaymentLimits {
+    /// The daily limits on the number and the total amount of charges. A day that would exceed them is not started.
+    pub ceilings: Ceilings,
+    /// The number of days for which the bank may process a debit. After that, runs report its row as failed.
+    pub max_processing_days: u32,
+    /// A run stops after this many consecutive requests to the gateway without a usable response.
+    pub gateway_failures: u32,
+}
+
+/// The name of one limit, such as `max-charges`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumIter, EnumString)]
+#[strum(serialize_all = "kebab-case")]
+pub enum PaymentLimit {
+    MaxCharges,
+    MaxSums,
+    MaxProcessingDays,
+    GatewayFailures,
+}
+
+/// The reason why a limit cannot be set.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PaymentLimitError {
+    #[error("there is no setting {name:?}; the settings are {}", all_names())]
+    Unknown { name: String },
+    #[error("{limit} must be {allowed}, not {text:?}")]
+    Invalid { limit: PaymentLimit, allowed: String, text: String },
+}
+
+impl PaymentLimit {
+    /// Returns what the limit does, for the people who set it.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::MaxCharges => "The largest number of charges per day; a day with more charges is not started",
+            Self::MaxSums => "The largest sums of charges per day; a day with a larger sum is not started",
+            Self::MaxProcessingDays => {
+                "Days for which the bank may process a debit; after that, runs report its row as failed"
+            }
+            Self::GatewayFailures => {
+                "A run stops after this many consecutive requests to the gateway without a usable response"
+            }
+        }
+    }
+}
+
+impl PaymentLimits {
+    /// Returns the value of `limit` as text, in the form that [`PaymentLimits::set`] reads; `none` for a ceiling that
+    /// does not exist.
+    pub fn text_of(&self, limit: PaymentLimit) -> String {
+        let ceiling = |text: Option<String>| text.unwrap_or_else(|| NO_CEILING.to_owned());
+        match limit {
+            PaymentLimit::MaxCharges => ceiling(self.ceilings.charges.map(|charges| charges.to_string())),
+            PaymentLimit::MaxSums => {
+                let sums: Vec<String> = self
+                    .ceilings
+                    .sums
+                    .iter()
+                    .map(|sum| format!("{}={}", sum.currency().code(), sum.decimal()))
+                    .collect();
+                ceiling((!sums.is_empty()).then(|| sums.join(",")))
+            }
+            PaymentLimit::MaxProcessingDays => self.max_processing_days.to_string(),
+            PaymentLimit::GatewayFailures => self.gateway_failures.to_string(),
+        }
+    }
+
+    /// Sets `limit` to the value in `text`. `none` removes a ceiling.
+    ///
+    /// # Errors
+    /// [`PaymentLimitError::Invalid`], with the allowed values. The limits are not changed then.
+    pub fn set(&mut self, limit: PaymentLimit, text: &str) -> Result<(), PaymentLimitError> {
+        let invalid = |allowed: String| PaymentLimitError::Invalid { limit, allowed, text: text.to_owned() };
+        let number = |range: &RangeInclusive<u32>, or_none: &str| {
+            let number = text.parse().ok().filter(|number| range.contains(number));
+            let (least, largest) = (range.start(), range.end());
+            number.ok_or_else(|| invalid(format!("a whole number from {least} to {largest}{or_none}")))
+        };
+        let is_none = text == NO_CEILING;
+        match limit {
+            PaymentLimit::MaxCharges if is_none => self.ceilings.charges = None,
+            PaymentLimit::MaxCharges => self.ceilings.charges = Some(number(&CHARGES, ", or none")?.into()),
+            PaymentLimit::MaxSums if is_none => self.ceilings.sums = Default::default(),
+            PaymentLimit::MaxSums => {
+                let allowed = "amounts by currency like EUR=100000.00,JPY=5000000, or none";
+                self.ceilings.sums = text.parse().map_err(|_| invalid(allowed.to_owned()))?;
+            }
+            PaymentLimit::MaxProcessingDays => self.max_processing_days = number(&PROCESSING_DAYS, "")?,
+            PaymentLimit::GatewayFailures => self.gateway_failures = number(&GATEWAY_FAILURES, "")?,
+        }
+        Ok(())
+    }
+}
+
+impl Default for PaymentLimits {
+    fn default() -> Self {
+        Self { ceilings: Ceilings::default(), max_processing_days: 25, gateway_failures: 20 }
+    }
+}
+
+impl TryFrom<BTreeMap<String, String>> for PaymentLimits {
+    type Error = PaymentLimitError;
+
+    /// Reads the limits by their names. A limit that is absent has its default.
+    fn try_from(texts: BTreeMap<String, String>) -> Result<Self, PaymentLimitError> {
+        let mut limits = Self::default();
+        for (name, text) in texts {
+            let limit = name.parse().map_err(|_| PaymentLimitError::Unknown { name })?;
+            limits.set(limit, &text)?;
+        }
+        Ok(limits)
+    }
+}
+
+impl From<PaymentLimits> for BTreeMap<String, String> {
+    /// Returns the limits that differ from their defaults. So limits that are added later do not change what is stored.
+    fn from(limits: PaymentLimits) -> Self {
+        let default = PaymentLimits::default();
+        let texts = PaymentLimit::iter().map(|limit| (limit, limits.text_of(limit)));
+        let changed = texts.filter(|(limit, text)| default.text_of(*limit) != *text);
+        changed.map(|(limit, text)| (limit.to_string(), text)).collect()
+    }
+}
+
+fn all_names() -> String {
+    PaymentLimit::iter().map(|limit| limit.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_set_from_text_and_shown_as_the_same_text() {
+        for (name, text) in [
+            ("max-charges", "0"),
+            ("max-charges", "none"),
+            ("max-sums", "EUR=0.01"),
+            ("max-sums", "none"),
+            ("max-processing-days", "60"),
+            ("gateway-failures", "1000"),
+        ] {
+            let limit = name.parse().unwrap();
+            let mut limits = PaymentLimits::default();
+            limits.set(limit, text).unwrap();
+            assert_eq!(limits.text_of(limit), text);
+            let stored = BTreeMap::from(limits.clone());
+            assert_eq!(PaymentLimits::try_from(stored), Ok(limits), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_value_changes_nothing_and_the_error_contains_the_allowed_values() {
+        for (name, text, allowed) in [
+            ("max-charges", "many", "a whole number from 0 to 4294967295, or none"),
+            ("max-charges", "-1", "a whole number from 0 to 4294967295, or none"),
+            ("max-sums", "EUR 5", "amounts by currency like EUR=100000.00,JPY=5000000, or none"),
+            ("max-sums", "", "amounts by currency like EUR=100000.00,JPY=5000000, or none"),
+            ("max-processing-days", "0", "a whole number from 1 to 60"),
+            ("max-processing-days", "none", "a whole number from 1 to 60"),
+            ("gateway-failures", "1001", "a whole number from 1 to 1000"),
+        ] {
+            let mut limits = PaymentLimits::default();
+            let error = limits.set(name.parse().unwrap(), text).unwrap_err();
+            assert_eq!(error.to_string(), format!("{name} must be {allowed}, not {text:?}"));
+            assert_eq!(limits, PaymentLimits::default());
+        }
+        let unknown = PaymentLimits::try_from(BTreeMap::from([("max-refunds".to_owned(), "1".to_owned())]));
+        let expected = "there is no setting \"max-refunds\"; the settings are max-charges, max-sums, \
+                        max-processing-days, gateway-failures";
+        assert_eq!(unknown.unwrap_err().to_string(), expected);
+    }
+}
