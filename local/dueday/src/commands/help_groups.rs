@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, Command};
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Find and explain", &["accounts", "subscriptions", "receipts", "why", "events", "export"]),
     ("Act for a customer", &["account", "subscription", "refund", "receipt"]),
-    ("Every day", &["run", "runs", "due", "forecast", "report", "findings", "resolve", "audit"]),
+    ("Every day", &["status", "run", "runs", "due", "forecast", "report", "findings", "resolve", "audit"]),
     ("Goods", &["orders"]),
     (
         "Set up and change the system",
@@ -16,7 +16,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "import",
             "webhooks",
             "charging",
+            "settings",
             "confirm-clock",
+            "confirm-table",
             "gateway",
             "move-gateway",
             "shards",

@@ -6,6 +6,7 @@ mod audit;
 mod charging;
 mod completions;
 mod confirm_clock;
+mod confirm_table;
 mod demo;
 mod demo_company;
 mod demo_mails;
@@ -36,8 +37,10 @@ mod resolve;
 pub mod run;
 mod runs;
 pub mod serve;
+mod settings;
 mod shards;
 mod simulate;
+mod status;
 mod subscription;
 mod subscriptions;
 mod token;
@@ -131,12 +134,18 @@ pub(crate) enum Command {
     Webhooks(webhooks::WebhooksArgs),
     /// Manage orders, shipments and stock
     Orders(orders::OrdersArgs),
+    /// Show the state of yesterday and today, and what needs a person
+    Status(status::StatusArgs),
     /// Check the invariants of all items in the table
     Audit(audit::AuditArgs),
     /// Switch charging on or off, or show the current state
     Charging(charging::ChargingArgs),
+    /// Show or change the limits of the payment batch, such as the largest number of charges per day
+    Settings(settings::SettingsArgs),
     /// Confirm that the clock is right although a recorded run has a later time
     ConfirmClock(confirm_clock::ConfirmClockArgs),
+    /// Confirm that a restored or copied table may be charged
+    ConfirmTable(confirm_table::ConfirmTableArgs),
     /// Move the table to another gateway; no payment may be open
     MoveGateway(move_gateway::MoveGatewayArgs),
     /// Show or estimate the number of shards of the indexes, or increase it
@@ -199,9 +208,12 @@ impl Command {
             Self::Listen(args) => listen::listen(context, args).await,
             Self::Webhooks(args) => webhooks::webhooks(context, args).await,
             Self::Orders(args) => orders::orders(context, args).await,
+            Self::Status(args) => status::status(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
+            Self::Settings(args) => settings::settings(context, args).await,
             Self::ConfirmClock(args) => confirm_clock::confirm_clock(context, args).await,
+            Self::ConfirmTable(args) => confirm_table::confirm_table(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
             Self::Shards(args) => shards::shards(context, args).await,
             Self::Reshard(args) => reshard::reshard(context, args).await,

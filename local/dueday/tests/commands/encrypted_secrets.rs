@@ -89,9 +89,7 @@ async fn commands_for_a_table_on_aws_get_the_keys_from_the_environment() {
     let engine = Engine::memory();
     let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
-    let settings =
-        Settings { shards: 1, charging: true, table_id: SystemClock.ulid(), gateway: None, latest_run_at: None };
-    table.init_settings(&settings).await.unwrap();
+    table.init_settings(&Settings::new(1, SystemClock.ulid())).await.unwrap();
     let served = engine.clone().serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let run = |keys: Option<&str>, arguments: &[&str]| {

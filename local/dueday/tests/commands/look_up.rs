@@ -34,16 +34,7 @@ impl RemoteTable {
         let remote = Self { engine, folder: tempfile::tempdir().unwrap(), served };
         let (code, _, stderr) = remote.run(&["accounts"]);
         assert!(code == 2 && stderr.contains("the table \"payments\" has no settings yet"), "{stderr}");
-        table
-            .init_settings(&Settings {
-                shards: 2,
-                charging: true,
-                table_id: SystemClock.ulid(),
-                gateway: None,
-                latest_run_at: None,
-            })
-            .await
-            .unwrap();
+        table.init_settings(&Settings::new(2, SystemClock.ulid())).await.unwrap();
         let csv = remote.folder.path().join("s.csv");
         let day = (Utc::now() + TimeDelta::days(1)).day();
         std::fs::write(
@@ -134,6 +125,16 @@ async fn commands_work_on_a_table_on_aws() {
     assert!(remote.run(&["charging", "off"]).1.starts_with("charging is off: runs charge nothing"));
     assert_eq!(remote.json(&["charging", "--json"])["charging"], false);
     assert_eq!(remote.json(&["charging", "on", "--json"])["charging"], true);
+    let settings = remote.run(&["settings", "get"]).1;
+    assert!(settings.contains("max-charges") && settings.contains("none"), "{settings}");
+    assert_eq!(remote.run(&["settings", "set", "max-charges", "100"]).1, "max-charges was none and is now 100\n");
+    assert_eq!(remote.run(&["settings", "set", "max-charges", "100"]).1, "max-charges is already 100\n");
+    let refused = remote.run(&["settings", "set", "gateway-failures", "0"]);
+    let reason = "gateway-failures must be a whole number from 1 to 1000, not \"0\"";
+    assert!(refused.0 == 2 && refused.2.contains(reason), "{refused:?}");
+    let stored = remote.json(&["settings", "get", "max-charges", "--json"]);
+    assert_eq!((&stored[0]["setting"], &stored[0]["value"]), (&"max-charges".into(), &"100".into()));
+    assert_eq!(remote.json(&["settings", "get", "gateway-failures", "--json"])[0]["value"], "20");
 
     let (code, text, _) = remote.run(&["runs", "payments", "--date", "2026-11-20"]);
     assert!(code == 1 && text.contains("missing"), "{text}");

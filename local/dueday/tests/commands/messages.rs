@@ -90,7 +90,7 @@ fn invalid_arguments_are_refused_with_the_allowed_values() {
         (vec!["due", "--time-zone", "Mars"], "must be an IANA time zone like Europe/Berlin"),
         (vec!["due", "--retry-gaps", "9,9,9,9"], "must be gaps in days such as 1,2,2,2"),
         (vec!["due", "--shards", "x"], "must be a whole number from 1 to 1000"),
-        (vec!["due", "--max-charges", "x"], "must be a whole number from 0"),
+        (vec!["due", "--lease-minutes", "x"], "must be a whole number from 10"),
         (vec!["due", "--catch-up", "all"], "must be each or latest"),
         (vec!["why", "acme"], "Usage: dueday why [OPTIONS] <ACCOUNT> <SUBSCRIPTION>"),
         (vec!["why", "acme", "1"], "must be a ULID"),
@@ -155,6 +155,7 @@ fn reading_commands_refuse_a_missing_folder_and_create_none() {
         vec!["runs"],
         vec!["run", "payments"],
         vec!["charging", "off"],
+        vec!["settings", "set", "max-charges", "1"],
         vec!["export", "accounts"],
     ] {
         let words = format!("there is no data in the folder {}. Choose the data folder with --data", data.display());

@@ -8,7 +8,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// The commands that an operator runs to look at the system.
-const LOOKS: [&str; 23] = [
+const LOOKS: [&str; 25] = [
     "accounts",
     "subscriptions",
     "receipts acme",
@@ -28,6 +28,8 @@ const LOOKS: [&str; 23] = [
     "events --type payment.succeeded --json",
     "shards",
     "charging",
+    "settings get",
+    "status",
     "export accounts",
     "export subscriptions",
     "export receipts",

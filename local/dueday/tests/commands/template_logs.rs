@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use payments::PaymentOutcome;
+use reminders::ReminderOutcome;
 use serde_yaml_ng::Value;
+use store::{Batch, RunSums};
+use sweep::{Outcome as _, Report};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
@@ -32,6 +36,9 @@ const LOG_GROUPS: [(&str, &str); 5] = [
     ("OrdersLog", "OrdersFunction"),
 ];
 
+/// The pattern of the metric filters that read the counts of a run from the fields of the line that it logs at its end.
+const RUN_ENDED: &str = "{ $.fields.message = \"a run has ended\" }";
+
 /// Returns the resources of `template.yaml`.
 fn resources() -> Value {
     let template: Value = serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap();
@@ -57,6 +64,7 @@ fn template_metric_filters_match_exactly_the_logged_messages() {
     let resources = resources();
     let filters = resources.as_mapping().unwrap().iter();
     let filters = filters.filter(|(_, resource)| resource["Type"] == "AWS::Logs::MetricFilter");
+    let filters = filters.filter(|(_, resource)| resource["Properties"]["FilterPattern"] != RUN_ENDED);
     let mut matched = BTreeSet::new();
     for (name, filter) in filters {
         let filter = &filter["Properties"];
@@ -121,4 +129,65 @@ fn template_metric_filters_match_log_lines_as_text_and_as_json() {
             assert!(line.contains(text), "{text} is not in {line}");
         }
     }
+}
+
+/// Returns the report of a run that has processed nothing.
+fn empty_report<C: Default>(batch: Batch) -> Report<C> {
+    Report {
+        batch,
+        date: "2027-01-31".parse().unwrap(),
+        shards: vec![0],
+        counts: C::default(),
+        sums: RunSums::default(),
+        unreminded: 0,
+        failures: Vec::new(),
+        next: None,
+        complete: true,
+        stopped: None,
+    }
+}
+
+#[test]
+fn template_metric_filters_read_numbers_from_the_line_of_a_run() {
+    let resources = resources();
+    let kept = LogBuffer::default();
+    let writer = kept.clone();
+    let lines = logs::line_layer(true, move || writer.clone());
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+        PaymentOutcome::log(&empty_report(Batch::Payments));
+        ReminderOutcome::log(&empty_report(Batch::Reminders));
+    });
+    let logged: Vec<serde_json::Value> = kept.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let read: Vec<(String, &str, String)> = resources
+        .as_mapping()
+        .unwrap()
+        .iter()
+        .filter(|(_, resource)| resource["Properties"]["FilterPattern"] == RUN_ENDED)
+        .map(|(name, filter)| {
+            let group = referenced_name(&filter["Properties"]["LogGroupName"]);
+            let value = filter["Properties"]["MetricTransformations"][0]["MetricValue"].as_str().unwrap();
+            (group, name.as_str().unwrap(), value.strip_prefix("$.fields.").unwrap().to_owned())
+        })
+        .collect();
+    assert_eq!(read.len(), 10);
+    for (group, name, field) in read {
+        let line = if group == "PaymentsLog" { &logged[0] } else { &logged[1] };
+        assert_eq!(line["fields"]["message"], "a run has ended");
+        assert!(line["fields"][&field].is_u64(), "{name} reads {field} from {line}");
+    }
+}
+
+/// Lambda uses the level of a JSON line only if the line also has a timestamp in the format of RFC 3339.
+#[test]
+fn json_lines_have_the_level_and_the_timestamp_that_lambda_reads() {
+    let kept = LogBuffer::default();
+    let writer = kept.clone();
+    let lines = logs::line_layer(true, move || writer.clone());
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+        tracing::error!("a failure");
+    });
+    let line: serde_json::Value = serde_json::from_str(kept.text().trim()).unwrap();
+    assert_eq!(line["level"], "ERROR");
+    let timestamp = line["timestamp"].as_str().unwrap();
+    assert!(chrono::DateTime::parse_from_rfc3339(timestamp).is_ok(), "{timestamp}");
 }

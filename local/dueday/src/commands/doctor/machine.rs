@@ -190,7 +190,7 @@ mod tests {
 
     fn settings(latest_run_at: Option<&str>) -> Settings {
         let latest_run_at = latest_run_at.map(|at| at.parse().unwrap());
-        Settings { shards: 1, charging: true, table_id: SystemClock.ulid(), gateway: None, latest_run_at }
+        Settings { latest_run_at, ..Settings::new(1, SystemClock.ulid()) }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Checks of the settings item of the table, and of the parameters that decide when customers are charged.
 
+use billing::PaymentLimit;
 use config::{REMINDER_LEAD_DAYS, RETRY_GAPS, TIME_ZONE, Variable};
 use emulator::Config;
-use payments::{MAX_CHARGES, MAX_SUMS};
 use store::{Settings, TableError};
+use strum::IntoEnumIterator as _;
 
 use super::aws_program::AwsError;
 use super::finding::Finding;
@@ -11,14 +12,13 @@ use super::stack::Stack;
 
 const SETTINGS: &str = "settings of the table";
 const CHARGING: &str = "charging";
+const LIMITS: &str = "limits of the payment batch";
 
 /// The checked parameters: the name of the check, the parameter, and the variable of the functions that it sets.
-const PARAMETERS: [(&str, &str, &Variable); 5] = [
+const PARAMETERS: [(&str, &str, &Variable); 3] = [
     ("time zone", "TimeZone", &TIME_ZONE),
     ("retry gaps", "RetryGaps", &RETRY_GAPS),
     ("reminder lead", "ReminderLeadDays", &REMINDER_LEAD_DAYS),
-    ("ceiling of charges", "MaxCharges", &MAX_CHARGES),
-    ("ceiling of sums", "MaxSums", &MAX_SUMS),
 ];
 
 /// Checks the settings item, as it was read from the table.
@@ -47,7 +47,9 @@ pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
             "If that is not intended, run `dueday charging on` for this table",
         ),
     };
-    vec![Finding::good(SETTINGS, format!("{} shards", settings.shards)), charging]
+    let limits = PaymentLimit::iter().map(|limit| format!("{limit} {}", settings.payment_limits.text_of(limit)));
+    let limits = Finding::good(LIMITS, limits.collect::<Vec<_>>().join(", "));
+    vec![Finding::good(SETTINGS, format!("{} shards", settings.shards)), charging, limits]
 }
 
 /// Checks the parameters of the stack with the rules of the functions.
@@ -67,19 +69,12 @@ pub fn check_parameters(stack: Option<&Stack>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use billing::GatewayAccount;
     use clock::{Clock as _, SystemClock};
 
     use super::*;
 
     fn settings(charging: bool) -> Settings {
-        Settings {
-            shards: 4,
-            charging,
-            table_id: SystemClock.ulid(),
-            gateway: None::<GatewayAccount>,
-            latest_run_at: None,
-        }
+        Settings { charging, ..Settings::new(4, SystemClock.ulid()) }
     }
 
     #[test]
@@ -88,7 +83,7 @@ mod tests {
         let off = check(&Ok(Some(settings(false))));
         assert_eq!(
             off.iter().map(|finding| (finding.check, finding.is_good())).collect::<Vec<_>>(),
-            [(SETTINGS, true), (CHARGING, false)]
+            [(SETTINGS, true), (CHARGING, false), (LIMITS, true)]
         );
         assert!(!check(&Ok(None))[0].is_good());
         let other = check(&Err(TableError::OtherFormat { found: "2".to_owned(), read: 1 }));
@@ -113,8 +108,6 @@ mod tests {
             ("TimeZone", "Europe/Vienna", "Vienna"),
             ("RetryGaps", "1,2,2,2", "10,20"),
             ("ReminderLeadDays", "7", "28"),
-            ("MaxCharges", "1000", "many"),
-            ("MaxSums", "EUR=100.00", "EUR 100"),
         ] {
             let is_good = |value: &str| check_parameters(Some(&with(parameter, value))).iter().all(Finding::is_good);
             assert!(is_good(right) && is_good("") && !is_good(wrong), "{parameter}");

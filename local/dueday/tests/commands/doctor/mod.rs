@@ -48,9 +48,7 @@ impl Deployment {
         let engine = Engine::memory();
         let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
         table.create_if_absent().await.unwrap();
-        let settings =
-            Settings { shards: 4, charging: true, table_id: SystemClock.ulid(), gateway: None, latest_run_at: None };
-        table.init_settings(&settings).await.unwrap();
+        table.init_settings(&Settings::new(4, SystemClock.ulid())).await.unwrap();
         // The engine enables the stream when it is opened.
         engine.stream("payments").unwrap();
         let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
-use billing::CloudEvent;
+use billing::{CloudEvent, PaymentLimit, PaymentLimits};
 use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events_between_images};
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
@@ -97,12 +97,18 @@ fn six_oclock(day: &str) -> DateTime<Utc> {
 #[tokio::test]
 async fn payments_policy_matches_the_requests_of_months_with_faults() {
     let mut done = BTreeSet::new();
-    for settings in [
-        &[][..],
-        &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_MAX_CHARGES", "100")],
-        &[("DUEDAY_MAX_CHARGES", "1"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")],
+    for (settings, max_charges) in [
+        (&[][..], None),
+        (&[("DUEDAY_CATCH_UP", "latest")], Some("100")),
+        (&[("DUEDAY_AFTER_LAST_RETRY", "cancelled")], Some("1")),
     ] {
         let world = World::new(settings).await;
+        if let Some(max_charges) = max_charges {
+            let mut limits = PaymentLimits::default();
+            limits.set(PaymentLimit::MaxCharges, max_charges).unwrap();
+            let stored = world.system.deployment.table.set_payment_limits(&PaymentLimits::default(), &limits).await;
+            assert!(stored.unwrap());
+        }
         let payments = world.recorded.payments().await.unwrap();
         let lost = [Some(Fault::LostBefore), None, Some(Fault::LostAfter)].into_iter().cycle().take(30);
         world.script.add(Operation::Charge, lost);
@@ -239,6 +245,7 @@ async fn api_policy_matches_the_requests_of_its_routes() {
         ("GET /runs".to_owned(), ""),
         ("GET /audits".to_owned(), ""),
         ("GET /reports/days".to_owned(), ""),
+        ("GET /status".to_owned(), ""),
         (format!("GET {endpoint}"), ""),
         (format!("PATCH {endpoint}"), r#"{"enabled": false}"#),
         (format!("POST {endpoint}/rotate-secret"), "{}"),
