@@ -29,6 +29,7 @@ mod orders;
 mod receipt;
 mod receipt_args;
 mod receipts;
+mod reconcile;
 mod refund;
 mod report;
 mod reshard;
@@ -133,6 +134,8 @@ pub(crate) enum Command {
     Orders(orders::OrdersArgs),
     /// Check the invariants of all items in the table
     Audit(audit::AuditArgs),
+    /// Compare the payments of whole days with the gateway
+    Reconcile(reconcile::ReconcileArgs),
     /// Switch charging on or off, or show the current state
     Charging(charging::ChargingArgs),
     /// Confirm that the clock is right although a recorded run has a later time
@@ -200,6 +203,7 @@ impl Command {
             Self::Webhooks(args) => webhooks::webhooks(context, args).await,
             Self::Orders(args) => orders::orders(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,
+            Self::Reconcile(args) => reconcile::reconcile(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
             Self::ConfirmClock(args) => confirm_clock::confirm_clock(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
