@@ -30,9 +30,12 @@ pub fn account_key() -> Key {
     key("ACCOUNT".to_owned(), "ACCOUNT")
 }
 
+/// The sort key of every payment.
+pub const PAYMENT: &str = "PAYMENT";
+
 /// Returns the key of the payment `id`.
 pub fn payment_key(id: &GatewayToken) -> Key {
-    key(format!("PAY#{id}"), "PAYMENT")
+    key(format!("PAY#{id}"), PAYMENT)
 }
 
 /// Returns the partition of the list of the payments of `customer`.

@@ -1,13 +1,14 @@
 //! Charges, and the lists of payments.
 
 use chrono::{DateTime, Utc};
-use dynamo::{ABSENT, Paging, PrefixQuery, TableError, TransactionOutcome, from_item, s, values};
-use gateways::{ChargeRequest, ChargeResponse};
+use dynamo::{ABSENT, Paging, PrefixQuery, Scan, TableError, TransactionOutcome, from_item, s, values};
+use gateways::{ChargeRequest, ChargeResponse, ListPage};
 use sandbox::LedgerPayment;
-use sandbox::rules::{self, Decision};
+use sandbox::rules::{self, Decision, LIST_PAGE_SIZE};
 
 use crate::items::{
-    KeyItem, LISTED_PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item, payment_key,
+    KeyItem, LISTED_PAYMENT, PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item,
+    payment_key,
 };
 use crate::table::{MAX_CONFLICTS, SandboxTable};
 use billing::{GatewayToken, Payment};
@@ -78,5 +79,27 @@ impl SandboxTable {
         let listed = self.table.list(&list, &Paging::all()).await?.read(|item| from_item::<LedgerPayment>(&item));
         let made = listed.into_items()?.into_iter().filter(|made| made.created_at >= since);
         Ok(made.map(|made| made.payment(rules::status_at(&made, now))).collect())
+    }
+
+    /// Returns a list page of what `select` returns for all payments. The list page begins after the payment with the id
+    /// `after`; with `None`, at the first payment. The table has no index by time, so this reads the whole table: the
+    /// sandbox has few payments.
+    pub(crate) async fn scan_payments<T>(
+        &self,
+        after: Option<&str>,
+        select: impl Fn(PaymentItem) -> Vec<T>,
+    ) -> Result<ListPage<T>, TableError> {
+        let after = after.and_then(|id| id.parse().ok()).map(|id: GatewayToken| payment_key(&id));
+        let mut stored = self.table.scan(Scan::beginning_with(PAYMENT).after(after));
+        let mut items = Vec::new();
+        while let Some(item) = stored.next().await? {
+            let payment: PaymentItem = from_item(&item)?;
+            let id = payment.payment.id.to_string();
+            items.extend(select(payment));
+            if items.len() >= LIST_PAGE_SIZE {
+                return Ok(ListPage { items, next: Some(id) });
+            }
+        }
+        Ok(ListPage::last(items))
     }
 }

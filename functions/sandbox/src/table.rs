@@ -7,11 +7,12 @@ use aws_sdk_dynamodb::Client;
 use chrono::{DateTime, Utc};
 use dynamo::{Dynamo, KeySchema, TableError, TableSchema};
 use gateways::{
-    ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, RefundRequest, RefundResponse,
+    ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, ListPage, RefundRequest,
+    RefundResponse, TimeRange,
 };
 use sandbox::{PageAddress, PageOpened, SandboxStore, StoreError, rules};
 
-use crate::items::{AccountItem, account_key};
+use crate::items::{AccountItem, PaymentItem, account_key};
 use billing::{GatewayAccount, GatewayToken, Payment};
 use clock::Clock;
 
@@ -91,6 +92,32 @@ impl SandboxStore for SandboxTable {
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, StoreError> {
         Ok(self.list_payments(customer, since, now).await?)
+    }
+
+    async fn payments_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Result<ListPage<Payment>, StoreError> {
+        let select = |stored: PaymentItem| {
+            let made = stored.payment;
+            let is_in_range = range.contains(made.created_at);
+            is_in_range.then(|| made.payment(rules::status_at(&made, now))).into_iter().collect()
+        };
+        Ok(self.scan_payments(after, select).await?)
+    }
+
+    async fn refunds_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<ListPage<(GatewayToken, GatewayRefund)>, StoreError> {
+        let select = |stored: PaymentItem| {
+            let in_range = stored.refunds.iter().filter(|request| range.contains(rules::refund_time(request)));
+            in_range.map(|request| (request.payment.clone(), rules::succeeded_refund(request))).collect()
+        };
+        Ok(self.scan_payments(after, select).await?)
     }
 
     async fn payment(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, StoreError> {

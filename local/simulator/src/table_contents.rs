@@ -70,7 +70,9 @@ impl TableContents {
             // charges).
             "CHARGED" => {}
             "ACC" => key.account().map(|_| ())?,
-            _ if ["CTL", "IDEM", "CODE", "AUDIT", "AUDITS"].iter().any(|kind| key.has_partition_kind(kind)) => {}
+            _ if ["CTL", "IDEM", "CODE", "AUDIT", "AUDITS", "RECONCILED"]
+                .iter()
+                .any(|kind| key.has_partition_kind(kind)) => {}
             _ => return None,
         }
         Some(())

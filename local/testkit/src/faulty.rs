@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use gateways::{
-    ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, PaymentGateway, RefundRequest,
-    RefundResponse, Refunds,
+    ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
+    RefundRequest, RefundResponse, Refunds, TimeRange,
 };
 use mail::{Mail, MailError, Mailer};
 
@@ -102,6 +102,32 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
 
     async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
         self.inner.disputes_since(since).await
+    }
+
+    async fn payments_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<Payment>>, GatewayError> {
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
+        self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_in(range, after)).await
+    }
+
+    async fn refunds_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
+        self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_in(range, after)).await
+    }
+
+    async fn disputes_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
+        self.inner.disputes_in(range, after).await
     }
 }
 

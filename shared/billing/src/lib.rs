@@ -102,6 +102,7 @@ pub mod ceilings;
 pub mod changes;
 mod characters;
 pub mod contact;
+pub mod day_reconciliation;
 pub mod dispute;
 pub mod dunning;
 pub mod event;
@@ -142,6 +143,10 @@ pub use card_number::{NO_CARD_NUMBER, contains_card_number};
 pub use ceilings::{Ceilings, ChargeTotal};
 pub use changes::Changes;
 pub use contact::{ContactError, EmailAddress, Label, Locale};
+pub use day_reconciliation::{
+    DayReconciliation, Difference, DifferenceKind, GatewayList, MAX_STORED_DIFFERENCES, RECONCILIATION_RETENTION,
+    ReconciledCounts, ReconciliationStep,
+};
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{

@@ -16,8 +16,9 @@ use serde_json::json;
 
 use super::contradiction::check_payments_are_consistent;
 use super::{
-    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
-    GatewayKeys, GatewayRefund, IamSigner, PaymentGateway, RefundRequest, RefundResponse, Refunds, SignedRequest,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayDispute,
+    GatewayError, GatewayKeys, GatewayRefund, IamSigner, ListPage, PaymentGateway, RefundRequest, RefundResponse,
+    Refunds, SignedRequest, TimeRange,
 };
 use billing::{GatewayAccount, GatewayToken, Payment, Secret};
 use clock::Clock;
@@ -36,6 +37,10 @@ pub const CHECKOUT_PAGES_PATH: &str = "/v1/pages";
 /// of a payment appended to the path returns a list of this payment's [`GatewayRefund`]s.
 pub const REFUNDS_PATH: &str = "/v1/refunds";
 
+/// The path of the lists of a time range, which a gateway may leave out: GET with `/payments`, `/refunds` or `/disputes`
+/// appended and a [`RangeQuery`] returns a [`ListPage`]. A gateway without these lists returns status 404.
+pub const LISTS_PATH: &str = "/v1/lists";
+
 /// The path of the account. GET returns a [`GatewayAccount`].
 pub const ACCOUNT_PATH: &str = "/v1/account";
 
@@ -51,6 +56,16 @@ pub struct ListQuery {
     pub since: DateTime<Utc>,
 }
 
+/// The query parameters of a list of a time range: its start, its end (exclusive), and the position after which the list
+/// page begins; absent for the first list page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RangeQuery {
+    pub from: DateTime<Utc>,
+    pub to: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
 /// A client of the gateway at a URL.
 #[derive(Clone, Debug)]
 pub struct HttpGateway {
@@ -58,6 +73,7 @@ pub struct HttpGateway {
     payments: String,
     pages: String,
     refunds: String,
+    lists: String,
     account: String,
     /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
@@ -89,6 +105,7 @@ impl HttpGateway {
             payments: at(PAYMENTS_PATH),
             pages: at(CHECKOUT_PAGES_PATH),
             refunds: at(REFUNDS_PATH),
+            lists: at(LISTS_PATH),
             account: at(ACCOUNT_PATH),
             clock: None,
             signing: None,
@@ -110,6 +127,22 @@ impl HttpGateway {
     /// Returns this client, changed so that `signer` signs each request for AWS IAM, at the time of `clock`.
     pub fn with_iam(self, signer: IamSigner, clock: Arc<dyn Clock>) -> Self {
         Self { iam: Some((signer, clock)), ..self }
+    }
+
+    /// Requests a list page of the list `name` of the time range `range`. Returns `None` if the gateway does not offer this
+    /// list.
+    async fn list_range<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<T>>, GatewayError> {
+        let query = RangeQuery { from: range.from, to: range.to, after: after.map(str::to_owned) };
+        let response = self.send_signed(self.http.get(format!("{}/{name}", self.lists)).query(&query)).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Ok(None),
+            _ => read_response(response).await.map(Some),
+        }
     }
 
     /// Sends `request`. If AWS IAM protects the gateway, first signs it for IAM.
@@ -299,5 +332,30 @@ impl Refunds for HttpGateway {
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         self.send(self.http.get(format!("{}/{payment}", self.refunds))).await
+    }
+
+    async fn payments_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<Payment>>, GatewayError> {
+        let Some(page) = self.list_range::<Payment>("payments", range, after).await? else { return Ok(None) };
+        Ok(Some(ListPage { items: check_payments_are_consistent(page.items)?, next: page.next }))
+    }
+
+    async fn refunds_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
+        self.list_range("refunds", range, after).await
+    }
+
+    async fn disputes_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
+        self.list_range("disputes", range, after).await
     }
 }

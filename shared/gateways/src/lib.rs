@@ -9,6 +9,7 @@
 mod config;
 pub mod conformance;
 mod contradiction;
+mod day_lists;
 mod gateway_url;
 mod http_gateway;
 mod iam_signer;
@@ -34,9 +35,11 @@ pub use stripe::{
     StripeEvent, StripePayment, StripeWebhookEndpoint, Transport, WebhookError, is_live_stripe_key,
 };
 
+pub use day_lists::{ListPage, TimeRange};
 pub use gateway_url::{GatewayUrl, GatewayUrlError};
 pub use http_gateway::{
-    ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,
+    ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, LISTS_PATH, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,
+    RangeQuery,
 };
 pub use iam_signer::IamSigner;
 pub use request_signature::{
@@ -280,14 +283,55 @@ pub trait Refunds: PaymentGateway {
     async fn disputes_since(&self, _since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
         Ok(None)
     }
+
+    /// Returns a list page of all payments of this software that were created in `range`, in any order: the first list
+    /// page, or the one after the position `after`. Changes nothing at the gateway, so a payment that it returns as
+    /// declined may still succeed. Returns `None` if the gateway does not offer this list.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is no usable response.
+    async fn payments_in(
+        &self,
+        _range: &TimeRange,
+        _after: Option<&str>,
+    ) -> Result<Option<ListPage<Payment>>, GatewayError> {
+        Ok(None)
+    }
+
+    /// Returns a list page of all refunds that were created in `range`, each with the id of its payment, like
+    /// [`Refunds::payments_in`]. The list may contain refunds of payments that this software has not requested.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is no usable response.
+    async fn refunds_in(
+        &self,
+        _range: &TimeRange,
+        _after: Option<&str>,
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
+        Ok(None)
+    }
+
+    /// Returns a list page of all disputes that were opened in `range`, like [`Refunds::refunds_in`].
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is no usable response.
+    async fn disputes_in(
+        &self,
+        _range: &TimeRange,
+        _after: Option<&str>,
+    ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
+        Ok(None)
+    }
 }
 
 /// A dispute, as the gateway reports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GatewayDispute {
     pub id: GatewayToken,
     /// The disputed payment; `None` if the payment was made without a PaymentIntent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment: Option<GatewayToken>,
+    #[serde(flatten)]
     pub amount: Money,
     pub status: DisputeStatus,
     pub opened_at: DateTime<Utc>,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use gateways::{
-    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
-    GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, Refunds,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayDispute,
+    GatewayError, GatewayRefund, ListPage, PaymentGateway, RefundRequest, RefundResponse, Refunds, TimeRange,
 };
 
 use crate::ledger::{Ledger, LedgerEntry, LedgerError};
@@ -167,12 +167,54 @@ impl Sandbox {
         }
     }
 
+    /// Returns a list page of the payments that were made in `range`, with their status at the time `now`. `after` is the
+    /// `next` of the list page before; `None` for the first list page.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the final status of a payment could not be written to the ledger.
+    pub fn payments_in_at(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Result<ListPage<Payment>, LedgerError> {
+        let page = list_page(self.ledger().entries(), after, |entry| match entry {
+            LedgerEntry::Payment(made) if range.contains(made.created_at) => Some(made.clone()),
+            _ => None,
+        });
+        Ok(ListPage { items: self.with_status_at(page.items, now)?, next: page.next })
+    }
+
+    /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment, like
+    /// [`Sandbox::payments_in_at`].
+    pub fn refunds_made_in(&self, range: &TimeRange, after: Option<&str>) -> ListPage<(GatewayToken, GatewayRefund)> {
+        list_page(self.ledger().refunds(), after, |(request, _)| {
+            let is_in_range = range.contains(rules::refund_time(request));
+            is_in_range.then(|| (request.payment.clone(), rules::succeeded_refund(request)))
+        })
+    }
+
     /// Lists the refunds of `payment`.
     pub fn refunds_made(&self, payment: &GatewayToken) -> Vec<GatewayRefund> {
         let ledger = self.ledger();
         let of_payment = ledger.refunds().iter().filter(|(request, _)| request.payment == *payment);
         of_payment.map(|(request, _)| rules::succeeded_refund(request)).collect()
     }
+}
+
+/// Returns a list page of what `select` returns for the entries of `all`. The position `after` is the number of entries
+/// before the list page: entries are only appended, so they keep their numbers.
+fn list_page<E, T>(all: &[E], after: Option<&str>, select: impl Fn(&E) -> Option<T>) -> ListPage<T> {
+    let before = after.and_then(|after| after.parse().ok()).unwrap_or(0);
+    let (mut items, mut read) = (Vec::new(), before);
+    for entry in all.iter().skip(before) {
+        if items.len() == rules::LIST_PAGE_SIZE {
+            return ListPage { items, next: Some(read.to_string()) };
+        }
+        items.extend(select(entry));
+        read += 1;
+    }
+    ListPage::last(items)
 }
 
 #[async_trait]
@@ -223,6 +265,31 @@ impl Refunds for Sandbox {
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         Ok(self.refunds_made(payment))
     }
+
+    async fn payments_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<Payment>>, GatewayError> {
+        let page = self.payments_in_at(range, after, self.clock.now());
+        page.map(Some).map_err(|error| GatewayError::Unknown { reason: error.to_string() })
+    }
+
+    async fn refunds_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
+        Ok(Some(self.refunds_made_in(range, after)))
+    }
+
+    async fn disputes_in(
+        &self,
+        _range: &TimeRange,
+        _after: Option<&str>,
+    ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
+        Ok(Some(ListPage::last(Vec::new())))
+    }
 }
 
 #[async_trait]
@@ -246,6 +313,23 @@ impl SandboxStore for Sandbox {
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, StoreError> {
         Ok(self.payments_at(customer, since, now)?)
+    }
+
+    async fn payments_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Result<ListPage<Payment>, StoreError> {
+        Ok(self.payments_in_at(range, after, now)?)
+    }
+
+    async fn refunds_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<ListPage<(GatewayToken, GatewayRefund)>, StoreError> {
+        Ok(self.refunds_made_in(range, after))
     }
 
     async fn payment(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, StoreError> {

@@ -19,6 +19,9 @@ pub const IDEMPOTENCY_KEY_LIFETIME: TimeDelta = TimeDelta::hours(24);
 /// How long a checkout page is open.
 const CHECKOUT_PAGE_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
+/// The number of payments or refunds after which a list page of a time range ends.
+pub const LIST_PAGE_SIZE: usize = 100;
+
 /// The decision on a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision<Response, Record> {
@@ -126,6 +129,11 @@ pub fn succeeded_refund(request: &RefundRequest) -> GatewayRefund {
         amount: request.amount,
         state: RefundState::Succeeded,
     }
+}
+
+/// Returns the time at which the refund of `request` was requested, which its id contains.
+pub fn refund_time(request: &RefundRequest) -> DateTime<Utc> {
+    request.refund.datetime().into()
 }
 
 /// Returns the code with which the sandbox rejects `amount`, named like the code of Stripe; `None` if the amount is the

@@ -15,8 +15,8 @@ use chrono::{DateTime, Utc};
 use clock::Clock;
 use gateways::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest,
-    CheckoutPageState, GatewayKeys, GatewayRefund, ListQuery, PAYMENTS_PATH, REFUNDS_PATH, RefundRequest,
-    RefundResponse, SignedRequest,
+    CheckoutPageState, GatewayDispute, GatewayKeys, GatewayRefund, LISTS_PATH, ListPage, ListQuery, PAYMENTS_PATH,
+    REFUNDS_PATH, RangeQuery, RefundRequest, RefundResponse, SignedRequest, TimeRange,
 };
 
 use crate::card_page;
@@ -50,6 +50,9 @@ fn api_routes() -> Router<Store> {
         .route(&format!("{CHECKOUT_PAGES_PATH}/{{id}}"), get(checkout_page_state))
         .route(REFUNDS_PATH, post(refund))
         .route(&format!("{REFUNDS_PATH}/{{payment}}"), get(list_refunds))
+        .route(&format!("{LISTS_PATH}/payments"), get(list_payments_in_range))
+        .route(&format!("{LISTS_PATH}/refunds"), get(list_refunds_in_range))
+        .route(&format!("{LISTS_PATH}/disputes"), get(list_disputes_in_range))
 }
 
 fn checkout_page_routes() -> Router<Store> {
@@ -145,6 +148,29 @@ async fn list_refunds(
     Path(payment): Path<GatewayToken>,
 ) -> Result<Json<Vec<GatewayRefund>>, ErrorResponse> {
     sandbox.refunds(&payment).await.map(Json).map_err(internal_error)
+}
+
+async fn list_payments_in_range(
+    State(sandbox): State<Store>,
+    headers: HeaderMap,
+    Query(RangeQuery { from, to, after }): Query<RangeQuery>,
+) -> Result<Json<ListPage<Payment>>, ErrorResponse> {
+    let now = time_of_request(sandbox.as_ref(), &headers)?;
+    let page = sandbox.payments_in(&TimeRange { from, to }, after.as_deref(), now).await;
+    page.map(Json).map_err(internal_error)
+}
+
+async fn list_refunds_in_range(
+    State(sandbox): State<Store>,
+    Query(RangeQuery { from, to, after }): Query<RangeQuery>,
+) -> Result<Json<ListPage<(GatewayToken, GatewayRefund)>>, ErrorResponse> {
+    let page = sandbox.refunds_in(&TimeRange { from, to }, after.as_deref()).await;
+    page.map(Json).map_err(internal_error)
+}
+
+/// Returns an empty list: no bank disputes a payment of the sandbox.
+async fn list_disputes_in_range(Query(_): Query<RangeQuery>) -> Json<ListPage<GatewayDispute>> {
+    Json(ListPage::last(Vec::new()))
 }
 
 async fn checkout_page_state(

@@ -5,7 +5,8 @@ use std::fmt;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use gateways::{
-    ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, RefundRequest, RefundResponse,
+    ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, ListPage, RefundRequest,
+    RefundResponse, TimeRange,
 };
 
 use crate::records::PageOpened;
@@ -48,6 +49,23 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, StoreError>;
+
+    /// Returns a list page of the payments that were made in `range`: the first list page, or the one after the position
+    /// `after`.
+    async fn payments_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Result<ListPage<Payment>, StoreError>;
+
+    /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment, like
+    /// [`SandboxStore::payments_in`].
+    async fn refunds_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<ListPage<(GatewayToken, GatewayRefund)>, StoreError>;
 
     /// Returns the payment `id`; `None` if there is no such payment.
     async fn payment(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, StoreError>;

@@ -46,6 +46,11 @@ pub const AUDIT: &str = "AUDIT#";
 /// The prefix of the sort key of every violation that an audit found.
 pub const VIOLATIONS: &str = "VIOLATION#";
 
+/// The partition key of the comparisons of days with the gateway.
+pub const RECONCILIATIONS: &str = "RECONCILED";
+/// The prefix of the sort key of every comparison of a day with the gateway.
+pub const RECONCILED_DAYS: &str = "DAY#";
+
 /// The prefix of the partition key of every item that stores whether a notice was sent.
 pub const NOTICES: &str = "NOTICE#";
 /// The partition key of all webhook endpoints.
@@ -281,6 +286,11 @@ pub fn partition_key_of_violations(audit: Ulid) -> String {
 /// Returns the key of the violation with this number, in the order of the numbers.
 pub fn key_of_violation(audit: Ulid, number: u64) -> Key {
     Key { pk: partition_key_of_violations(audit), sk: format!("{VIOLATIONS}{number:08}") }
+}
+
+/// Returns the key of the comparison of the day `on` with the gateway.
+pub fn key_of_reconciliation(on: NaiveDate) -> Key {
+    Key { pk: RECONCILIATIONS.to_owned(), sk: format!("{RECONCILED_DAYS}{on}") }
 }
 
 /// Returns the key of the settings item.

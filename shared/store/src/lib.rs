@@ -17,7 +17,7 @@
 //! 4. [`runs`], [`execution_lease`] and [`day_total`]: the run records, the lease of a daily execution, and the charge
 //!    total of a day.
 //! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
-//! 6. [`audits`]: the stored results of audits.
+//! 6. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway.
 //! 7. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
@@ -61,6 +61,7 @@ pub mod limits;
 pub mod notices;
 pub mod payment_method_setups;
 pub mod receipts;
+pub mod reconciliations;
 pub mod records;
 pub mod refunds;
 pub mod reshard;

@@ -30,6 +30,7 @@ mod orders;
 mod receipt;
 mod receipt_args;
 mod receipts;
+mod reconcile;
 mod refund;
 mod report;
 mod reshard;
@@ -138,6 +139,8 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     /// Check the invariants of all items in the table
     Audit(audit::AuditArgs),
+    /// Compare the payments of whole days with the gateway
+    Reconcile(reconcile::ReconcileArgs),
     /// Switch charging on or off, or show the current state
     Charging(charging::ChargingArgs),
     /// Show or change the limits of the payment batch, such as the largest number of charges per day
@@ -210,6 +213,7 @@ impl Command {
             Self::Orders(args) => orders::orders(context, args).await,
             Self::Status(args) => status::status(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,
+            Self::Reconcile(args) => reconcile::reconcile(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
             Self::Settings(args) => settings::settings(context, args).await,
             Self::ConfirmClock(args) => confirm_clock::confirm_clock(context, args).await,

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::accounts::{is_missing, missing_customer};
+use super::lists::created_range;
 use super::{
     BANK_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour, decline_json,
     error_response, invalid_request,
@@ -115,7 +116,8 @@ impl ServerState {
 
     /// Lists the PaymentIntents, the newest first ("List all PaymentIntents").
     pub(super) fn list_intents(&self, parameters: &BTreeMap<String, String>) -> JsonResponse {
-        const KNOWN_PARAMETERS: [&str; 5] = ["expand[0]", "customer", "created[gte]", "limit", "starting_after"];
+        const KNOWN_PARAMETERS: [&str; 6] =
+            ["expand[0]", "customer", "created[gte]", "created[lt]", "limit", "starting_after"];
         if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
             return invalid_request("parameter_unknown");
         }
@@ -123,15 +125,14 @@ impl ServerState {
         let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
             return invalid_request("parameter_invalid_integer");
         };
-        let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
-        let Some(since) = since else { return invalid_request("parameter_invalid_integer") };
+        let Some(range) = created_range(parameters) else { return invalid_request("parameter_invalid_integer") };
         let is_unknown = |customer: &String| is_missing(customer) || self.deleted_customers.contains(customer);
         if parameters.get("customer").is_some_and(is_unknown) {
             return missing_customer(400);
         }
         let is_wanted = |intent: &&Intent| {
             parameters.get("customer").is_none_or(|customer| intent.customer == *customer)
-                && intent.created.timestamp() >= since
+                && range.contains(&intent.created.timestamp())
         };
         let newest_first = self.intents.iter().rev();
         let found: Vec<&Intent> = match parameters.get("starting_after") {

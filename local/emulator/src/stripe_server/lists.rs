@@ -2,6 +2,7 @@
 //! methods. The stand-in offers only the first list page.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
@@ -44,4 +45,11 @@ pub(super) fn first_page(url: &str, all: &[Value], parameters: &BTreeMap<String,
     };
     let data = &all[..limit.min(all.len())];
     (StatusCode::OK, json!({"object": "list", "url": url, "has_more": all.len() > limit, "data": data}))
+}
+
+/// Returns the range of creation times, in seconds since 1970, that `parameters` select; `None` if a parameter is no
+/// integer.
+pub(super) fn created_range(parameters: &BTreeMap<String, String>) -> Option<Range<i64>> {
+    let bound = |name: &str, default: i64| parameters.get(name).map_or(Some(default), |text| text.parse().ok());
+    Some(bound("created[gte]", i64::MIN)?..bound("created[lt]", i64::MAX)?)
 }

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
+use super::lists::created_range;
 use super::{BegunAndResponse, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, invalid_request};
 
 /// A refund.
@@ -122,20 +123,21 @@ pub(super) fn list_page<'a>(
     newest_first: impl Iterator<Item = ListedObject<'a>>,
     parameters: &BTreeMap<String, String>,
 ) -> JsonResponse {
-    const KNOWN_PARAMETERS: [&str; 4] = ["payment_intent", "created[gte]", "limit", "starting_after"];
+    const KNOWN_PARAMETERS: [&str; 5] = ["payment_intent", "created[gte]", "created[lt]", "limit", "starting_after"];
     if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
         return invalid_request("parameter_unknown");
     }
     let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
-    let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
-    let (Some(limit), Some(since)) = (limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)), since) else {
+    let range = created_range(parameters);
+    let (Some(limit), Some(range)) = (limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)), range) else {
         return invalid_request("parameter_invalid_integer");
     };
     let (payment, after) = (parameters.get("payment_intent"), parameters.get("starting_after"));
     let found: Vec<Value> = newest_first
         .skip_while(|listed| after.is_some_and(|after| listed.id != *after))
         .skip(usize::from(after.is_some()))
-        .filter(|listed| payment.is_none_or(|payment| listed.payment_intent == *payment) && listed.created >= since)
+        .filter(|listed| payment.is_none_or(|payment| listed.payment_intent == *payment))
+        .filter(|listed| range.contains(&listed.created))
         .map(|listed| listed.json)
         .collect();
     let data: Vec<&Value> = found.iter().take(limit).collect();

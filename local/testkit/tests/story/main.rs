@@ -13,6 +13,7 @@ mod crashes;
 mod daily_execution;
 mod daily_limits;
 mod daily_report;
+mod day_reconciliation;
 mod disputes;
 mod events;
 mod explanation_rules;

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{PAGE_SIZE, RequestFailure, Stripe};
+use crate::{ListPage as RangePage, TimeRange};
 use billing::GatewayToken;
 
 /// An object in one of Stripe's lists.
@@ -37,5 +38,21 @@ impl Stripe {
                 _ => return Ok(all),
             }
         }
+    }
+
+    /// Returns a list page of the objects in the list at `path` that were created in `range`: the first list page, or the
+    /// one after the object `after`.
+    pub(super) async fn list_range<T: Listed>(
+        &self,
+        path: &str,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<RangePage<T>, RequestFailure> {
+        let (from, to) = (range.from.timestamp().to_string(), range.to.timestamp().to_string());
+        let mut query = vec![("limit", PAGE_SIZE), ("created[gte]", &from), ("created[lt]", &to)];
+        query.extend(after.map(|after| ("starting_after", after)));
+        let page: ListPage<T> = self.send(self.http.get(self.api_url(path)).query(&query)).await?;
+        let next = page.data.last().filter(|_| page.has_more).map(|last| last.id().to_string());
+        Ok(RangePage { items: page.data, next })
     }
 }

@@ -13,7 +13,7 @@ use super::lists::Listed;
 use super::refunds::Refund;
 use super::wire::PaymentIntent;
 use super::{RequestFailure, Stripe, amount};
-use crate::{GatewayDispute, GatewayError};
+use crate::{GatewayDispute, GatewayError, ListPage, TimeRange};
 use billing::{DisputeStatus, GatewayToken, Money, Payment, Sku};
 
 /// A payment that was requested by this software.
@@ -85,6 +85,11 @@ impl Dispute {
             reason: self.reason,
         })
     }
+
+    fn into_gateway_dispute(self) -> Result<GatewayDispute, GatewayError> {
+        let StripeDispute { id, payment, amount, status, opened_at, .. } = self.into_stripe_dispute()?;
+        Ok(GatewayDispute { id, payment, amount, status, opened_at })
+    }
 }
 
 impl Stripe {
@@ -138,11 +143,21 @@ impl Stripe {
     ) -> Result<Vec<GatewayDispute>, GatewayError> {
         let since = since.timestamp().to_string();
         let all: Vec<Dispute> = self.list_all("disputes", Some(("created[gte]", &since))).await?;
-        let to_gateway_dispute = |dispute: Dispute| {
-            let StripeDispute { id, payment, amount, status, opened_at, .. } = dispute.into_stripe_dispute()?;
-            Ok(GatewayDispute { id, payment, amount, status, opened_at })
-        };
-        all.into_iter().map(to_gateway_dispute).collect()
+        all.into_iter().map(Dispute::into_gateway_dispute).collect()
+    }
+
+    /// Returns a list page of the disputes in the Stripe account that were opened in `range`.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is no usable response.
+    pub(super) async fn disputes_opened_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<ListPage<GatewayDispute>, GatewayError> {
+        let page: ListPage<Dispute> = self.list_range("disputes", range, after).await?;
+        let items = page.items.into_iter().map(Dispute::into_gateway_dispute).collect::<Result<_, GatewayError>>()?;
+        Ok(ListPage { items, next: page.next })
     }
 
     /// Returns the object at `path`; `None` if it does not exist.

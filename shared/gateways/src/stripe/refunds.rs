@@ -9,9 +9,13 @@ use serde::Deserialize;
 
 use super::lists::Listed;
 use super::wire::Error;
+use super::wire::PaymentIntent;
 use super::{RequestFailure, Stripe, amount};
-use crate::{GatewayDispute, GatewayError, GatewayRefund, RefundRequest, RefundResponse, RefundState, Refunds};
-use billing::GatewayToken;
+use crate::{
+    GatewayDispute, GatewayError, GatewayRefund, ListPage, RefundRequest, RefundResponse, RefundState, Refunds,
+    TimeRange,
+};
+use billing::{GatewayToken, Payment};
 
 /// The metadata key that contains our id of a refund.
 const REFUND_METADATA_KEY: &str = "dueday_refund";
@@ -116,5 +120,34 @@ impl Refunds for Stripe {
 
     async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
         self.disputes_opened_since(since).await.map(Some)
+    }
+
+    async fn payments_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<Payment>>, GatewayError> {
+        let page: ListPage<PaymentIntent> = self.list_range("payment_intents", range, after).await?;
+        let items = page.items.iter().filter_map(|intent| intent.payment(intent.reported_status())).collect();
+        Ok(Some(ListPage { items, next: page.next }))
+    }
+
+    async fn refunds_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
+        let page: ListPage<Refund> = self.list_range("refunds", range, after).await?;
+        let of_intents = page.items.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
+        let items = of_intents.map(|(payment, refund)| Ok((payment, refund.into_gateway_refund()?)));
+        Ok(Some(ListPage { items: items.collect::<Result<_, GatewayError>>()?, next: page.next }))
+    }
+
+    async fn disputes_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
+        self.disputes_opened_in(range, after).await.map(Some)
     }
 }

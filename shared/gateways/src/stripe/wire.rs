@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::super::ChargeRequest;
 use super::amount::{self, AmountError};
 use super::hard_declines::decline;
+use super::lists::Listed;
 use billing::{Card, Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
 // The metadata keys of a PaymentIntent. Their values identify the payment attempt.
@@ -160,6 +161,12 @@ impl Error {
     /// Returns the most specific name of the error: its decline code, its code, or its type.
     pub fn most_specific_code(&self) -> &str {
         self.decline_code.as_deref().or(self.code.as_deref()).unwrap_or(&self.kind)
+    }
+}
+
+impl Listed for PaymentIntent {
+    fn id(&self) -> &GatewayToken {
+        &self.id
     }
 }
 

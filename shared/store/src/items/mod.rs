@@ -4,6 +4,7 @@
 mod account;
 mod attempt_record;
 mod audit;
+mod day_reconciliation;
 mod dispute;
 mod due_item;
 mod finding;
@@ -24,11 +25,11 @@ pub(super) use webhook::{read_event_subscriber, recover_delivery};
 
 use super::{Key, Payments, TableError, keys};
 use billing::{
-    Account, AccountId, AuditRecord, Delivery, Dispute, PaymentMethodSetup, Refund, Subscription, SubscriptionId,
-    WebhookEndpoint,
+    Account, AccountId, AuditRecord, DayReconciliation, Delivery, Dispute, PaymentMethodSetup, Refund, Subscription,
+    SubscriptionId, WebhookEndpoint,
 };
 
-dynamo::versioned!(Payments: Account, AuditRecord, Delivery, Dispute, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
+dynamo::versioned!(Payments: Account, AuditRecord, DayReconciliation, Delivery, Dispute, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
 
 /// Returns the account and the subscription of the receipt or other payment record with this key.
 fn subscription_of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {

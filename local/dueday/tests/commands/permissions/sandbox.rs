@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Engine, Wire};
-use gateways::{ChargeRequest, ChargeResponse, CheckoutPageRequest, RefundRequest, RefundResponse};
+use gateways::{ChargeRequest, ChargeResponse, CheckoutPageRequest, RefundRequest, RefundResponse, TimeRange};
 use sandbox::SandboxStore as _;
 use sandbox_function::SandboxTable;
 use serde_json::json;
@@ -43,6 +43,9 @@ async fn sandbox_policy_matches_its_requests() {
     }
     let customer = &request.payment_method.customer;
     assert_eq!(sandbox.payments(customer, clock.now(), clock.now()).await.unwrap().len(), 2);
+    let day = TimeRange::of_day("2027-01-31".parse().unwrap());
+    assert_eq!(sandbox.payments_in(&day, None, clock.now()).await.unwrap().items.len(), 1);
+    assert_eq!(sandbox.refunds_in(&day, None).await.unwrap().items.len(), 3);
     let request = CheckoutPageRequest {
         setup: clock.ulid(),
         account: "acme".parse().unwrap(),

@@ -1,0 +1,171 @@
+//! `dueday reconcile`: compares the payments, refunds and disputes of whole days at the gateway with the table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use billing::{DayReconciliation, Difference, DifferenceKind, GatewayList, ReconciledCounts};
+use chrono::{DateTime, NaiveDate, Utc};
+use clap::Args;
+use indicatif::ProgressBar;
+use reconciling::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
+use serde::Serialize;
+
+use super::values::parse_date;
+use crate::context::Context;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
+use crate::terminal::progress::Progress;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+const DAY_COLUMNS: [Column; 7] = [
+    Column::whole("day (UTC)"),
+    Column::number("payments"),
+    Column::number("refunds"),
+    Column::number("disputes"),
+    Column::number("receipts"),
+    Column::number("settled"),
+    Column::text("result"),
+];
+
+const DIFFERENCE_COLUMNS: [Column; 4] =
+    [Column::whole("day (UTC)"), Column::whole("difference"), Column::whole("gateway's id"), Column::text("problem")];
+
+/// The arguments of `dueday reconcile`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Compares all payments, refunds and disputes that the gateway has created on a day in UTC with the table, and the \
+receipts, refunds and disputes of that day in the table with the gateway. A payment without a receipt is settled if \
+that is safe; otherwise it is a finding (`dueday findings`). `settled` is the number of payments that this command has \
+settled. Payments that the bank is still processing are not compared.
+
+The result of each day is stored, with the first 100 differences. If the command is interrupted, repeat it: it continues \
+where it stopped. Each day reads the whole table once.
+
+The command exits with 1 if there is a difference, or if the gateway does not offer a list.
+
+With --table, also give --gateway, --time-zone and --reminder-lead-days with the deployed values.
+
+Examples:
+  dueday reconcile
+  dueday reconcile --from 2027-01-01 --to 2027-01-31 --report-only")]
+pub struct ReconcileArgs {
+    /// The first day [default: the last day]
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    pub from: Option<NaiveDate>,
+    /// The last day; it must have ended an hour ago in UTC [default: the latest such day]
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    pub to: Option<NaiveDate>,
+    /// Do not settle payments without a receipt, and store no findings
+    #[arg(long)]
+    pub report_only: bool,
+}
+
+/// The result of one day in JSON output.
+#[derive(Debug, Serialize)]
+pub struct ReconciledDay {
+    pub date: NaiveDate,
+    /// Whether all lists were compared, and there is no difference.
+    pub clean: bool,
+    pub ended_at: Option<DateTime<Utc>>,
+    #[serde(flatten)]
+    pub counts: ReconciledCounts,
+    /// The gateway's lists that could not be compared.
+    pub not_compared: BTreeSet<GatewayList>,
+    /// The number of differences by kind.
+    pub differences: BTreeMap<DifferenceKind, u64>,
+    /// The first differences.
+    pub first_differences: Vec<Difference>,
+}
+
+impl From<DayReconciliation> for ReconciledDay {
+    fn from(day: DayReconciliation) -> Self {
+        Self {
+            clean: day.is_clean(),
+            date: day.on,
+            ended_at: day.ended_at,
+            counts: day.counts,
+            not_compared: day.not_compared,
+            differences: day.differences,
+            first_differences: day.first_differences,
+        }
+    }
+}
+
+impl ReconciledDay {
+    /// Returns the result as text, such as `2 paid_twice; could not be compared: refunds`.
+    pub fn result(&self) -> String {
+        let differences = self.differences.iter().map(|(kind, count)| format!("{count} {kind}"));
+        let mut parts = vec![differences.collect::<Vec<_>>().join(", ")];
+        let lists: Vec<String> = self.not_compared.iter().map(ToString::to_string).collect();
+        if !lists.is_empty() {
+            parts.push(format!("could not be compared: {}", lists.join(", ")));
+        }
+        if self.ended_at.is_none() {
+            parts.push("not complete".to_owned());
+        }
+        parts.retain(|part| !part.is_empty());
+        if parts.is_empty() { "no difference".to_owned() } else { parts.join("; ") }
+    }
+}
+
+/// Compares the days of `args`, one after the other.
+pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, Failure> {
+    context.require_deployed_settings()?;
+    let latest = latest_comparable_day(context.clock.now());
+    let to = args.to.or(args.from.filter(|from| *from > latest)).unwrap_or(latest);
+    let from = args.from.unwrap_or(to);
+    if from > to {
+        return Err(Failure::Refused(format!("--from {from} must not be after --to {to}")));
+    }
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let gateway = open_table.gateway(context).await?;
+    let settlement = if args.report_only { Settlement::ReportOnly } else { Settlement::SettleOrStoreFinding };
+    let mut reconciler = Reconciler::new(
+        (open_table.table.clone(), open_table.settings.table_id),
+        gateway,
+        (context.config.billing.policy.clone(), settlement),
+        context.clock.clone(),
+        context.today(),
+    );
+    let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
+    let mut days = Vec::new();
+    for on in from.iter_days().take_while(|on| *on <= to) {
+        progress.set_message(format!("comparing {on}"));
+        let day = reconciler.reconcile(on, None).await.map_err(|error| match error {
+            ReconcileError::Table(error) => Failure::from(error),
+            error => Failure::Refused(error.to_string()),
+        })?;
+        days.push(ReconciledDay::from(day));
+    }
+    drop(progress);
+    context.print(&days, || text(&days))?;
+    Ok(Exit::done_if(days.iter().all(|day| day.clean)))
+}
+
+fn text(days: &[ReconciledDay]) -> String {
+    let rows = days.iter().map(|day| {
+        let ReconciledCounts { payments, refunds, disputes, receipts, settled } = day.counts;
+        let result = if day.clean { output::green(&day.result()) } else { output::red(&day.result()) };
+        let counts = [payments, refunds, disputes, receipts, settled].map(|count| count.to_string());
+        [day.date.to_string()].into_iter().chain(counts).chain([result]).collect()
+    });
+    let shown = days.iter().flat_map(|day| day.first_differences.iter().map(|difference| (day.date, difference)));
+    let rows_of_differences: Vec<Vec<String>> = shown
+        .map(|(date, Difference { kind, id, what })| {
+            vec![date.to_string(), output::red(&kind.to_string()), id.clone(), what.clone()]
+        })
+        .collect();
+    let kinds: BTreeSet<DifferenceKind> = days.iter().flat_map(|day| day.differences.keys().copied()).collect();
+    if kinds.is_empty() {
+        return table(&DAY_COLUMNS, rows);
+    }
+    let count: u64 = days.iter().flat_map(|day| day.differences.values()).fold(0, |sum, n| sum.saturating_add(*n));
+    let steps: String = kinds.into_iter().map(|kind| format!("{kind}: {}\n", kind.next_step())).collect();
+    format!(
+        "{}\n{}{}\n\nNext steps\n{steps}",
+        table(&DAY_COLUMNS, rows),
+        table(&DIFFERENCE_COLUMNS, rows_of_differences),
+        format_count(count, "difference"),
+    )
+}

@@ -1,0 +1,332 @@
+//! Tests of the comparison of a day with the stand-in for Stripe: every kind of difference is found, nothing else is
+//! reported, and an interrupted comparison continues with bounded memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use billing::{
+    DayReconciliation, DifferenceKind, Dispute, DisputeStatus, FindingReason, GatewayList, PaymentMethod, Receipt,
+    ReconciledCounts, ReconciliationStep, Subscription,
+};
+use chrono::TimeDelta;
+use clock::Clock as _;
+use emulator::{Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
+use gateways::{ChargeRequest, ChargeResponse, HttpGateway, PaymentGateway as _, Stripe};
+use reconciling::{ReconcileError, Reconciler, Settlement};
+use settling::{FindingDecision, Findings, Refunds};
+use store::Paging;
+use sweep::BatchRequest;
+use ulid::Ulid;
+
+use crate::stripe::connect;
+use crate::world::{World, billing_time, date, numbered_subscription};
+
+/// The day on which all payments are made, and that is compared.
+const DAY: &str = "2026-03-10";
+/// The day after [`DAY`].
+const NEXT_DAY: &str = "2026-03-11";
+
+/// Returns a reconciler of the table of `world`, whose payments are made at `gateway`.
+async fn reconciler(world: &World, gateway: Arc<dyn gateways::Refunds>, settlement: Settlement) -> Reconciler {
+    let policy = world.system.deployment.config.billing.policy.clone();
+    let table_id = world.table.get_settings().await.unwrap().unwrap().table_id;
+    Reconciler::new((world.table.clone(), table_id), gateway, (policy, settlement), world.clock.clone(), date(NEXT_DAY))
+}
+
+/// A world whose subscriptions were charged at the stand-in for Stripe on [`DAY`].
+struct ChargedWorld {
+    world: World,
+    server: Arc<StripeServer>,
+    stripe: Arc<Stripe>,
+    subscriptions: Vec<Subscription>,
+}
+
+impl ChargedWorld {
+    /// Creates a world with subscriptions that are paid with `cards`, and runs its payment batch.
+    async fn new(cards: &[&str]) -> Self {
+        let world = World::new().await;
+        let mut subscriptions = Vec::new();
+        for (n, card) in (0..).zip(cards) {
+            let payment_method =
+                PaymentMethod { customer: format!("cus_{n}").parse().unwrap(), payment_method: card.parse().unwrap() };
+            let subscription = Subscription { payment_method, ..numbered_subscription(n, 10, "2026-03-01") };
+            world.store(&subscription).await;
+            subscriptions.push(subscription);
+        }
+        let server = StripeServer::new(world.clock.clone());
+        let stripe = Arc::new(connect(&server, STRIPE_KEY).await);
+        let payments = world.separate_payment_batch(Wire::default(), stripe.clone()).await;
+        world.clock.set(billing_time(DAY));
+        payments.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
+        world.clock.set(billing_time(DAY) + TimeDelta::hours(2));
+        Self { world, server, stripe, subscriptions }
+    }
+
+    async fn table_id(&self) -> Ulid {
+        self.world.table.get_settings().await.unwrap().unwrap().table_id
+    }
+
+    async fn reconciler(&self, gateway: Arc<dyn gateways::Refunds>, settlement: Settlement) -> Reconciler {
+        reconciler(&self.world, gateway, settlement).await
+    }
+
+    /// Compares [`DAY`] on the next day, with settlements.
+    async fn reconcile(&self) -> DayReconciliation {
+        self.world.clock.set(billing_time(NEXT_DAY));
+        let mut reconciler = self.reconciler(self.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+        reconciler.reconcile(date(DAY), None).await.unwrap()
+    }
+
+    /// Compares [`DAY`] on the next day, without settlements.
+    async fn report(&self) -> DayReconciliation {
+        self.world.clock.set(billing_time(NEXT_DAY));
+        let mut reconciler = self.reconciler(self.stripe.clone(), Settlement::ReportOnly).await;
+        reconciler.reconcile(date(DAY), None).await.unwrap()
+    }
+
+    async fn receipt(&self, n: usize) -> Receipt {
+        let account = &self.subscriptions[n].account;
+        let receipts = self.world.table.get_receipts_by_account(account, &Paging::all(), self.world.clock.now()).await;
+        receipts.unwrap().items.remove(0)
+    }
+
+    /// Charges the subscription `n` for `due_on` at the gateway, without changing the table. Returns the payment's id.
+    async fn charge_at_gateway(&self, n: usize, due_on: &str, attempt_no: u32, table: Ulid) -> String {
+        let subscription = &self.subscriptions[n];
+        let request = ChargeRequest {
+            idempotency_key: format!("{n} {due_on} {attempt_no} {table}"),
+            table: Some(table),
+            account: subscription.account.clone(),
+            subscription: subscription.id,
+            sku: subscription.sku.clone(),
+            due_on: date(due_on),
+            attempt_no,
+            amount: subscription.price,
+            payment_method: PaymentMethod {
+                payment_method: "pm_card_visa".parse().unwrap(),
+                ..subscription.payment_method.clone()
+            },
+        };
+        match self.stripe.charge(&request).await {
+            ChargeResponse::Succeeded(payment) => payment.id.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Changes the amount of the receipt of the subscription `n` directly in the table.
+    async fn change_receipt_amount(&self, n: usize, minor: i64) {
+        use aws_sdk_dynamodb::types::AttributeValue;
+        let subscription = &self.subscriptions[n];
+        let sk = format!("REC#{DAY}#SKU#{}#SUB#{}", subscription.sku, subscription.id);
+        let update = self.world.table.client().update_item().table_name(self.world.table.name());
+        let update = update.key("PK", AttributeValue::S(format!("ACC#{}", subscription.account)));
+        let update = update.key("SK", AttributeValue::S(sk)).update_expression("SET ProcessedAmount = :amount");
+        let amount = AttributeValue::N(minor.to_string());
+        update.expression_attribute_values(":amount", amount).send().await.unwrap();
+    }
+
+    fn refunds(&self) -> Refunds {
+        Refunds::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
+    }
+
+    async fn finding_reasons(&self) -> Vec<FindingReason> {
+        let open = self.world.table.get_open_findings().await.unwrap();
+        open.iter().map(|finding| finding.reason).collect()
+    }
+}
+
+/// Returns the kind and the id of each difference, sorted.
+fn kinds_and_ids(day: &DayReconciliation) -> Vec<(DifferenceKind, String)> {
+    let mut found: Vec<_> =
+        day.first_differences.iter().map(|difference| (difference.kind, difference.id.clone())).collect();
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn day_without_a_difference_is_clean() {
+    let charged = ChargedWorld::new(&["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa"]).await;
+    let receipt = charged.receipt(0).await;
+    charged.refunds().refund(&receipt.account, &receipt.id(), Ulid::from_parts(1, 1), Some(500)).await.unwrap();
+    // Payments of another deployment at the same gateway account are ignored.
+    charged.charge_at_gateway(1, DAY, 9, Ulid::from_parts(9, 9)).await;
+    let day = charged.reconcile().await;
+    assert!(day.is_clean(), "{day:?}");
+    let counts = ReconciledCounts { payments: 2, refunds: 1, disputes: 0, receipts: 2, settled: 0 };
+    assert_eq!(day.counts, counts);
+    assert_eq!(charged.world.table.get_reconciliation(date(DAY)).await.unwrap(), Some(day), "the result is stored");
+    let days = charged.world.table.get_reconciliations(&Paging::all()).await.unwrap().items;
+    assert_eq!(days.len(), 1);
+}
+
+#[tokio::test]
+async fn every_kind_of_difference_is_found_at_its_record_and_no_other() {
+    let charged = ChargedWorld::new(&["pm_card_visa"; 9]).await;
+    let (table, mut expected) = (charged.table_id().await, Vec::new());
+    // Subscription 0 has no difference.
+    let twice = charged.charge_at_gateway(1, DAY, 7, table).await;
+    expected.push((DifferenceKind::PaidTwice, twice));
+    let next_month = charged.charge_at_gateway(2, "2026-04-10", 7, table).await;
+    expected.push((DifferenceKind::PaymentWithoutReceipt, next_month));
+    charged.change_receipt_amount(3, 1298).await;
+    expected.push((DifferenceKind::AmountDiffers, charged.receipt(3).await.payment.to_string()));
+    let failed = charged.receipt(4).await.payment.to_string();
+    charged.server.fail_after_success(&failed, "insufficient_funds");
+    expected.push((DifferenceKind::ReceiptWithoutPayment, failed));
+    let refund = charged.server.refund_in_the_dashboard(charged.receipt(5).await.payment.as_str(), 200, "succeeded");
+    expected.push((DifferenceKind::RefundNotStored, refund));
+    // Neither the request for this refund nor its look-up gets a response.
+    charged.server.set_next_faults([None, Some(StripeFault::NotBegun), Some(StripeFault::NotBegun)]);
+    let (receipt, id) = (charged.receipt(6).await, Ulid::from_parts(5, 5));
+    charged.refunds().refund(&receipt.account, &receipt.id(), id, Some(100)).await.unwrap();
+    charged.server.set_next_faults([]);
+    expected.push((DifferenceKind::RefundNotAtGateway, id.to_string()));
+    let dispute = charged.server.dispute(charged.receipt(7).await.payment.as_str(), "needs_response");
+    expected.push((DifferenceKind::DisputeNotStored, dispute));
+    let receipt = charged.receipt(8).await;
+    let dispute = Dispute {
+        id: "dp_unknown".parse().unwrap(),
+        account: receipt.account.clone(),
+        receipt: receipt.id(),
+        payment: receipt.payment.clone(),
+        payment_method: "pm_card_visa".parse().unwrap(),
+        amount: receipt.amount,
+        reason: "fraudulent".to_owned(),
+        status: DisputeStatus::Open,
+        opened_at: receipt.processed_at,
+        closed_at: None,
+        version: 1,
+    };
+    charged.world.table.write_dispute(&dispute, None).await.unwrap();
+    expected.push((DifferenceKind::DisputeNotAtGateway, dispute.id.to_string()));
+    expected.sort();
+
+    let day = charged.report().await;
+    assert_eq!(kinds_and_ids(&day), expected, "{day:#?}");
+    assert_eq!(day.differences.len(), 8, "each kind has one difference: {:?}", day.differences);
+    assert_eq!(charged.finding_reasons().await, [], "a report stores no finding");
+
+    let day = charged.reconcile().await;
+    assert_eq!(kinds_and_ids(&day), expected, "{day:#?}");
+    let mut findings = charged.finding_reasons().await;
+    findings.sort();
+    assert_eq!(findings, [FindingReason::PaidTwice, FindingReason::NoAttempt]);
+    assert!(!day.is_clean());
+    let again = charged.reconcile().await;
+    assert_eq!((kinds_and_ids(&again), charged.finding_reasons().await.len()), (expected, 2), "repeated");
+}
+
+#[tokio::test]
+async fn late_payment_is_settled_and_a_resolved_finding_is_no_difference() {
+    let charged = ChargedWorld::new(&["pm_card_visa_chargeDeclined", "pm_card_visa"]).await;
+    let table = charged.table_id().await;
+    // The customer of the declined attempt 1 has nevertheless paid.
+    let paid = charged.charge_at_gateway(0, DAY, 1, table).await;
+    let day = charged.report().await;
+    assert_eq!(kinds_and_ids(&day), [(DifferenceKind::PaymentWithoutReceipt, paid.clone())]);
+    let day = charged.reconcile().await;
+    assert_eq!((day.is_clean(), day.counts.settled), (true, 1), "{day:?}");
+    assert_eq!(charged.receipt(0).await.payment.as_str(), paid);
+    assert_eq!(charged.reconcile().await.counts.settled, 0, "the payment is settled once");
+
+    charged.world.clock.set(billing_time(DAY) + TimeDelta::hours(3));
+    let twice = charged.charge_at_gateway(1, DAY, 7, table).await;
+    assert_eq!(kinds_and_ids(&charged.reconcile().await), [(DifferenceKind::PaidTwice, twice.clone())]);
+    let findings = Findings { settling: &charged.world.settling, gateway: charged.stripe.as_ref() };
+    let payment = (&charged.subscriptions[1].account, &twice.parse().unwrap());
+    findings.resolve(payment, FindingDecision::CloseAlthoughPaid, "kept", date(NEXT_DAY)).await.unwrap();
+    let day = charged.reconcile().await;
+    assert!(day.is_clean(), "a person has decided: {day:?}");
+}
+
+#[tokio::test]
+async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maximum() {
+    const PAYMENTS: usize = 230;
+    const MAX_SEEN: usize = 10;
+    let charged = ChargedWorld::new(&["pm_card_visa"; PAYMENTS]).await;
+    charged.world.clock.set(billing_time(NEXT_DAY));
+    let reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let mut reconciler = reconciler.with_max_seen_payments(MAX_SEEN);
+    // The first two list pages arrive, the third does not.
+    charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
+    let error = reconciler.reconcile(date(DAY), None).await.unwrap_err();
+    assert!(matches!(error, ReconcileError::Gateway(_)), "{error}");
+    let stored = charged.world.table.get_reconciliation(date(DAY)).await.unwrap().unwrap();
+    assert_eq!((stored.step, stored.counts.payments, stored.ended_at), (ReconciliationStep::Payments, 200, None));
+    assert!(stored.position.is_some());
+
+    let before = charged.server.requests();
+    let day = reconciler.reconcile(date(DAY), None).await.unwrap();
+    assert!(day.is_clean(), "{day:?}");
+    let all = PAYMENTS as u64;
+    let counts = ReconciledCounts { payments: all, refunds: 0, disputes: 0, receipts: all, settled: 0 };
+    assert_eq!(day.counts, counts, "no payment is counted twice");
+    assert_eq!(reconciler.seen_payments().len(), MAX_SEEN);
+    // Three lists of one list page, and one request for each receipt whose payment is not kept in memory.
+    assert_eq!(charged.server.requests() - before, 3 + all - MAX_SEEN as u64);
+
+    // A comparison that has ended begins again, and keeps all payments.
+    let before = charged.server.requests();
+    let mut reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    assert_eq!(reconciler.reconcile(date(DAY), None).await.unwrap().counts, counts);
+    assert_eq!(charged.server.requests() - before, 3 + 2, "three list pages of payments, and no receipt");
+
+    // At its deadline, a comparison stops without a result.
+    let deadline = Some(billing_time(NEXT_DAY));
+    let stopped = reconciler.reconcile(date(DAY), deadline).await.unwrap();
+    assert!(stopped.ended_at.is_none() && !stopped.is_clean());
+}
+
+#[tokio::test]
+async fn gateway_without_lists_is_reported_and_is_never_a_success() {
+    let charged = ChargedWorld::new(&[]).await;
+    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, Router::new(), Limits::default()));
+    let gateway = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
+    charged.world.clock.set(billing_time(NEXT_DAY));
+    let mut reconciler = charged.reconciler(gateway, Settlement::SettleOrStoreFinding).await;
+    let day = reconciler.reconcile(date(DAY), None).await.unwrap();
+    let lists = [GatewayList::Payments, GatewayList::Refunds, GatewayList::Disputes];
+    assert_eq!(day.not_compared, lists.into());
+    assert!(day.ended_at.is_some() && day.differences.is_empty() && !day.is_clean());
+}
+
+#[tokio::test]
+async fn sandbox_in_the_process_and_over_http_lists_the_same_days() {
+    let world = World::new().await;
+    let all: Vec<Subscription> = (20..270).map(|n| numbered_subscription(n, 12, "2026-03-01")).collect();
+    for subscription in &all {
+        world.store(subscription).await;
+    }
+    world.run_payments("2026-03-12").await;
+    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, sandbox::gateway_router(world.sandbox.clone()), Limits::default()));
+    world.clock.set(billing_time("2026-03-13"));
+    let over_http = HttpGateway::new(&url, Duration::from_secs(5));
+    for gateway in [world.sandbox.clone() as Arc<dyn gateways::Refunds>, Arc::new(over_http)] {
+        let mut reconciler = reconciler(&world, gateway, Settlement::SettleOrStoreFinding).await;
+        let day = reconciler.reconcile(date("2026-03-12"), None).await.unwrap();
+        assert!(day.is_clean(), "{day:?}");
+        assert_eq!((day.counts.payments, day.counts.receipts), (250, 250));
+    }
+}
+
+#[tokio::test]
+async fn day_that_has_not_ended_or_whose_receipts_have_expired_is_refused() {
+    let charged = ChargedWorld::new(&["pm_card_visa"]).await;
+    let mut reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    for (now, on, is_allowed) in [
+        ("2026-03-11T00:59:59Z", DAY, false),
+        ("2026-03-11T01:00:00Z", DAY, true),
+        ("2026-03-11T01:00:00Z", NEXT_DAY, false),
+        ("2026-09-15T23:00:00Z", DAY, true),
+        ("2026-09-16T00:00:00Z", DAY, false),
+    ] {
+        charged.world.clock.set(now.parse().unwrap());
+        let compared = reconciler.reconcile(date(on), None).await;
+        assert_eq!(compared.is_ok(), is_allowed, "{on} at {now}: {compared:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! The comparison of one day with the gateway: its progress, its result and the differences that it found.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use strum::Display;
+
+/// How long the result of a comparison is stored after its start.
+pub const RECONCILIATION_RETENTION: TimeDelta = TimeDelta::days(400);
+
+/// The maximum number of differences that are stored for one day. The counts contain all of them.
+pub const MAX_STORED_DIFFERENCES: usize = 100;
+
+/// The maximum number of characters of the description of a stored difference.
+const MAX_TEXT: usize = 300;
+
+/// The comparison of the payments, refunds and disputes of one day with the gateway. It is running or was interrupted if
+/// it has no end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DayReconciliation {
+    /// The compared day in UTC.
+    pub on: NaiveDate,
+    pub started_at: DateTime<Utc>,
+    /// When the comparison was complete; `None` while it is running, or if it was interrupted.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// The step with which the comparison continues.
+    pub step: ReconciliationStep,
+    /// The position in the list of `step`; `None` at the start of the list.
+    pub position: Option<String>,
+    pub counts: ReconciledCounts,
+    /// The gateway's lists that could not be compared, because the gateway does not offer them.
+    pub not_compared: BTreeSet<GatewayList>,
+    /// The number of differences by kind.
+    pub differences: BTreeMap<DifferenceKind, u64>,
+    /// The first differences, at most [`MAX_STORED_DIFFERENCES`].
+    pub first_differences: Vec<Difference>,
+    pub version: u64,
+}
+
+/// The number of compared records of a day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ReconciledCounts {
+    /// The successful payments that the gateway lists.
+    pub payments: u64,
+    /// The refunds that the gateway lists, without failed refunds.
+    pub refunds: u64,
+    /// The disputes that the gateway lists.
+    pub disputes: u64,
+    /// The receipts that were written on the day.
+    pub receipts: u64,
+    /// The payments without a receipt that the comparison has settled.
+    pub settled: u64,
+}
+
+/// A list of the gateway.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum GatewayList {
+    Payments,
+    Refunds,
+    Disputes,
+}
+
+/// A step of the comparison of a day. The steps follow each other in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ReconciliationStep {
+    /// Compares the gateway's payments with the receipts.
+    Payments,
+    /// Compares the gateway's refunds with the stored refunds.
+    Refunds,
+    /// Compares the gateway's disputes with the stored disputes.
+    Disputes,
+    /// Compares the stored receipts, refunds and disputes with the gateway.
+    Records,
+}
+
+impl ReconciliationStep {
+    /// Returns the step after this step; `None` after the last step.
+    pub fn next(self) -> Option<Self> {
+        match self {
+            Self::Payments => Some(Self::Refunds),
+            Self::Refunds => Some(Self::Disputes),
+            Self::Disputes => Some(Self::Records),
+            Self::Records => None,
+        }
+    }
+}
+
+/// A difference between the table and the gateway.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Difference {
+    pub kind: DifferenceKind,
+    /// The gateway's id of the payment, refund or dispute; our id of a refund that the gateway does not have.
+    pub id: String,
+    /// The description of the difference.
+    pub what: String,
+}
+
+/// The kind of a difference between the table and the gateway.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Display, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum DifferenceKind {
+    /// The gateway has a successful payment without a receipt.
+    PaymentWithoutReceipt,
+    /// The gateway has no successful payment for a receipt.
+    ReceiptWithoutPayment,
+    /// The amount or the currency in the table differs from that at the gateway.
+    AmountDiffers,
+    /// The gateway has two successful payments for one period.
+    PaidTwice,
+    /// The gateway has a refund that is not stored.
+    RefundNotStored,
+    /// A refund is stored that the gateway does not have.
+    RefundNotAtGateway,
+    /// The gateway has a dispute that is not stored.
+    DisputeNotStored,
+    /// A dispute is stored that the gateway does not have.
+    DisputeNotAtGateway,
+}
+
+impl DifferenceKind {
+    /// Returns what a person does about the difference, as an imperative sentence.
+    pub fn next_step(self) -> &'static str {
+        match self {
+            Self::PaymentWithoutReceipt => {
+                "Decide about the payment with `dueday findings`; if it is not listed there, run the payments again."
+            }
+            Self::ReceiptWithoutPayment => {
+                "Look the payment up at the gateway: the receipt states money that was not received."
+            }
+            Self::AmountDiffers => "Compare both amounts at the gateway, and correct or refund the payment.",
+            Self::PaidTwice => {
+                "Refund one of the payments at the gateway, and close it with `dueday findings resolve`."
+            }
+            Self::RefundNotStored => {
+                "Let the gateway send the event of the refund again, or look it up with `dueday refund ACCOUNT RECEIPT --id ID`."
+            }
+            Self::RefundNotAtGateway => {
+                "Look the refund up at the gateway with `dueday refund ACCOUNT RECEIPT --id ID`."
+            }
+            Self::DisputeNotStored => {
+                "Let the gateway send the event of the dispute again: docs/customers.md, \"A customer disputes a payment\"."
+            }
+            Self::DisputeNotAtGateway => {
+                "Compare with the gateway, and correct the dispute: docs/customers.md, \"A customer disputes a payment\"."
+            }
+        }
+    }
+}
+
+impl DayReconciliation {
+    /// Creates the comparison of the day `on`, which starts at `now`.
+    pub fn new(on: NaiveDate, now: DateTime<Utc>) -> Self {
+        Self {
+            on,
+            started_at: now,
+            ended_at: None,
+            step: ReconciliationStep::Payments,
+            position: None,
+            counts: ReconciledCounts::default(),
+            not_compared: BTreeSet::new(),
+            differences: BTreeMap::new(),
+            first_differences: Vec::new(),
+            version: 1,
+        }
+    }
+
+    /// Counts `difference`, and stores it if fewer than [`MAX_STORED_DIFFERENCES`] are stored. Its description is cut to
+    /// 300 characters.
+    pub fn add(&mut self, difference: Difference) {
+        let count = self.differences.entry(difference.kind).or_default();
+        *count = count.saturating_add(1);
+        if self.first_differences.len() < MAX_STORED_DIFFERENCES {
+            let what = difference.what.chars().take(MAX_TEXT).collect();
+            self.first_differences.push(Difference { what, ..difference });
+        }
+    }
+
+    /// Continues with the next step, or ends the comparison at `now` after the last step.
+    pub fn end_step(&mut self, now: DateTime<Utc>) {
+        self.position = None;
+        match self.step.next() {
+            Some(next) => self.step = next,
+            None => self.ended_at = Some(now),
+        }
+    }
+
+    /// Returns the number of all differences.
+    pub fn difference_count(&self) -> u64 {
+        self.differences.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Returns whether the comparison is complete, all lists were compared, and there is no difference.
+    pub fn is_clean(&self) -> bool {
+        self.ended_at.is_some() && self.not_compared.is_empty() && self.differences.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(n: usize) -> Difference {
+        Difference { kind: DifferenceKind::PaidTwice, id: format!("pi_{n}"), what: "é".repeat(301) }
+    }
+
+    #[test]
+    fn add_counts_all_differences_and_stores_the_first_100() {
+        let mut day = DayReconciliation::new(NaiveDate::MIN, DateTime::UNIX_EPOCH);
+        (0..150).for_each(|n| day.add(difference(n)));
+        assert_eq!((day.difference_count(), day.first_differences.len()), (150, 100));
+        assert_eq!(day.first_differences[99].id, "pi_99");
+        assert_eq!(day.first_differences[0].what.chars().count(), 300);
+    }
+
+    #[test]
+    fn only_a_complete_comparison_of_all_lists_without_differences_is_clean() {
+        let mut day = DayReconciliation::new(NaiveDate::MIN, DateTime::UNIX_EPOCH);
+        for step in ["payments", "refunds", "disputes", "records"] {
+            assert_eq!((day.step.to_string().as_str(), day.is_clean()), (step, false));
+            day.position = Some("after".to_owned());
+            day.end_step(DateTime::UNIX_EPOCH);
+            assert_eq!(day.position, None);
+        }
+        assert!(day.is_clean());
+        let not_listed = DayReconciliation { not_compared: [GatewayList::Refunds].into(), ..day.clone() };
+        assert!(!not_listed.is_clean());
+        day.add(difference(1));
+        assert!(!day.is_clean());
+    }
+}

@@ -1,0 +1,141 @@
+//! The rules of the comparison, as pure functions over one record of the gateway and the stored records about it.
+
+use billing::{
+    Difference, DifferenceKind, Dispute, DisputeStatus, Payment, PaymentStatus, Receipt, Refund, RefundStatus,
+};
+use gateways::{GatewayDispute, GatewayRefund, RefundState, TimeRange};
+use ulid::Ulid;
+
+/// The result of the comparison of a successful payment with the receipt of its period.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PaymentComparison {
+    /// The receipt is of this payment, and has the same amount.
+    Matches,
+    /// The receipt is of this payment, and differs from it.
+    Differs(Difference),
+    /// The payment has no receipt. Contains the difference to report if it is not settled.
+    WithoutReceipt(Difference),
+}
+
+fn difference(kind: DifferenceKind, id: impl ToString, what: String) -> Difference {
+    Difference { kind, id: id.to_string(), what }
+}
+
+/// Compares the successful `payment` with `receipt`, the receipt of its subscription for its period.
+pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentComparison {
+    let Payment { id, account, subscription, due_on, amount, .. } = payment;
+    match receipt {
+        Some(receipt) if receipt.payment == *id && receipt.amount == *amount => PaymentComparison::Matches,
+        Some(receipt) if receipt.payment == *id => PaymentComparison::Differs(difference(
+            DifferenceKind::AmountDiffers,
+            id,
+            format!(
+                "the receipt of {account} for {due_on} states {}, but the gateway charged {amount}",
+                receipt.amount
+            ),
+        )),
+        Some(receipt) => PaymentComparison::WithoutReceipt(difference(
+            DifferenceKind::PaidTwice,
+            id,
+            format!(
+                "{account} paid {amount} for {due_on} ({subscription}), but the receipt of this period is of {}",
+                receipt.payment
+            ),
+        )),
+        None => PaymentComparison::WithoutReceipt(difference(
+            DifferenceKind::PaymentWithoutReceipt,
+            id,
+            format!("{account} paid {amount} for {due_on} ({subscription}), but there is no receipt"),
+        )),
+    }
+}
+
+/// Compares the `refund` at the gateway of the payment `payment` with `stored`, the refunds of its receipt. A failed refund
+/// need not be stored.
+pub fn compare_refund(refund: &GatewayRefund, payment: &Payment, stored: &[Refund]) -> Option<Difference> {
+    if matches!(refund.state, RefundState::Failed { .. }) {
+        return None;
+    }
+    let (id, amount, account) = (&refund.id, refund.amount, &payment.account);
+    match stored.iter().find(|stored| refund.matches(stored)) {
+        None => {
+            let what = format!("the gateway refunded {amount} of {} ({account}), but no refund is stored", payment.id);
+            Some(difference(DifferenceKind::RefundNotStored, id, what))
+        }
+        Some(stored) if stored.amount != amount => {
+            let what =
+                format!("the refund {} is stored with {}, but the gateway made {amount}", stored.id, stored.amount);
+            Some(difference(DifferenceKind::AmountDiffers, id, what))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Compares the `dispute` at the gateway of the payment `payment` with `stored`, the disputes of its account.
+pub fn compare_dispute(dispute: &GatewayDispute, payment: &Payment, stored: &[Dispute]) -> Option<Difference> {
+    if stored.iter().any(|stored| stored.id == dispute.id) {
+        return None;
+    }
+    let GatewayDispute { id, amount, status, .. } = dispute;
+    let what =
+        format!("the dispute of {amount} for {} ({}) is {status}, but is not stored", payment.id, payment.account);
+    Some(difference(DifferenceKind::DisputeNotStored, id, what))
+}
+
+/// Compares `receipt` with `payment`, the payment that the gateway returns for the id in the receipt. `table` is the id of
+/// the table. The amounts of a payment that was created in `day` are compared with the gateway's list of the day.
+pub fn compare_receipt(
+    receipt: &Receipt,
+    payment: Option<&Payment>,
+    table: Ulid,
+    day: &TimeRange,
+) -> Option<Difference> {
+    let Receipt { account, due_on, amount, payment: id, .. } = receipt;
+    let without = |reason: &str| {
+        let what = format!("the receipt of {account} for {due_on} states {amount}, but {reason}");
+        Some(difference(DifferenceKind::ReceiptWithoutPayment, id, what))
+    };
+    let Some(payment) = payment else { return without("the gateway does not have the payment") };
+    let is_of_receipt = (&payment.account, payment.subscription) == (account, receipt.subscription)
+        && payment.table.is_none_or(|of| of == table);
+    match payment.status {
+        _ if !is_of_receipt => without("the payment belongs to another subscription"),
+        // A payment that the bank has reversed may be listed as failed.
+        PaymentStatus::Processing | PaymentStatus::Declined(_) if receipt.reversal.is_some() => None,
+        PaymentStatus::Processing => without("the bank is still processing the payment"),
+        PaymentStatus::Declined(_) => without("the payment has not succeeded"),
+        PaymentStatus::Succeeded if payment.amount != *amount && !day.contains(payment.created_at) => {
+            let what = format!(
+                "the receipt of {account} for {due_on} states {amount}, but the gateway charged {}",
+                payment.amount
+            );
+            Some(difference(DifferenceKind::AmountDiffers, id, what))
+        }
+        PaymentStatus::Succeeded => None,
+    }
+}
+
+/// Compares the stored `refund` with `made`, the refunds of its payment at the gateway. A failed refund need not be at the
+/// gateway.
+pub fn compare_stored_refund(refund: &Refund, made: &[GatewayRefund]) -> Option<Difference> {
+    if refund.status == RefundStatus::Failed || made.iter().any(|made| made.matches(refund)) {
+        return None;
+    }
+    let Refund { id, account, amount, status, payment, .. } = refund;
+    let what = format!(
+        "the refund of {amount} for {payment} ({account}) is {status} in the table, but the gateway does not have it"
+    );
+    Some(difference(DifferenceKind::RefundNotAtGateway, id, what))
+}
+
+/// Returns the difference if the stored `dispute` is not among the gateway's disputes (`is_listed` is false). A debit that
+/// the bank returned without a dispute is stored as a dispute, which the gateway does not list.
+pub fn compare_stored_dispute(dispute: &Dispute, is_listed: bool) -> Option<Difference> {
+    if is_listed || dispute.status == DisputeStatus::Returned {
+        return None;
+    }
+    let Dispute { id, account, payment, status, .. } = dispute;
+    let what =
+        format!("the dispute of {payment} ({account}) is {status} in the table, but the gateway does not list it");
+    Some(difference(DifferenceKind::DisputeNotAtGateway, id, what))
+}

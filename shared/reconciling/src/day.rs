@@ -1,0 +1,162 @@
+//! The comparison of one day, which can be interrupted after each list page.
+
+use std::sync::Arc;
+
+use billing::{DayReconciliation, Payment, Policy, ReconciliationStep, days_after};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use clock::Clock;
+use gateways::{GatewayError, Refunds, TimeRange};
+use settling::{FindingError, Settling};
+use store::{Table, TableError};
+use ulid::Ulid;
+
+use crate::seen::{MAX_SEEN_PAYMENTS, SeenPayments};
+
+/// How long after the end of a day its comparison may start. Until then, a worker may not have written the receipt of a
+/// payment of the day.
+const SETTLING_TIME: TimeDelta = TimeDelta::hours(1);
+
+/// Whether a comparison settles payments without a receipt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Settlement {
+    /// Settle the payment if that is safe; otherwise store it as a finding.
+    SettleOrStoreFinding,
+    /// Only report the payment. The table is not changed, except the result of the comparison.
+    ReportOnly,
+}
+
+/// The reason why a day could not be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    #[error("the day {on} can be compared from {from} on, an hour after its end in UTC")]
+    NotEnded { on: NaiveDate, from: DateTime<Utc> },
+    #[error("the receipts of the day {on} have expired, so it cannot be compared")]
+    Expired { on: NaiveDate },
+}
+
+impl From<FindingError> for ReconcileError {
+    fn from(error: FindingError) -> Self {
+        match error {
+            FindingError::Table(error) => Self::Table(error),
+            FindingError::Gateway(error) => Self::Gateway(error),
+            // Only the resolution of a finding returns the other errors.
+            error => Self::Gateway(GatewayError::Unknown { reason: error.to_string() }),
+        }
+    }
+}
+
+/// Returns the latest day that can be compared at `now`.
+pub fn latest_comparable_day(now: DateTime<Utc>) -> NaiveDate {
+    let settled = now.checked_sub_signed(SETTLING_TIME).unwrap_or(now);
+    settled.date_naive().pred_opt().unwrap_or(NaiveDate::MIN)
+}
+
+/// Compares days of a table with its gateway.
+#[derive(Debug)]
+pub struct Reconciler {
+    pub(crate) table: Table,
+    /// The id of the table. Payments that another table requested are ignored.
+    pub(crate) table_id: Ulid,
+    pub(crate) gateway: Arc<dyn Refunds>,
+    pub(crate) settling: Settling,
+    pub(crate) settlement: Settlement,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Today's date in the billing time zone, for settlements.
+    pub(crate) today: NaiveDate,
+    pub(crate) seen: SeenPayments,
+}
+
+impl Reconciler {
+    /// Creates a reconciler of the table with the id `table_id`. Its payments are made at `gateway`. `today` is today's date
+    /// in the billing time zone.
+    pub fn new(
+        (table, table_id): (Table, Ulid),
+        gateway: Arc<dyn Refunds>,
+        (policy, settlement): (Policy, Settlement),
+        clock: Arc<dyn Clock>,
+        today: NaiveDate,
+    ) -> Self {
+        let settling = Settling::new(table.clone(), policy, clock.clone());
+        let seen = SeenPayments::new(MAX_SEEN_PAYMENTS);
+        Self { table, table_id, gateway, settling, settlement, clock, today, seen }
+    }
+
+    /// Changes the maximum number of payments that are kept in memory, see [`SeenPayments`].
+    pub fn with_max_seen_payments(self, max: usize) -> Self {
+        Self { seen: SeenPayments::new(max), ..self }
+    }
+
+    /// Returns the payments that are kept in memory.
+    pub fn seen_payments(&self) -> &SeenPayments {
+        &self.seen
+    }
+
+    /// Compares the day `on`, and stores the progress and the result. Continues a comparison of the day that was
+    /// interrupted; repeats a comparison that has ended. Stops before the next list page at the time `deadline`; the
+    /// returned comparison then has no end.
+    ///
+    /// # Errors
+    /// [`ReconcileError::NotEnded`] and [`ReconcileError::Expired`] if the day cannot be compared.
+    /// [`ReconcileError::Table`] and [`ReconcileError::Gateway`] if a request failed: the next call continues.
+    pub async fn reconcile(
+        &mut self,
+        on: NaiveDate,
+        deadline: Option<DateTime<Utc>>,
+    ) -> Result<DayReconciliation, ReconcileError> {
+        self.check_day(on)?;
+        let mut day = self.begin(on).await?;
+        self.seen.clear();
+        let range = TimeRange::of_day(on);
+        while day.ended_at.is_none() && deadline.is_none_or(|deadline| self.clock.now() < deadline) {
+            let mut next = day.clone();
+            match day.step {
+                ReconciliationStep::Payments => self.compare_payments(&range, &mut next).await?,
+                ReconciliationStep::Refunds => self.compare_refunds(&range, &mut next).await?,
+                ReconciliationStep::Disputes => self.compare_disputes(&range, &mut next).await?,
+                ReconciliationStep::Records => self.compare_records(&range, &mut next).await?,
+            }
+            if next.position.is_none() {
+                next.end_step(self.clock.now());
+            }
+            day = self.table.update_reconciliation(&day, next).await?;
+        }
+        Ok(day)
+    }
+
+    /// Checks that all receipts of the day `on` are written, and that none has expired.
+    fn check_day(&self, on: NaiveDate) -> Result<(), ReconcileError> {
+        let now = self.clock.now();
+        if on > latest_comparable_day(now) {
+            let end = TimeRange::of_day(on).to;
+            return Err(ReconcileError::NotEnded { on, from: end.checked_add_signed(SETTLING_TIME).unwrap_or(end) });
+        }
+        let oldest = now.checked_sub_signed(self.table.receipt_retention()).map(|oldest| oldest.date_naive());
+        if oldest.is_some_and(|oldest| on < days_after(oldest, 1)) {
+            return Err(ReconcileError::Expired { on });
+        }
+        Ok(())
+    }
+
+    /// Returns the stored comparison of the day `on` from which this one continues.
+    async fn begin(&self, on: NaiveDate) -> Result<DayReconciliation, ReconcileError> {
+        let new = DayReconciliation::new(on, self.clock.now());
+        match self.table.get_reconciliation(on).await? {
+            Some(interrupted) if interrupted.ended_at.is_none() => Ok(interrupted),
+            Some(ended) => Ok(self.table.update_reconciliation(&ended, new).await?),
+            None => {
+                // If another process has created the comparison, the first update fails.
+                self.table.create_reconciliation(&new).await?;
+                Ok(new)
+            }
+        }
+    }
+
+    /// Returns whether this table requested `payment`.
+    pub(crate) fn is_of_this_table(&self, payment: &Payment) -> bool {
+        payment.table.is_none_or(|table| table == self.table_id)
+    }
+}

@@ -1,0 +1,185 @@
+//! The first three steps: the comparison of the gateway's payments, refunds and disputes of a day with the table.
+
+use billing::{
+    DayReconciliation, Difference, DifferenceKind, FindingReason, GatewayList, GatewayToken, Payment, PaymentStatus,
+    Period, Receipt,
+};
+use futures::future::try_join_all;
+use gateways::TimeRange;
+use settling::{Findings, LatePaymentOutcome};
+
+use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
+use crate::day::{ReconcileError, Reconciler, Settlement};
+use crate::retry::with_retries;
+
+/// The number of receipts that are requested at the same time.
+const CONCURRENT_REQUESTS: usize = 16;
+
+/// The result of handling a payment without a receipt.
+enum WithoutReceipt {
+    /// The payment has got its receipt.
+    Settled,
+    /// A person has decided about the payment, or another worker has written its receipt meanwhile.
+    Resolved,
+    Reported(Difference),
+}
+
+impl Reconciler {
+    /// Compares one list page of the gateway's payments in `range` with the receipts, and records the result in `day`.
+    pub(crate) async fn compare_payments(
+        &mut self,
+        range: &TimeRange,
+        day: &mut DayReconciliation,
+    ) -> Result<(), ReconcileError> {
+        let (gateway, after) = (self.gateway.clone(), day.position.take());
+        let Some(page) = with_retries(|| gateway.payments_in(range, after.as_deref())).await? else {
+            day.not_compared.insert(GatewayList::Payments);
+            return Ok(());
+        };
+        let is_compared =
+            |payment: &&Payment| payment.status == PaymentStatus::Succeeded && self.is_of_this_table(payment);
+        let payments: Vec<&Payment> = page.items.iter().filter(is_compared).collect();
+        for payments in payments.chunks(CONCURRENT_REQUESTS) {
+            let receipts = try_join_all(payments.iter().map(|payment| self.receipt_of_period(payment))).await?;
+            for (payment, receipt) in payments.iter().zip(&receipts) {
+                day.counts.payments = day.counts.payments.saturating_add(1);
+                match compare_payment(payment, receipt.as_ref()) {
+                    PaymentComparison::Matches => self.seen.insert(&payment.id),
+                    PaymentComparison::Differs(difference) => {
+                        self.seen.insert(&payment.id);
+                        day.add(difference);
+                    }
+                    PaymentComparison::WithoutReceipt(difference) => {
+                        match self.handle_without_receipt(payment, difference).await? {
+                            WithoutReceipt::Settled => day.counts.settled = day.counts.settled.saturating_add(1),
+                            WithoutReceipt::Resolved => {}
+                            WithoutReceipt::Reported(difference) => day.add(difference),
+                        }
+                    }
+                }
+            }
+        }
+        day.position = page.next;
+        Ok(())
+    }
+
+    /// Compares one list page of the gateway's refunds in `range` with the stored refunds.
+    pub(crate) async fn compare_refunds(
+        &mut self,
+        range: &TimeRange,
+        day: &mut DayReconciliation,
+    ) -> Result<(), ReconcileError> {
+        let (gateway, after) = (self.gateway.clone(), day.position.take());
+        let Some(page) = with_retries(|| gateway.refunds_in(range, after.as_deref())).await? else {
+            day.not_compared.insert(GatewayList::Refunds);
+            return Ok(());
+        };
+        for (id, refund) in &page.items {
+            let Some(payment) = self.own_payment(id).await? else { continue };
+            day.counts.refunds = day.counts.refunds.saturating_add(1);
+            let stored = match self.receipt_of_period(&payment).await? {
+                Some(receipt) if receipt.payment == *id => {
+                    self.table.get_refunds_by_receipt(&receipt.account, &receipt.id()).await?
+                }
+                // A finding about the payment requires the decision of a person, who sees its refunds.
+                _ if self.has_finding(&payment, |_| true).await? || self.is_expired(&payment) => continue,
+                _ => Vec::new(),
+            };
+            compare_refund(refund, &payment, &stored).into_iter().for_each(|difference| day.add(difference));
+        }
+        day.position = page.next;
+        Ok(())
+    }
+
+    /// Compares one list page of the gateway's disputes in `range` with the stored disputes.
+    pub(crate) async fn compare_disputes(
+        &mut self,
+        range: &TimeRange,
+        day: &mut DayReconciliation,
+    ) -> Result<(), ReconcileError> {
+        let (gateway, after) = (self.gateway.clone(), day.position.take());
+        let Some(page) = with_retries(|| gateway.disputes_in(range, after.as_deref())).await? else {
+            day.not_compared.insert(GatewayList::Disputes);
+            return Ok(());
+        };
+        for dispute in &page.items {
+            let Some(id) = &dispute.payment else { continue };
+            let Some(payment) = self.own_payment(id).await? else { continue };
+            day.counts.disputes = day.counts.disputes.saturating_add(1);
+            let stored = self.table.get_disputes_by_account(&payment.account).await?;
+            compare_dispute(dispute, &payment, &stored).into_iter().for_each(|difference| day.add(difference));
+        }
+        day.position = page.next;
+        Ok(())
+    }
+
+    /// Settles `payment`, which has no receipt, or stores it as a finding. `difference` is what to report otherwise.
+    async fn handle_without_receipt(
+        &self,
+        payment: &Payment,
+        difference: Difference,
+    ) -> Result<WithoutReceipt, ReconcileError> {
+        if self.has_finding(payment, |is_resolved| is_resolved).await? {
+            return Ok(WithoutReceipt::Resolved);
+        }
+        let reported = |kind: DifferenceKind, reason: &str| {
+            let what = format!("{}: {reason}", difference.what);
+            WithoutReceipt::Reported(Difference { kind, what, ..difference.clone() })
+        };
+        let (account, id) = (&payment.account, payment.subscription);
+        let Some(stored) = self.table.get_subscription(account, id).await? else {
+            return Ok(reported(difference.kind, "its subscription does not exist"));
+        };
+        if self.settlement == Settlement::ReportOnly {
+            return Ok(WithoutReceipt::Reported(difference));
+        }
+        let findings = Findings { settling: &self.settling, gateway: self.gateway.as_ref() };
+        Ok(match findings.settle_or_store_finding(payment, &stored.sku, self.today).await? {
+            LatePaymentOutcome::Settled(_) => WithoutReceipt::Settled,
+            LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => WithoutReceipt::Resolved,
+            LatePaymentOutcome::FindingStored(finding) => {
+                let kind = match finding.reason {
+                    FindingReason::PaidTwice => DifferenceKind::PaidTwice,
+                    FindingReason::AmountDiffers => DifferenceKind::AmountDiffers,
+                    FindingReason::NotDue | FindingReason::NoAttempt | FindingReason::Refunded => {
+                        DifferenceKind::PaymentWithoutReceipt
+                    }
+                };
+                reported(kind, finding.reason.sentence())
+            }
+            LatePaymentOutcome::HandledElsewhere => {
+                let receipt = self.receipt_of_period(payment).await?;
+                match receipt.is_some_and(|receipt| receipt.payment == payment.id) {
+                    true => WithoutReceipt::Resolved,
+                    false => reported(difference.kind, "its attempt is still open, and the next run settles it"),
+                }
+            }
+            LatePaymentOutcome::Missing => reported(difference.kind, "its subscription does not exist"),
+        })
+    }
+
+    /// Returns the receipt of the subscription and the period of `payment`.
+    async fn receipt_of_period(&self, payment: &Payment) -> Result<Option<Receipt>, ReconcileError> {
+        let (period, now) = (Period::from_day(payment.due_on), self.clock.now());
+        Ok(self.table.get_receipt_of_month(&payment.account, payment.subscription, period, now).await?)
+    }
+
+    /// Returns the payment `id` at the gateway; `None` if this table did not request it.
+    async fn own_payment(&self, id: &GatewayToken) -> Result<Option<Payment>, ReconcileError> {
+        let payment = with_retries(|| self.gateway.payment(id)).await?;
+        Ok(payment.filter(|payment| self.is_of_this_table(payment)))
+    }
+
+    /// Returns whether there is a finding about `payment` for which `is_wanted` returns true. Its argument is whether the
+    /// finding is resolved.
+    async fn has_finding(&self, payment: &Payment, is_wanted: impl Fn(bool) -> bool) -> Result<bool, ReconcileError> {
+        let findings = self.table.get_findings_by_account(&payment.account).await?;
+        Ok(findings.iter().any(|finding| finding.payment == payment.id && is_wanted(finding.resolved.is_some())))
+    }
+
+    /// Returns whether the receipt of `payment` may have expired.
+    fn is_expired(&self, payment: &Payment) -> bool {
+        let oldest = self.clock.now().checked_sub_signed(self.table.receipt_retention());
+        oldest.is_some_and(|oldest| payment.created_at <= oldest)
+    }
+}

@@ -1,0 +1,29 @@
+//! Reconciliation of one day: compares the payments, refunds and disputes that the gateway lists with the table, and the
+//! receipts, refunds and disputes of the table with the gateway.
+//!
+//! The comparison has four steps ([`billing::ReconciliationStep`]). Each step reads one list, one list page at a time, and
+//! stores its position and the differences after each list page, so an interrupted comparison continues there. The memory
+//! does not grow with the day: one list page of the gateway, one account of the table, at most 100 differences, and the
+//! hashes of at most [`MAX_SEEN_PAYMENTS`] payments ([`seen`]).
+//!
+//! `compare.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment that the gateway
+//! reports late, or stored as a finding (`settling::Findings`). Everything else only reads.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod compare;
+mod day;
+mod gateway_lists;
+mod records;
+mod retry;
+mod seen;
+
+pub use compare::{
+    PaymentComparison, compare_dispute, compare_payment, compare_receipt, compare_refund, compare_stored_dispute,
+    compare_stored_refund,
+};
+pub use day::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
+pub use seen::{MAX_SEEN_PAYMENTS, SeenPayments};
+
+/// The log message for a day with a difference, or with a list that could not be compared. The filter of an alarm in
+/// `template.yaml` contains the same text.
+pub const DIFFERENCES_MESSAGE: &str = "the gateway and the table differ";

@@ -1,0 +1,88 @@
+//! The last step: the comparison of the receipts, refunds and disputes that were stored on a day with the gateway.
+
+use billing::{DayReconciliation, Dispute, GatewayList, RefundStatus};
+use chrono::{Days, NaiveTime};
+use gateways::TimeRange;
+use store::AccountPartition;
+
+use crate::compare::{compare_receipt, compare_stored_dispute, compare_stored_refund};
+use crate::day::{ReconcileError, Reconciler};
+use crate::retry::with_retries;
+
+/// The number of accounts after which the position is stored.
+const ACCOUNTS_PER_UPDATE: usize = 1_000;
+
+impl Reconciler {
+    /// Compares the records of the next accounts that were stored in `range` with the gateway, and records the result in
+    /// `day`.
+    pub(crate) async fn compare_records(
+        &mut self,
+        range: &TimeRange,
+        day: &mut DayReconciliation,
+    ) -> Result<(), ReconcileError> {
+        let mut partitions = self.table.partitions_after(day.position.take());
+        for _ in 0..ACCOUNTS_PER_UPDATE {
+            let Some(partition) = partitions.next().await? else { return Ok(()) };
+            self.compare_account(&partition, range, day).await?;
+        }
+        day.position = partitions.position().map(str::to_owned);
+        Ok(())
+    }
+
+    async fn compare_account(
+        &self,
+        partition: &AccountPartition,
+        range: &TimeRange,
+        day: &mut DayReconciliation,
+    ) -> Result<(), ReconcileError> {
+        for receipt in partition.receipts.iter().filter(|receipt| range.contains(receipt.processed_at)) {
+            day.counts.receipts = day.counts.receipts.saturating_add(1);
+            if !self.seen.contains(&receipt.payment) {
+                let payment = with_retries(|| self.gateway.payment(&receipt.payment)).await?;
+                let difference = compare_receipt(receipt, payment.as_ref(), self.table_id, range);
+                difference.into_iter().for_each(|difference| day.add(difference));
+            }
+        }
+        let is_compared = |status: RefundStatus| status != RefundStatus::Failed;
+        for refund in
+            partition.refunds.iter().filter(|refund| range.contains(refund.created_at) && is_compared(refund.status))
+        {
+            let made = with_retries(|| self.gateway.refunds_of(&refund.payment)).await?;
+            compare_stored_refund(refund, &made).into_iter().for_each(|difference| day.add(difference));
+        }
+        for dispute in partition.disputes.iter().filter(|dispute| range.contains(dispute.opened_at)) {
+            match self.is_listed(dispute).await? {
+                Some(is_listed) => {
+                    compare_stored_dispute(dispute, is_listed).into_iter().for_each(|difference| day.add(difference));
+                }
+                None => drop(day.not_compared.insert(GatewayList::Disputes)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the gateway lists `dispute`; `None` if it does not offer the list. First requests the disputes around
+    /// the stored time. An inquiry that became a dispute has an earlier time at the gateway, so then requests all disputes
+    /// since the due date of the payment.
+    async fn is_listed(&self, dispute: &Dispute) -> Result<Option<bool>, ReconcileError> {
+        let around = TimeRange::around(dispute.opened_at);
+        let due_on = dispute.receipt.due_on;
+        let first_day = due_on.checked_sub_days(Days::new(1)).unwrap_or(due_on);
+        let since = TimeRange { from: first_day.and_time(NaiveTime::MIN).and_utc(), to: around.to };
+        for range in [around, since] {
+            let mut after = None;
+            loop {
+                let page = with_retries(|| self.gateway.disputes_in(&range, after.as_deref())).await?;
+                let Some(page) = page else { return Ok(None) };
+                if page.items.iter().any(|listed| listed.id == dispute.id) {
+                    return Ok(Some(true));
+                }
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(Some(false))
+    }
+}

@@ -1,0 +1,75 @@
+//! The stored item of the comparison of a day with the gateway.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::super::{Key, Payments, TableError, keys};
+use billing::{
+    DayReconciliation, Difference, DifferenceKind, GatewayList, RECONCILIATION_RETENTION, ReconciledCounts,
+    ReconciliationStep,
+};
+use dynamo::{Entity, Instant, expiry};
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DayReconciliationItem {
+    started_date: Instant,
+    ended_date: Option<Instant>,
+    step: ReconciliationStep,
+    /// The position in the list of the step.
+    position: Option<String>,
+    counts: ReconciledCounts,
+    /// The gateway's lists that could not be compared; absent if all were compared.
+    not_compared: Option<Vec<GatewayList>>,
+    /// The number of differences by kind.
+    differences: BTreeMap<DifferenceKind, u64>,
+    first_differences: Vec<Difference>,
+    version: u64,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl Entity<Payments> for DayReconciliation {
+    type Attributes = DayReconciliationItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_reconciliation(self.on)
+    }
+
+    fn attributes(&self) -> DayReconciliationItem {
+        let not_compared: Vec<GatewayList> = self.not_compared.iter().copied().collect();
+        DayReconciliationItem {
+            started_date: Instant(self.started_at),
+            ended_date: self.ended_at.map(Instant),
+            step: self.step,
+            position: self.position.clone(),
+            counts: self.counts,
+            not_compared: (!not_compared.is_empty()).then_some(not_compared),
+            differences: self.differences.clone(),
+            first_differences: self.first_differences.clone(),
+            version: self.version,
+            ttl: expiry(self.started_at, RECONCILIATION_RETENTION),
+        }
+    }
+
+    fn read(key: Key, item: DayReconciliationItem) -> Result<Self, TableError> {
+        let on = key.sk.strip_prefix(keys::RECONCILED_DAYS).and_then(|on| on.parse().ok());
+        let on = on.ok_or_else(|| TableError::unreadable(key.clone(), "its key is not the key of a compared day"))?;
+        let not_compared: BTreeSet<GatewayList> = item.not_compared.into_iter().flatten().collect();
+        Ok(Self {
+            on,
+            started_at: item.started_date.0,
+            ended_at: item.ended_date.map(|at| at.0),
+            step: item.step,
+            position: item.position,
+            counts: item.counts,
+            not_compared,
+            differences: item.differences,
+            first_differences: item.first_differences,
+            version: item.version,
+        })
+    }
+}
