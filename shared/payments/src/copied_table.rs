@@ -19,13 +19,13 @@ impl PaymentBatch {
         };
         let stored = match &settings.dynamodb_id {
             Some(stored) => stored.clone(),
-            None => table.set_dynamodb_id(None, &current).await?,
+            None => table.init_dynamodb_id(&current).await?,
         };
         if stored == current {
             return Ok(None);
         }
-        if settings.charging {
-            table.set_charging(false).await?;
+        if settings.charging || settings.copy_noticed_at.is_none() {
+            table.record_copy(self.clock.now()).await?;
         }
         Ok(Some(format!(
             "this table was restored from a backup or copied: its id is {current}, and its settings were written for the \

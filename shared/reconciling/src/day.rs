@@ -23,6 +23,9 @@ pub enum Settlement {
     SettleOrStoreFinding,
     /// Only report the payment. The table is not changed, except the result of the comparison.
     ReportOnly,
+    /// Settles a payment without a receipt like [`Settlement::SettleOrStoreFinding`], in a table that was restored from a
+    /// backup: also writes the receipt of a payment for the due month if the backup does not contain its attempt.
+    WriteReceiptsOfRestoredTable,
 }
 
 /// The reason why a day could not be compared.

@@ -1,12 +1,12 @@
 //! The first three steps: the comparison of the gateway's payments, refunds and disputes of a day with the table.
 
 use billing::{
-    DayReconciliation, Difference, DifferenceKind, FindingReason, GatewayList, GatewayToken, Payment, PaymentStatus,
-    Period, Receipt,
+    DayReconciliation, Difference, DifferenceKind, Finding, FindingReason, GatewayList, GatewayToken, Payment,
+    PaymentStatus, Period, Receipt,
 };
 use futures::future::try_join_all;
 use gateways::TimeRange;
-use settling::{Findings, LatePaymentOutcome};
+use settling::{FindingDecision, FindingError, Findings, LatePaymentOutcome};
 
 use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
 use crate::day::{ReconcileError, Reconciler, Settlement};
@@ -137,6 +137,16 @@ impl Reconciler {
         Ok(match findings.settle_or_store_finding(payment, &stored.sku, self.today).await? {
             LatePaymentOutcome::Settled(_) => WithoutReceipt::Settled,
             LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => WithoutReceipt::Resolved,
+            LatePaymentOutcome::FindingStored(finding) if self.may_be_missing_in_backup(&finding) => {
+                let decision = (FindingDecision::Receipt, "the backup does not contain this payment");
+                match findings.resolve((account, &payment.id), decision.0, decision.1, self.today).await {
+                    Ok(_) => WithoutReceipt::Settled,
+                    Err(FindingError::NoReceipt { reason, .. }) => {
+                        reported(DifferenceKind::PaymentWithoutReceipt, reason)
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
             LatePaymentOutcome::FindingStored(finding) => {
                 let kind = match finding.reason {
                     FindingReason::PaidTwice => DifferenceKind::PaidTwice,
@@ -156,6 +166,11 @@ impl Reconciler {
             }
             LatePaymentOutcome::Missing => reported(difference.kind, "its subscription does not exist"),
         })
+    }
+
+    /// Returns whether the table was restored from a backup that probably does not contain the payment of `finding`.
+    fn may_be_missing_in_backup(&self, finding: &Finding) -> bool {
+        self.settlement == Settlement::WriteReceiptsOfRestoredTable && finding.reason == FindingReason::NoAttempt
     }
 
     /// Returns the receipt of the subscription and the period of `payment`.

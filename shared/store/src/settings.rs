@@ -37,6 +37,10 @@ pub struct Settings {
     /// the other table, but an id of its own. `None` until the first run of the payment batch.
     #[serde(rename = "DynamodbId", default, skip_serializing_if = "Option::is_none")]
     pub dynamodb_id: Option<String>,
+    /// When a run noticed that the table is a restored backup or a copy; `None` if it is neither, and after an operator has
+    /// confirmed it.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
+    pub copy_noticed_at: Option<DateTime<Utc>>,
     /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayAccount>,
@@ -55,7 +59,16 @@ impl Settings {
     /// Returns the settings of a new table: charging is on, and the limits have their defaults.
     pub fn new(shards: u32, table_id: Ulid) -> Self {
         let payment_limits = PaymentLimits::default();
-        Self { shards, charging: true, payment_limits, table_id, dynamodb_id: None, gateway: None, latest_run_at: None }
+        Self {
+            shards,
+            charging: true,
+            payment_limits,
+            table_id,
+            dynamodb_id: None,
+            copy_noticed_at: None,
+            gateway: None,
+            latest_run_at: None,
+        }
     }
 
     /// Returns when the table was created: the time in its id.
@@ -134,13 +147,34 @@ impl Table {
         }
     }
 
-    /// Stores `id` as the id that DynamoDB gave to this table, if the stored id is `before`; with `None`, if no id is
-    /// stored. Returns the id that is stored afterwards. Sends one UpdateItem request.
-    pub async fn set_dynamodb_id(&self, before: Option<&str>, id: &str) -> Result<String, TableError> {
-        match self.replace_setting("DynamodbId", before.map(s), s(id)).await? {
+    /// Stores `id` as the id that DynamoDB gave to this table, if no id is stored. Returns the id that is stored
+    /// afterwards. Sends one UpdateItem request.
+    pub async fn init_dynamodb_id(&self, id: &str) -> Result<String, TableError> {
+        match self.replace_setting("DynamodbId", None, s(id)).await? {
             None => Ok(id.to_owned()),
             Some(stored) => stored.dynamodb_id.ok_or(TableError::Contended { key: keys::key_of_settings() }),
         }
+    }
+
+    /// Switches charging off, because the table is a restored backup or a copy, and stores `now` as the time at which
+    /// this was noticed, unless an earlier time is stored. Sends one UpdateItem request.
+    pub async fn record_copy(&self, now: DateTime<Utc>) -> Result<(), TableError> {
+        let values = HashMap::from([
+            (":off".to_owned(), AttributeValue::Bool(false)),
+            (":now".to_owned(), s(Instant(now).to_text())),
+        ]);
+        let set = "SET #Charging = :off, #CopyNoticedAt = if_not_exists(#CopyNoticedAt, :now)";
+        let update = self.build_update(keys::key_of_settings(), set, PRESENT, values);
+        self.send_update(update, ReturnValue::None).await.map(drop)
+    }
+
+    /// Stores `id` as the id of this restored or copied table, in place of `before`. Returns whether it was stored: it is
+    /// not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request.
+    pub async fn confirm_copy(&self, before: &str, id: &str) -> Result<bool, TableError> {
+        let values = HashMap::from([(":before".to_owned(), s(before)), (":after".to_owned(), s(id))]);
+        let set = "SET #DynamodbId = :after REMOVE #CopyNoticedAt";
+        let update = self.build_update(keys::key_of_settings(), set, "#DynamodbId = :before", values);
+        Ok(matches!(self.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
     }
 
     /// Sets the attribute `name` of the settings to `after`, if its value is `before`; with `None`, if it has no value.

@@ -1,8 +1,11 @@
 //! `dueday confirm-table`: an operator confirms that a restored or copied table may be charged.
 
+use billing::{DayReconciliation, GatewayList};
+use chrono::{DateTime, NaiveDate, Utc};
 use clap::Args;
 use serde::Serialize;
 
+use super::values::parse_date;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -13,52 +16,90 @@ use crate::{Exit, Failure};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A table that was restored from a backup does not contain the payments that were made after the backup. The first run \
-notices that DynamoDB has given the table another id, switches charging off, and does not start. Compare the table with \
-the gateway first (docs/trouble.md, \"Restore a backup\"), and confirm then. The command leaves charging off.
+notices that DynamoDB has given the table another id, switches charging off, and does not start. Then compare each day \
+since the backup with the gateway (`dueday reconcile`), up to the day on which the run has noticed it. The command \
+refuses a table without these comparisons. It leaves charging off.
 
 Examples:
-  dueday confirm-table --table TABLE")]
+  dueday reconcile --from 2027-01-29 --table TABLE --gateway stripe
+  dueday confirm-table --restored-to 2027-01-29 --table TABLE")]
 pub struct ConfirmTableArgs {
+    /// The day (in UTC) to which the table was restored: the day of the backup
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    pub restored_to: NaiveDate,
     #[command(flatten)]
     pub confirmation: ConfirmationArgs,
 }
 
 #[derive(Serialize)]
 struct TableConfirmation {
-    /// The id for which the settings were written; `None` if no run has stored one.
-    before: Option<String>,
+    /// The id of the table for which the settings were written.
+    before: String,
     dynamodb_id: String,
     charging: bool,
 }
 
 /// # Errors
-/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, or if another person confirms it
-/// at the same time.
+/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the backup was not
+/// compared with the gateway or has differences, or if another person confirms the table at the same time.
 pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, settings) = (&open_table.table, &open_table.settings);
     let Some(dynamodb_id) = table.dynamodb_id().await? else {
         return Err(Failure::Refused("DynamoDB returned no id of the table".to_owned()));
     };
-    let before = settings.dynamodb_id.clone();
-    let Some(written_for) = before.as_ref().filter(|before| **before != dynamodb_id) else {
+    let Some(before) = settings.dynamodb_id.clone().filter(|before| *before != dynamodb_id) else {
         return Err(Failure::Refused("the table was not restored or copied: there is nothing to confirm".to_owned()));
     };
-    args.confirmation.confirm(&format!(
-        "The settings were written for the table {written_for}. Have you compared the payments since the backup with the \
-         gateway, and may this table ({dynamodb_id}) be charged?"
-    ))?;
-    if settings.charging {
-        // No run has noticed the copy yet.
-        table.set_charging(false).await?;
+    let noticed_at = match settings.copy_noticed_at {
+        Some(noticed_at) => noticed_at,
+        None => {
+            // No run has noticed the copy yet.
+            table.record_copy(context.clock.now()).await?;
+            context.clock.now()
+        }
+    };
+    let last = noticed_at.date_naive();
+    if args.restored_to > last {
+        return Err(Failure::Refused(format!(
+            "--restored-to must not be later than {last}, when the copy was noticed"
+        )));
     }
-    let stored = table.set_dynamodb_id(Some(written_for), &dynamodb_id).await?;
-    if stored != dynamodb_id {
-        return Err(Failure::Refused(format!("another person has confirmed the table {stored} at the same time")));
+    for day in args.restored_to.iter_days().take_while(|day| *day <= last) {
+        let compared = table.get_reconciliation(day).await?;
+        if let Some(problem) = problem_of(compared.as_ref(), noticed_at) {
+            let command = format!("reconcile --from {} --to {last}", args.restored_to);
+            let reason = format!("{day} {problem}: run `{}` first", context.command_line(&command));
+            return Err(Failure::Refused(reason));
+        }
+    }
+    args.confirmation.confirm(&format!(
+        "The settings were written for the table {before}. The payments from {} to {last} agree with the gateway. May this \
+         table ({dynamodb_id}) be charged, and does no other table of the same customers exist that is charged?",
+        args.restored_to
+    ))?;
+    if !table.confirm_copy(&before, &dynamodb_id).await? {
+        return Err(Failure::Refused("another person has confirmed the table at the same time".to_owned()));
     }
     let hint = context.command_line("charging on");
     context.print(&TableConfirmation { before, dynamodb_id, charging: false }, || {
         format!("confirmed. Charging is off: `{hint}` switches it on, and the next run charges what is due\n")
     })?;
     Ok(Exit::Done)
+}
+
+/// Returns the reason why the comparison of a day does not prove that the table agrees with the gateway; `None` if it
+/// does. A comparison that began before `noticed_at` may be part of the backup.
+fn problem_of(compared: Option<&DayReconciliation>, noticed_at: DateTime<Utc>) -> Option<String> {
+    let Some(compared) = compared.filter(|compared| compared.started_at >= noticed_at) else {
+        return Some("was not compared with the gateway since the copy was noticed".to_owned());
+    };
+    if compared.ended_at.is_none() {
+        return Some("was not compared to its end".to_owned());
+    }
+    if compared.not_compared.contains(&GatewayList::Payments) {
+        return Some("has no comparison of payments, because the gateway does not list them".to_owned());
+    }
+    let differences: u64 = compared.differences.values().sum();
+    (differences > 0).then(|| format!("has differences ({differences})"))
 }

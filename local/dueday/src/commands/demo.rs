@@ -126,7 +126,15 @@ async fn create_memory_copy(of: &Deployment, engine: &Engine) -> Result<Deployme
     let settings = of.table.init_settings(&of.config.table.initial_settings(of.clock.as_ref())).await?;
     let past = of.over(engine.client());
     past.table.create_if_absent().await?;
-    past.table.init_settings(&Settings { charging: true, dynamodb_id: None, latest_run_at: None, ..settings }).await?;
+    past.table
+        .init_settings(&Settings {
+            charging: true,
+            dynamodb_id: None,
+            copy_noticed_at: None,
+            latest_run_at: None,
+            ..settings
+        })
+        .await?;
     Ok(past)
 }
 

@@ -6,10 +6,7 @@ use clap::{Arg, ArgAction, Command};
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Find and explain", &["accounts", "subscriptions", "receipts", "why", "events", "export"]),
     ("Act for a customer", &["account", "subscription", "refund", "receipt"]),
-    (
-        "Every day",
-        &["status", "run", "runs", "due", "forecast", "report", "findings", "resolve", "audit", "reconcile"],
-    ),
+    ("Every day", &["status", "run", "runs", "due", "forecast", "report", "findings", "resolve", "audit", "reconcile"]),
     ("Goods", &["orders"]),
     (
         "Set up and change the system",

@@ -28,6 +28,7 @@ mod permissions;
 mod process;
 mod refund;
 mod run_interrupted;
+mod settings;
 mod shop;
 mod stripe;
 mod support_jobs;

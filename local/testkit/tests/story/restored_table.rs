@@ -1,6 +1,11 @@
-//! Tests that nothing is charged in a table that was restored from a backup, until a person has confirmed the table.
+//! A drill: a table is restored from a backup while the gateway has moved on. Nothing is charged in it until each day
+//! since the backup was compared with the gateway, and a person has confirmed the table.
 
+use billing::{Receipt, Subscription};
+use chrono::TimeDelta;
 use emulator::{Deployment, Engine};
+use reconciling::{Reconciler, Settlement};
+use store::Paging;
 use sweep::BatchRequest;
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
@@ -13,15 +18,38 @@ async fn restore_backup(world: &World) -> Deployment {
     restored
 }
 
+/// Compares March 10 in the restored table with the gateway. Returns the numbers of settled payments and of differences.
+async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
+    let settings = restored.table.get_settings().await.unwrap().unwrap();
+    let policy = restored.config.billing.policy.clone();
+    let mut reconciler = Reconciler::new(
+        (restored.table.clone(), settings.table_id),
+        world.sandbox.clone(),
+        (policy, Settlement::WriteReceiptsOfRestoredTable),
+        world.clock.clone(),
+        date("2026-03-11"),
+    );
+    let day = reconciler.reconcile(date("2026-03-10"), None).await.unwrap();
+    (day.counts.settled, day.differences.values().sum())
+}
+
+async fn receipts(deployment: &Deployment, subscription: &Subscription) -> Vec<Receipt> {
+    let now = deployment.clock.now();
+    deployment.table.get_receipts_by_account(&subscription.account, &Paging::all(), now).await.unwrap().items
+}
+
 #[tokio::test]
-async fn restored_table_is_not_charged_until_it_is_confirmed() {
-    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
-    world.store(&subscription).await;
+async fn restored_table_charges_nothing_twice_and_misses_nothing() {
+    let (world, paid, due) =
+        (World::new().await, new_subscription(10, "2026-03-01"), new_subscription(11, "2026-03-01"));
+    world.store(&paid).await;
+    world.store(&due).await;
     // The first run stores the id of the table. Nothing is due yet.
     world.run_payments("2026-03-09").await;
     let restored = restore_backup(&world).await;
-    // The payment is made after the backup.
+    // A payment is made after the backup.
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("paid", 1)]);
+    let receipt = receipts(&world.system.deployment, &paid).await;
     assert_eq!(world.charged_due_dates().len(), 1);
 
     world.clock.set(billing_time("2026-03-11"));
@@ -34,19 +62,26 @@ async fn restored_table_is_not_charged_until_it_is_confirmed() {
     );
     let settings = restored.table.get_settings().await.unwrap().unwrap();
     assert!(!settings.charging, "sign-ups are not charged either");
+    assert_eq!(settings.copy_noticed_at, Some(billing_time("2026-03-11")));
 
     // Charging is switched on again by mistake, without a confirmation.
     restored.table.set_charging(true).await.unwrap();
     assert_eq!(batch.run(&request, billing_time("2026-03-12")).await.unwrap_err().to_string(), refused);
     assert_eq!(world.charged_due_dates().len(), 1);
 
-    // After the confirmation, runs begin. Charging is still off: the gateway remembers idempotency keys for a day only, so it
-    // would charge the payment of March 10 again, which the table does not contain.
-    let id = restored.table.dynamodb_id().await.unwrap().unwrap();
-    assert_eq!(restored.table.set_dynamodb_id(settings.dynamodb_id.as_deref(), &id).await.unwrap(), id);
-    let report = batch.run(&request, billing_time("2026-03-12")).await.unwrap();
-    assert_eq!(report.stopped.as_deref(), Some("charging is switched off"));
-    assert_eq!(world.charged_due_dates().len(), 1);
+    // The comparison with the gateway writes the receipt that the backup does not contain.
+    assert_eq!(reconcile(&world, &restored).await, (1, 0));
+    let written = receipts(&restored, &paid).await;
+    assert_eq!((written.len(), &written[0].payment, written[0].due_on), (1, &receipt[0].payment, receipt[0].due_on));
+
+    let (before, id) = (settings.dynamodb_id.unwrap(), restored.table.dynamodb_id().await.unwrap().unwrap());
+    assert!(restored.table.confirm_copy(&before, &id).await.unwrap());
+    assert!(!restored.table.confirm_copy(&before, &id).await.unwrap(), "it is confirmed already");
+    assert_eq!(restored.table.get_settings().await.unwrap().unwrap().copy_noticed_at, None);
+    restored.table.set_charging(true).await.unwrap();
+    let report = batch.run(&request, billing_time("2026-03-11") + TimeDelta::hours(1)).await.unwrap();
+    assert_eq!(nonzero_counts(&report), [("paid", 1)], "the payment of March 11 is not missed");
+    assert_eq!(world.charged_due_dates().len(), 2);
     // The original table is not affected.
     assert!(world.table.get_settings().await.unwrap().unwrap().charging);
 }

@@ -1,0 +1,51 @@
+//! Tests of the commands that change the settings of a table on AWS: `dueday settings` and `dueday confirm-table`.
+
+use billing::DayReconciliation;
+use chrono::{DateTime, TimeDelta, Utc};
+use store::Table;
+
+use crate::look_up::RemoteTable;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_shown_and_changed_and_invalid_values_are_refused() {
+    let remote = RemoteTable::new().await;
+    let settings = remote.run(&["settings", "get"]).1;
+    assert!(settings.contains("max-charges") && settings.contains("none"), "{settings}");
+    assert_eq!(remote.run(&["settings", "set", "max-charges", "100"]).1, "max-charges was none and is now 100\n");
+    assert_eq!(remote.run(&["settings", "set", "max-charges", "100"]).1, "max-charges is already 100\n");
+    let refused = remote.run(&["settings", "set", "gateway-failures", "0"]);
+    let reason = "gateway-failures must be a whole number from 1 to 1000, not \"0\"";
+    assert!(refused.0 == 2 && refused.2.contains(reason), "{refused:?}");
+    let stored = remote.json(&["settings", "get", "max-charges", "--json"]);
+    assert_eq!((&stored[0]["setting"], &stored[0]["value"]), (&"max-charges".into(), &"100".into()));
+    assert_eq!(remote.json(&["settings", "get", "gateway-failures", "--json"])[0]["value"], "20");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_gateway() {
+    let remote = RemoteTable::new().await;
+    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let confirm = |day: &str| remote.run(&["confirm-table", "--restored-to", day, "--yes"]);
+    assert!(confirm("2027-01-29").2.contains("there is nothing to confirm"));
+    // DynamoDB has given the table another id than the one for which its settings were written.
+    assert_eq!(table.init_dynamodb_id("another-table").await.unwrap(), "another-table");
+    table.record_copy("2027-01-30T12:00:00Z".parse().unwrap()).await.unwrap();
+    assert_eq!(remote.json(&["charging", "--json"])["charging"], false);
+    for day in ["2027-01-29", "2027-01-30"] {
+        let (code, _, stderr) = confirm("2027-01-29");
+        let refusal = format!("{day} was not compared with the gateway since the copy was noticed: run");
+        assert!(code == 2 && stderr.contains(&refusal), "{stderr}");
+        let started_at: DateTime<Utc> = "2027-01-31T02:00:00Z".parse().unwrap();
+        let compared = DayReconciliation::new(day.parse().unwrap(), started_at);
+        assert!(table.create_reconciliation(&compared).await.unwrap());
+        let (_, _, stderr) = confirm("2027-01-29");
+        assert!(stderr.contains(&format!("{day} was not compared to its end")), "{stderr}");
+        let next = DayReconciliation { ended_at: Some(started_at), ..compared.clone() };
+        table.update_reconciliation(&compared, next).await.unwrap();
+    }
+    let late = confirm("2027-01-31").2;
+    assert!(late.contains("must not be later than 2027-01-30"), "{late}");
+    let confirmed = confirm("2027-01-29").1;
+    assert!(confirmed.starts_with("confirmed. Charging is off"), "{confirmed}");
+    assert_eq!(remote.json(&["charging", "on", "--json"])["charging"], true);
+}
