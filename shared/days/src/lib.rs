@@ -12,4 +12,4 @@ pub use completeness::{DayRecords, ShardProof};
 pub use day::{DayReader, DayState};
 pub use requested_day::{RequestedDay, relevant_records};
 pub use shard_walks::ShardState;
-pub use status::{BatchDay, ChargedToday, LatestAudit, SystemStatus};
+pub use status::{BatchDay, ChargedToday, LatestAudit, LatestComparison, SystemStatus};

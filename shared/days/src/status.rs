@@ -31,6 +31,8 @@ pub struct SystemStatus {
     pub open_findings: usize,
     /// The latest audit; `None` if there was none in the last 90 days.
     pub latest_audit: Option<LatestAudit>,
+    /// The latest day that was compared with the gateway; `None` if no day was compared.
+    pub latest_comparison: Option<LatestComparison>,
     /// What a person must look at; empty if nothing.
     pub problems: Vec<String>,
 }
@@ -63,6 +65,16 @@ pub struct LatestAudit {
     pub violations: u64,
 }
 
+/// The latest day that was compared with the gateway.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LatestComparison {
+    /// The compared day in UTC.
+    pub date: NaiveDate,
+    /// When the comparison was complete; `None` if it is running or was interrupted.
+    pub ended_at: Option<DateTime<Utc>>,
+    pub differences: u64,
+}
+
 impl SystemStatus {
     /// Reads the state of `table`, which has the settings `settings`, at the time `now`. `zone` is the billing time
     /// zone. Sends a Query for each batch and day, for each shard, and for the charges, the findings and the audits.
@@ -82,6 +94,7 @@ impl SystemStatus {
         let open_findings = table.get_open_findings().await?.len();
         let newest = Paging { limit: Some(1), ..Paging::all() };
         let audit = table.get_audits(&newest, now).await?.into_items()?.into_iter().next();
+        let comparison = table.get_reconciliations(&newest).await?.into_items()?.into_iter().next();
         let mut status = Self {
             today,
             charging: settings.charging,
@@ -97,6 +110,11 @@ impl SystemStatus {
                 started_at: audit.started_at,
                 ended_at: audit.ended_at,
                 violations: audit.violation_count(),
+            }),
+            latest_comparison: comparison.map(|comparison| LatestComparison {
+                date: comparison.on,
+                ended_at: comparison.ended_at,
+                differences: comparison.differences.values().sum(),
             }),
             problems: Vec::new(),
         };
@@ -122,6 +140,10 @@ impl SystemStatus {
         }
         if let Some(audit) = self.latest_audit.as_ref().filter(|audit| audit.violations > 0) {
             problems.push(format!("violations that the audit {} found: {}", audit.id, audit.violations));
+        }
+        if let Some(compared) = self.latest_comparison.as_ref().filter(|compared| compared.differences > 0) {
+            let LatestComparison { date, differences, .. } = compared;
+            problems.push(format!("differences between the table and the gateway on {date}: {differences}"));
         }
         problems
     }

@@ -1,7 +1,7 @@
 //! `dueday status`: shows what the system has done yesterday and today, and what needs a person.
 
 use clap::Args;
-use days::{BatchDay, LatestAudit, SystemStatus};
+use days::{BatchDay, LatestAudit, LatestComparison, SystemStatus};
 use indicatif::HumanCount;
 
 use crate::context::Context;
@@ -49,6 +49,7 @@ fn text(status: &SystemStatus) -> String {
         ("charged today", format!("{}{sums}", HumanCount(charged.payments))),
         ("oldest due payment", status.oldest_due_on.map_or("none".to_owned(), |date| date.to_string())),
         ("payments without receipt", status.open_findings.to_string()),
+        ("latest comparison", status.latest_comparison.as_ref().map_or("none".to_owned(), describe_comparison)),
         ("latest audit", status.latest_audit.as_ref().map_or("none in 90 days".to_owned(), describe_audit)),
     ];
     let lines: String = lines.iter().map(|(name, value)| format!("{name:24}  {value}\n")).collect();
@@ -57,6 +58,14 @@ fn text(status: &SystemStatus) -> String {
         problems => problems.iter().map(|problem| format!("{}\n", output::red(problem))).collect(),
     };
     format!("{}\n\n{lines}\n{problems}", table(&COLUMNS, status.days.iter().map(day)).trim_end())
+}
+
+fn describe_comparison(compared: &LatestComparison) -> String {
+    let date = compared.date;
+    match compared.ended_at {
+        Some(_) => format!("{date}, differences: {}", compared.differences),
+        None => format!("{date}, not ended, differences so far: {}", compared.differences),
+    }
 }
 
 fn describe_audit(audit: &LatestAudit) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
-use days::{BatchDay, DayState, LatestAudit, SystemStatus};
+use days::{BatchDay, DayState, LatestAudit, LatestComparison, SystemStatus};
 use rest::caller::Operator;
 use rest::parameters::{NoParameters, Query};
 use rest::{Now, Problem};
@@ -39,6 +39,8 @@ pub struct StatusView {
     open_findings: usize,
     /// The latest audit; null if there was none in the last 90 days.
     latest_audit: Option<LatestAuditView>,
+    /// The latest day that was compared with the gateway; null if no day was compared.
+    latest_comparison: Option<LatestComparisonView>,
     /// What a person must look at, as sentences; empty if nothing.
     problems: Vec<String>,
 }
@@ -71,6 +73,24 @@ pub struct LatestAuditView {
     ended_at: Option<DateTime<Utc>>,
     /// The number of violations that it found.
     violations: u64,
+}
+
+/// The latest day whose payments, refunds and disputes were compared with the gateway.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LatestComparison)]
+pub struct LatestComparisonView {
+    /// The compared day in UTC.
+    date: NaiveDate,
+    /// The time at which the comparison was complete; null while it is running, and if it was interrupted.
+    ended_at: Option<DateTime<Utc>>,
+    /// The number of differences that it found.
+    differences: u64,
+}
+
+impl From<LatestComparison> for LatestComparisonView {
+    fn from(LatestComparison { date, ended_at, differences }: LatestComparison) -> Self {
+        Self { date, ended_at, differences }
+    }
 }
 
 impl From<BatchDay> for BatchDayView {
@@ -114,6 +134,7 @@ pub async fn read(
         oldest_due_on: status.oldest_due_on,
         open_findings: status.open_findings,
         latest_audit: status.latest_audit.map(LatestAuditView::from),
+        latest_comparison: status.latest_comparison.map(LatestComparisonView::from),
         problems: status.problems,
     }))
 }
