@@ -26,6 +26,7 @@ mod latency;
 mod memory;
 mod peers;
 mod process;
+mod reconcile;
 mod recorder;
 mod report;
 mod rounds;
@@ -59,6 +60,8 @@ enum Command {
     Buckets(buckets::BucketsArgs),
     /// Measure the audit of a large table beside a plain scan of it
     Audit(audit_speed::AuditArgs),
+    /// Measure the speed and the peak memory of the comparison with the gateway
+    Reconcile(reconcile::ReconcileArgs),
     /// Measure how much broken webhook endpoints delay the deliveries to all others
     Deliveries(deliveries::DeliveriesArgs),
     /// Compare the HTTP API with the same API in JavaScript and in Python
@@ -100,6 +103,7 @@ async fn main() -> Result<(), Failure> {
         Some(Command::Latency(args)) => latency::run(&args).await,
         Some(Command::Buckets(args)) => buckets::run(&args).await,
         Some(Command::Audit(args)) => audit_speed::run(&args).await,
+        Some(Command::Reconcile(args)) => reconcile::run(&args).await,
         Some(Command::Memory(args)) => memory::run(&args).await,
         Some(Command::Durable(args)) => durable::run(&args).await,
         Some(Command::Deliveries(args)) => deliveries::run(&args).await,

@@ -151,8 +151,8 @@ pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
     AccountData, AuditData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType,
-    ExpiredReceiptData, ItemImage, PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData,
-    UnreadableEvent, WaitingTerms, WaivedPeriodData, events_between_images,
+    ExpiredReceiptData, ItemImage, PaymentData, ReceivedEvent, ReconciliationData, RefundData, ReversalData,
+    SubscriptionData, UnreadableEvent, WaitingTerms, WaivedPeriodData, events_between_images,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;

@@ -36,6 +36,7 @@ pub enum ReadBy {
     Notices,
     Webhooks,
     Sandbox,
+    Reconcile,
 }
 
 /// A flag of the command, without its dashes.

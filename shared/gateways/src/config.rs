@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::stripe::STRIPE_API_BASE as DEFAULT_API_BASE;
 use super::{GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner, Stripe};
 use clock::Clock;
-use config::ReadBy::{Api, Payments, Webhooks};
+use config::ReadBy::{Api, Payments, Reconcile, Webhooks};
 use config::variables;
 use config::{ConfigError, CurrentSecret, Env, Variable, parse_displayable_url};
 
@@ -32,13 +32,13 @@ pub const GATEWAY_KEY: Variable = Variable::new(
 );
 
 variables! {
-    GATEWAY = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
+    GATEWAY = Variable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, or the URL of a gateway, such as http://127.0.0.1:7879").rare_flag("gateway");
-    SANDBOX_URL = Variable::new(&[Api, Payments], "DUEDAY_SANDBOX_URL", "URL",
+    SANDBOX_URL = Variable::new(&[Api, Payments, Reconcile], "DUEDAY_SANDBOX_URL", "URL",
         "With the gateway sandbox, the function URL of the sandbox gateway in the same stack");
-    GATEWAY_KEY_SECRET_NAME = Variable::new(&[Api, Payments], "DUEDAY_GATEWAY_KEY_SECRET_NAME", "SECRET",
+    GATEWAY_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Reconcile], "DUEDAY_GATEWAY_KEY_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with the key that signs the requests to your own gateway");
-    STRIPE_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",
+    STRIPE_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with Stripe's secret or restricted key")
         .former_name("DUEDAY_STRIPE_SECRET");
     STRIPE_WEBHOOK_SECRET_NAME = Variable::new(&[Webhooks], "DUEDAY_STRIPE_WEBHOOK_SECRET_NAME", "SECRET",

@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 37] = [
+const WORKSPACE_CRATES: [&str; 40] = [
     "api",
     "audit",
     "billing",
@@ -45,6 +45,9 @@ const WORKSPACE_CRATES: [&str; 37] = [
     "orders_function",
     "payments",
     "payments_function",
+    "reconcile",
+    "reconcile_function",
+    "reconciling",
     "reminders",
     "reminders_function",
     "rest",

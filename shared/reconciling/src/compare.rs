@@ -139,3 +139,106 @@ pub fn compare_stored_dispute(dispute: &Dispute, is_listed: bool) -> Option<Diff
         format!("the dispute of {payment} ({account}) is {status} in the table, but the gateway does not list it");
     Some(difference(DifferenceKind::DisputeNotAtGateway, id, what))
 }
+
+#[cfg(test)]
+mod tests {
+    use billing::{Decline, Money, Reversal, SubscriptionId};
+    use chrono::{DateTime, TimeDelta, Utc};
+
+    use super::*;
+
+    fn at() -> DateTime<Utc> {
+        "2027-01-31T12:00:00Z".parse().unwrap()
+    }
+
+    fn eur(minor: i64) -> Money {
+        Money::new(minor, "EUR".parse().unwrap())
+    }
+
+    fn payment() -> Payment {
+        Payment {
+            id: "pi_1".parse().unwrap(),
+            table: Some(Ulid::nil()),
+            account: "acme".parse().unwrap(),
+            subscription: SubscriptionId::new(Ulid::from_parts(1, 1)),
+            due_on: at().date_naive(),
+            attempt_no: 1,
+            amount: eur(1299),
+            status: PaymentStatus::Succeeded,
+            card: None,
+            created_at: at(),
+        }
+    }
+
+    fn receipt() -> Receipt {
+        Receipt {
+            account: payment().account,
+            subscription: payment().subscription,
+            sku: "gold".parse().unwrap(),
+            product_name: "Gold plan".parse().unwrap(),
+            email: None,
+            due_on: payment().due_on,
+            amount: payment().amount,
+            payment: payment().id,
+            customer: None,
+            card: None,
+            processed_at: at(),
+            refunded: eur(0),
+            refunded_at: None,
+            reversal: None,
+        }
+    }
+
+    #[test]
+    fn payment_is_compared_with_the_receipt_of_its_period() {
+        let other_amount = Receipt { amount: eur(1298), ..receipt() };
+        let other_payment = Receipt { payment: "pi_2".parse().unwrap(), ..receipt() };
+        assert_eq!(compare_payment(&payment(), Some(&receipt())), PaymentComparison::Matches);
+        for (receipt, kind, has_receipt) in [
+            (Some(&other_amount), DifferenceKind::AmountDiffers, true),
+            (Some(&other_payment), DifferenceKind::PaidTwice, false),
+            (None, DifferenceKind::PaymentWithoutReceipt, false),
+        ] {
+            match compare_payment(&payment(), receipt) {
+                PaymentComparison::Differs(found) => assert_eq!((found.kind, has_receipt), (kind, true)),
+                PaymentComparison::WithoutReceipt(found) => assert_eq!((found.kind, has_receipt), (kind, false)),
+                PaymentComparison::Matches => panic!("{kind}"),
+            }
+        }
+    }
+
+    #[test]
+    fn receipt_is_compared_with_its_payment() {
+        use DifferenceKind::{AmountDiffers, ReceiptWithoutPayment};
+
+        let day = TimeRange::of_day(at().date_naive());
+        let declined = PaymentStatus::Declined(Decline { code: "lost_card".to_owned(), hard: true });
+        let with_status = |status: PaymentStatus| Some(Payment { status, ..payment() });
+        let earlier = at() - TimeDelta::days(1);
+        let reversal = Some(Reversal { at: at(), amount: eur(1299) });
+        let reversed = || Receipt { reversal, ..receipt() };
+        let other_table = Some(Ulid::from_parts(2, 2));
+        let later = SubscriptionId::new(Ulid::from_parts(3, 3));
+        for (name, receipt, payment, expected) in [
+            ("equal", receipt(), Some(payment()), None),
+            ("of an earlier version", receipt(), Some(Payment { table: None, ..payment() }), None),
+            ("unknown", receipt(), None, Some(ReceiptWithoutPayment)),
+            ("declined", receipt(), with_status(declined.clone()), Some(ReceiptWithoutPayment)),
+            ("processing", receipt(), with_status(PaymentStatus::Processing), Some(ReceiptWithoutPayment)),
+            ("reversed", reversed(), with_status(declined), None),
+            ("reversed, unknown", reversed(), None, Some(ReceiptWithoutPayment)),
+            ("other table", receipt(), Some(Payment { table: other_table, ..payment() }), Some(ReceiptWithoutPayment)),
+            ("other owner", receipt(), Some(Payment { subscription: later, ..payment() }), Some(ReceiptWithoutPayment)),
+            ("other amount on the day", receipt(), Some(Payment { amount: eur(1), ..payment() }), None),
+            (
+                "other amount of an earlier day",
+                receipt(),
+                Some(Payment { amount: eur(1), created_at: earlier, ..payment() }),
+                Some(AmountDiffers),
+            ),
+        ] {
+            let found = compare_receipt(&receipt, payment.as_ref(), Ulid::nil(), &day);
+            assert_eq!(found.map(|found| found.kind), expected, "{name}");
+        }
+    }
+}

@@ -27,3 +27,7 @@ pub use seen::{MAX_SEEN_PAYMENTS, SeenPayments};
 /// The log message for a day with a difference, or with a list that could not be compared. The filter of an alarm in
 /// `template.yaml` contains the same text.
 pub const DIFFERENCES_MESSAGE: &str = "the gateway and the table differ";
+
+/// The log message when the comparison of a day has ended, with or without differences. The filter of an alarm in
+/// `template.yaml` contains the same text.
+pub const DAY_COMPARED_MESSAGE: &str = "a day was compared with the gateway";

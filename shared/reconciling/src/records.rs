@@ -11,6 +11,8 @@ use crate::retry::with_retries;
 
 /// The number of accounts after which the position is stored.
 const ACCOUNTS_PER_UPDATE: usize = 1_000;
+/// The number of requests to the gateway after which the position is stored.
+const REQUESTS_PER_UPDATE: u32 = 100;
 
 impl Reconciler {
     /// Compares the records of the next accounts that were stored in `range` with the gateway, and records the result in
@@ -21,23 +23,30 @@ impl Reconciler {
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
         let mut partitions = self.table.partitions_after(day.position.take());
+        let mut requests = 0_u32;
         for _ in 0..ACCOUNTS_PER_UPDATE {
             let Some(partition) = partitions.next().await? else { return Ok(()) };
-            self.compare_account(&partition, range, day).await?;
+            requests = requests.saturating_add(self.compare_account(&partition, range, day).await?);
+            if requests >= REQUESTS_PER_UPDATE {
+                break;
+            }
         }
         day.position = partitions.position().map(str::to_owned);
         Ok(())
     }
 
+    /// Compares the records of one account. Returns the number of records about which the gateway was asked.
     async fn compare_account(
         &self,
         partition: &AccountPartition,
         range: &TimeRange,
         day: &mut DayReconciliation,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<u32, ReconcileError> {
+        let mut requests = 0_u32;
         for receipt in partition.receipts.iter().filter(|receipt| range.contains(receipt.processed_at)) {
             day.counts.receipts = day.counts.receipts.saturating_add(1);
             if !self.seen.contains(&receipt.payment) {
+                requests = requests.saturating_add(1);
                 let payment = with_retries(|| self.gateway.payment(&receipt.payment)).await?;
                 let difference = compare_receipt(receipt, payment.as_ref(), self.table_id, range);
                 difference.into_iter().for_each(|difference| day.add(difference));
@@ -47,10 +56,12 @@ impl Reconciler {
         for refund in
             partition.refunds.iter().filter(|refund| range.contains(refund.created_at) && is_compared(refund.status))
         {
+            requests = requests.saturating_add(1);
             let made = with_retries(|| self.gateway.refunds_of(&refund.payment)).await?;
             compare_stored_refund(refund, &made).into_iter().for_each(|difference| day.add(difference));
         }
         for dispute in partition.disputes.iter().filter(|dispute| range.contains(dispute.opened_at)) {
+            requests = requests.saturating_add(1);
             match self.is_listed(dispute).await? {
                 Some(is_listed) => {
                     compare_stored_dispute(dispute, is_listed).into_iter().for_each(|difference| day.add(difference));
@@ -58,7 +69,7 @@ impl Reconciler {
                 None => drop(day.not_compared.insert(GatewayList::Disputes)),
             }
         }
-        Ok(())
+        Ok(requests)
     }
 
     /// Returns whether the gateway lists `dispute`; `None` if it does not offer the list. First requests the disputes around

@@ -5,7 +5,8 @@ use billing::ItemImage;
 use dynamo::{Entity, key_of};
 
 /// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding,
-/// and for an item that belongs neither to an account nor to the list of audits, such as a run record.
+/// and for an item that belongs neither to an account nor to the lists of audits and of comparisons
+/// with the gateway, such as a run record.
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the item cannot be read.
@@ -13,6 +14,9 @@ pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
     let Key { pk, sk } = key_of(item);
     if pk == keys::AUDITS {
         return Ok(Some(ItemImage::Audit(Entity::from_item(item)?)));
+    }
+    if pk == keys::RECONCILIATIONS {
+        return Ok(Some(ItemImage::Reconciliation(Box::new(Entity::from_item(item)?))));
     }
     // Only operators see findings; no event is published for them.
     if !pk.starts_with(keys::ACCOUNTS) || sk.starts_with(keys::FINDINGS) {

@@ -55,6 +55,7 @@ async fn every_scheduled_write_of_the_heartbeat_becomes_an_event_for_operators()
         .collect();
     assert_eq!(keys, ["CTL#heartbeat"; 2]);
     assert!(keys.iter().all(|pk| is_passed(pk)) && is_passed("ACC#acme") && !is_passed("CTL#settings"));
+    assert!(is_passed("AUDITS") && is_passed("RECONCILED"), "these items become events");
 
     let published = publisher(&bus).await.publish(&batch).await.unwrap();
     assert_eq!((published.events, published.unreadable), (2, 0));

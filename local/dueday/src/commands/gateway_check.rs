@@ -146,7 +146,7 @@ impl Observer for Terminal {
 pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure> {
     let checked = Gateway::from_name(&args.gateway).await?;
     let signing_client = match &checked {
-        Gateway::Http(_, client) => Some(client.clone()),
+        Gateway::Http(_, client) => Some(client.as_ref().clone()),
         _ => None,
     };
     let gateway = checked.client(context.clock.clone());

@@ -128,6 +128,12 @@ fn event_details(data: &EventData) -> String {
             audit.accounts,
             audit.violations.values().fold(0_u64, |sum, count| sum.saturating_add(*count))
         ),
+        EventData::DayReconciled(day) => format!(
+            "{}, {} payments, {} differences",
+            day.date,
+            day.counts.payments,
+            day.differences.values().fold(0_u64, |sum, count| sum.saturating_add(*count))
+        ),
         EventData::ReceiptExpired(gone) => format!("{}, due {}", gone.amount, gone.due_on),
     }
 }

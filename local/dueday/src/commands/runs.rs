@@ -9,6 +9,7 @@ use settling::unresolved_findings;
 use store::{Batch, RunSums};
 use strum::IntoEnumIterator as _;
 
+use super::reconcile::ReconciledDay;
 use super::run::batch_parser;
 use super::values::parse_date;
 use crate::context::Context;
@@ -50,8 +51,11 @@ the number when its first run started.
 The sums of paid and declined amounts only include runs that have ended. The receipts also contain the payments of a \
 killed run.
 
-The command exits with 1 if a shard is not complete, running or expired, if its counts do not add up, or if a \
-successful payment has no receipt (`dueday findings`).
+The last line shows the stored comparison of the day with the gateway (`dueday reconcile`), if there is one. Its day \
+is the day in UTC.
+
+The command exits with 1 if a shard is not complete, running or expired, if its counts do not add up, if a successful \
+payment has no receipt (`dueday findings`), or if the comparison with the gateway is not complete or found a difference.
 
 Example:
   dueday runs --date 2027-01-31 --table TABLE")]
@@ -72,6 +76,9 @@ struct RunsReport {
     /// The number of successful payments without a receipt. No day is complete until a person has resolved all of them.
     open_findings: usize,
     shards: Vec<ShardProof>,
+    /// The stored comparison of the day with the gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reconciliation: Option<ReconciledDay>,
 }
 
 pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
@@ -93,10 +100,15 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
     let open = if has_payments { open_table.table.get_open_findings().await? } else { Vec::new() };
     let complete = state.is_done() && open.is_empty();
-    let day = RunsReport { date, complete, state, open_findings: open.len(), shards };
+    let compared = if has_payments { open_table.table.get_reconciliation(date).await? } else { None };
+    let reconciliation = compared.map(ReconciledDay::from);
+    let day = RunsReport { date, complete, state, open_findings: open.len(), shards, reconciliation };
     let unresolved = unresolved_findings(&open).map(|unresolved| unresolved + "\n").unwrap_or_default();
-    context.print(&day, || text(context, &day) + &unresolved)?;
-    Ok(Exit::done_if(state != DayState::NotDone && open.is_empty()))
+    let compared = day.reconciliation.as_ref();
+    let result = compared.map(|compared| format!("Comparison with the gateway: {}\n", compared.result()));
+    context.print(&day, || text(context, &day) + &unresolved + &result.unwrap_or_default())?;
+    let is_compared = compared.is_none_or(|compared| compared.clean);
+    Ok(Exit::done_if(state != DayState::NotDone && open.is_empty() && is_compared))
 }
 
 /// Returns the sentence that says how to complete the runs of a day.

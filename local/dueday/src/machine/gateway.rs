@@ -35,7 +35,7 @@ pub enum Gateway {
     /// The sandbox gateway in this process.
     Sandbox(Arc<Sandbox>),
     /// The HTTP gateway at this URL, with its client.
-    Http(String, HttpGateway),
+    Http(String, Box<HttpGateway>),
     Stripe(Arc<Stripe>),
     /// A gateway that this process cannot use, with the reason. Every request fails; commands that need no gateway
     /// still work.
@@ -82,7 +82,7 @@ impl Gateway {
         let signer = IamSigner::new(sdk.credentials_provider().ok_or_else(no_credentials)?, region.as_ref());
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
         let client = sandbox_with(env, signer, timeout, Arc::new(SystemClock)).map_err(refused)?;
-        Ok(Self::Http(STACK_SANDBOX.to_owned(), client))
+        Ok(Self::Http(STACK_SANDBOX.to_owned(), Box::new(client)))
     }
 
     /// Returns the gateway that `name` selects: Stripe for `stripe`, with the key from the environment; for `sandbox`,
@@ -106,7 +106,7 @@ impl Gateway {
         let keys = gateway_keys(env).map_err(refused)?.map(CurrentSecret::from);
         // The signed time is the present time, even if a command simulates another time.
         let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), timeout, Arc::new(SystemClock)).map_err(refused)?;
-        Ok(Self::Http(url.to_string(), client))
+        Ok(Self::Http(url.to_string(), Box::new(client)))
     }
 
     /// Returns the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if that gateway
@@ -117,7 +117,8 @@ impl Gateway {
             url => gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string())).map(|keys| {
                 let client = HttpGateway::new(url, GATEWAY_TIMEOUT.to_std().unwrap_or_default());
                 let clock = Arc::new(SystemClock);
-                Self::Http(url.to_owned(), keys.map_or(client.clone(), |keys| client.with_keys(keys.into(), clock)))
+                let client = keys.map_or(client.clone(), |keys| client.with_keys(keys.into(), clock));
+                Self::Http(url.to_owned(), Box::new(client))
             }),
         };
         opened.unwrap_or_else(|failure| Self::Unavailable(failure.to_string()))
@@ -129,7 +130,7 @@ impl Gateway {
             Self::Sandbox(sandbox) => sandbox.clone(),
             Self::Stripe(stripe) => stripe.clone(),
             Self::Unavailable(reason) => Arc::new(UnavailableGateway(reason.clone())),
-            Self::Http(_, client) => Arc::new(client.clone().with_clock(clock)),
+            Self::Http(_, client) => Arc::new(client.as_ref().clone().with_clock(clock)),
         }
     }
 }

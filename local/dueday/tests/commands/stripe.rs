@@ -77,6 +77,10 @@ fn month_is_charged_through_stripe_and_matches_its_lists() {
     assert!(receipts.contains("57.500") && receipts.contains("pi_0000"), "{receipts}");
     let (code, stdout, stderr) = run(&["audit", "--gateway-list"]);
     assert!(code == 0 && stdout.contains("every invariant holds"), "{stdout}{stderr}");
+    let (code, stdout, stderr) = run(&["reconcile"]);
+    assert!(code == 0 && stdout.contains("no difference"), "no payment was made before: {stdout}{stderr}");
+    let (code, _, stderr) = run(&["reconcile", "--from", &today.to_string()]);
+    assert!(code == 2 && stderr.contains("an hour after its end in UTC"), "{code} {stderr}");
     let (_, receipts, _) = run(&["receipts", "bell", "--json"]);
     let receipt = serde_json::from_str::<Value>(&receipts).unwrap()[0]["id"].as_str().unwrap().to_owned();
     for amount in ["10.000", "10.000", "20.000"] {

@@ -263,6 +263,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Webhooks, &template["Resources"]["WebhooksFunction"]["Properties"]),
         (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
         (ReadBy::Sandbox, &template["Resources"]["SandboxFunction"]["Properties"]),
+        (ReadBy::Reconcile, &template["Resources"]["ReconcileFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
         let read = environment_variables().chain(rest::VARIABLES).filter(is_read).map(|variable| variable.name);
@@ -288,6 +289,8 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
             "MailFeedbackFunction" => &["SNS"],
             // The schedule fills back orders every hour.
             "OrdersFunction" => &["SQS", "ScheduleV2"],
+            // The schedule compares the day before with the gateway.
+            "ReconcileFunction" => &["ScheduleV2"],
             _ => &["HttpApi"],
         };
         let is_known = |event: &Value| starts.contains(&text(&event["Type"]).as_str());

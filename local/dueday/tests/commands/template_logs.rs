@@ -12,7 +12,7 @@ use sweep::{Outcome as _, Report};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 12] = [
+const COUNTED_MESSAGES: [(&str, &str); 14] = [
     ("ApiLog", api::GATEWAY_UNUSABLE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
@@ -25,15 +25,18 @@ const COUNTED_MESSAGES: [(&str, &str); 12] = [
     ("NoticesLog", delivery::NOTICE_MESSAGE_FAILED),
     ("NoticesLog", delivery::NOTICE_REJECTED),
     ("OrdersLog", orders::SKU_WITHOUT_PRODUCTS_MESSAGE),
+    ("ReconcileLog", reconciling::DIFFERENCES_MESSAGE),
+    ("ReconcileLog", reconciling::DAY_COMPARED_MESSAGE),
 ];
 
 /// Each log group, and the Lambda function that writes to it.
-const LOG_GROUPS: [(&str, &str); 5] = [
+const LOG_GROUPS: [(&str, &str); 6] = [
     ("ApiLog", "ApiFunction"),
     ("WebhooksLog", "WebhooksFunction"),
     ("DeliverLog", "DeliverFunction"),
     ("NoticesLog", "NoticesFunction"),
     ("OrdersLog", "OrdersFunction"),
+    ("ReconcileLog", "ReconcileFunction"),
 ];
 
 /// The pattern of the metric filters that read the counts of a run from the fields of the line that it logs at its end.

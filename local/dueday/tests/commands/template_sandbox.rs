@@ -35,7 +35,7 @@ async fn template_declares_the_sandbox_table_and_deploys_the_whole_sandbox_or_no
 }
 
 #[test]
-fn template_lets_only_the_functions_that_charge_reach_the_sandbox() {
+fn template_lets_only_the_functions_that_charge_or_compare_reach_the_sandbox() {
     let template = template();
     let resources = template["Resources"].as_mapping().unwrap();
     let function = &template["Resources"]["SandboxFunction"]["Properties"];
@@ -46,13 +46,14 @@ fn template_lets_only_the_functions_that_charge_reach_the_sandbox() {
     let names_function = |value: &Value| yaml(value).contains("SandboxFunction");
     let naming = resources.iter().filter(|(name, resource)| *name != "SandboxFunction" && names_function(resource));
     let naming: Vec<String> = naming.map(|(name, _)| text(name)).collect();
-    assert_eq!(naming, ["ApiFunction", "PaymentsFunction", "SandboxPolicy", "SandboxFailedAlarm"]);
-    for name in ["ApiFunction", "PaymentsFunction"] {
+    assert_eq!(naming, ["ApiFunction", "PaymentsFunction", "SandboxPolicy", "SandboxFailedAlarm", "ReconcileFunction"]);
+    for name in ["ApiFunction", "PaymentsFunction", "ReconcileFunction"] {
         let url = yaml(&template["Resources"][name]["Properties"]["Environment"]["Variables"]["DUEDAY_SANDBOX_URL"]);
         assert_eq!(url, "!If\n- HasSandbox\n- !GetAtt SandboxFunctionUrl.FunctionUrl\n- ''\n", "{name}");
     }
     let policy = &template["Resources"]["SandboxPolicy"]["Properties"];
-    assert_eq!(yaml(&policy["Roles"]), "- !Ref PaymentsFunctionRole\n- !Ref ApiFunctionRole\n");
+    let roles = "- !Ref PaymentsFunctionRole\n- !Ref ApiFunctionRole\n- !Ref ReconcileFunctionRole\n";
+    assert_eq!(yaml(&policy["Roles"]), roles);
     let statements = policy["PolicyDocument"]["Statement"].as_sequence().unwrap().iter().map(|statement| {
         let condition = yaml(&statement["Condition"]).replace('\n', " ");
         (text(&statement["Action"]), yaml(&statement["Resource"]), condition)

@@ -36,8 +36,11 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
         other => panic!("{other:?}"),
     });
     let roles: Vec<_> = roles.collect();
-    assert_eq!((&roles[..2], roles.len()), (&["PaymentsFunctionRole".to_owned(), "ApiFunctionRole".to_owned()][..], 3));
-    assert!(roles[2].contains("HasStripeWebhooks") && roles[2].contains("WebhooksFunctionRole"), "{roles:?}");
+    assert_eq!(
+        (&roles[..3], roles.len()),
+        (&["PaymentsFunctionRole", "ApiFunctionRole", "ReconcileFunctionRole"].map(str::to_owned)[..], 4)
+    );
+    assert!(roles[3].contains("HasStripeWebhooks") && roles[3].contains("WebhooksFunctionRole"), "{roles:?}");
     let statement = &policy["Properties"]["PolicyDocument"]["Statement"];
     assert_eq!(
         (statement.as_sequence().unwrap().len(), text(&statement[0]["Action"])),
@@ -90,7 +93,7 @@ fn template_generates_a_valid_encryption_key_and_retains_it() {
 #[test]
 fn template_allows_only_functions_that_call_the_gateway_to_read_its_key_and_to_run_in_the_vpc() {
     let template = template();
-    let callers = ["ApiFunction", "PaymentsFunction"];
+    let callers = ["ApiFunction", "PaymentsFunction", "ReconcileFunction"];
     let functions = template["Resources"].as_mapping().unwrap().iter();
     let in_vpc = functions.filter(|(_, resource)| !resource["Properties"]["VpcConfig"].is_null());
     assert_eq!(in_vpc.map(|(name, _)| text(name)).collect::<Vec<_>>(), callers);
@@ -103,7 +106,8 @@ fn template_allows_only_functions_that_call_the_gateway_to_read_its_key_and_to_r
     let policy = &template["Resources"]["GatewayKeySecretPolicy"];
     let text_of = |value: &Value| serde_yaml_ng::to_string(value).unwrap();
     assert_eq!(text(&policy["Condition"]), "HasGatewayKey");
-    assert_eq!(text_of(&policy["Properties"]["Roles"]), "- !Ref PaymentsFunctionRole\n- !Ref ApiFunctionRole\n");
+    let roles = "- !Ref PaymentsFunctionRole\n- !Ref ApiFunctionRole\n- !Ref ReconcileFunctionRole\n";
+    assert_eq!(text_of(&policy["Properties"]["Roles"]), roles);
     let statement = policy["Properties"]["PolicyDocument"]["Statement"].as_sequence().unwrap();
     assert_eq!((statement.len(), text(&statement[0]["Action"])), (1, "secretsmanager:GetSecretValue".to_owned()));
     assert_eq!(text_of(&statement[0]["Resource"]), "!Ref GatewayKeySecret\n");

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use billing::CloudEvent;
 use billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, AuditRecord, ClaimToken, Dispute, DisputeStatus, EventType, ItemImage,
-    MailStatus, Money, Period, REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription,
-    Terms, WaivedPeriod, WaivedReason, events_between_images,
+    Account, Attempt, AttemptEnd, AttemptRecord, AuditRecord, ClaimToken, DayReconciliation, Difference,
+    DifferenceKind, Dispute, DisputeStatus, EventType, GatewayList, ItemImage, MailStatus, Money, Period,
+    REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms, WaivedPeriod,
+    WaivedReason, events_between_images,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
@@ -147,6 +148,13 @@ fn audit(ended_at: Option<DateTime<Utc>>) -> AuditRecord {
     let mut audit = AuditRecord::new(Ulid::from_parts(4, 4), false, event_time());
     audit.add_violation("indexed", "ACC#acme", "the payment index does not contain it");
     AuditRecord { ended_at, accounts: 2, subscriptions: 3, ..audit }
+}
+
+fn reconciliation(ended_at: Option<DateTime<Utc>>) -> ItemImage {
+    let mut day = DayReconciliation::new(date("2028-01-31"), event_time());
+    day.add(Difference { kind: DifferenceKind::PaidTwice, id: "pi_2".to_owned(), what: "paid twice".to_owned() });
+    day.not_compared.insert(GatewayList::Disputes);
+    ItemImage::Reconciliation(Box::new(DayReconciliation { ended_at, ..day }))
 }
 
 fn subscription_image(subscription: Subscription) -> ItemImage {
@@ -355,6 +363,12 @@ fn changes_with_events() -> Vec<Change> {
             Some(ItemImage::Audit(audit(Some(event_time())))),
             &["audit.completed"],
         ),
+        (
+            "a day is reconciled",
+            Some(reconciliation(None)),
+            Some(reconciliation(Some(event_time()))),
+            &["day.reconciled"],
+        ),
         ("a month is waived", None, Some(ItemImage::Waived(waived_period())), &["period.waived"]),
     ]
 }
@@ -383,6 +397,9 @@ fn changes_without_events() -> Vec<Change> {
         ),
         change_without_event("another shard", |_| {}, |s| s.shard = 7),
         ("an audit makes progress", Some(ItemImage::Audit(audit(None))), Some(ItemImage::Audit(audit(None))), &[]),
+        ("a comparison makes progress", Some(reconciliation(None)), Some(reconciliation(None)), &[]),
+        ("a comparison begins again", Some(reconciliation(Some(event_time()))), Some(reconciliation(None)), &[]),
+        ("a comparison expires", Some(reconciliation(Some(event_time()))), None, &[]),
         ("an audit expires", Some(ItemImage::Audit(audit(Some(event_time())))), None, &[]),
         ("a dropped attempt", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Dropped))), &[]),
         ("the expiry of an attempt record", Some(ItemImage::Attempt(attempt_record(AttemptEnd::Declined))), None, &[]),

@@ -1,14 +1,15 @@
 //! The event types, and the data of each event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
 
 use super::super::{
-    Account, AccountId, AttemptRecord, AuditRecord, Dispute, DisputeStatus, GatewayToken, Label, Locale, MailStatus,
-    Money, Receipt, Refund, Sku, SubscriptionId, WaivedPeriod, WaivedReason,
+    Account, AccountId, AttemptRecord, AuditRecord, DayReconciliation, DifferenceKind, Dispute, DisputeStatus,
+    GatewayList, GatewayToken, Label, Locale, MailStatus, Money, Receipt, ReconciledCounts, Refund, Sku,
+    SubscriptionId, WaivedPeriod, WaivedReason,
 };
 use super::SubscriptionData;
 
@@ -109,6 +110,10 @@ pub enum EventData {
     #[serde(rename = "audit.completed")]
     #[strum_discriminants(strum(serialize = "audit.completed"))]
     AuditCompleted(AuditData),
+    /// A day was compared with the gateway.
+    #[serde(rename = "day.reconciled")]
+    #[strum_discriminants(strum(serialize = "day.reconciled"))]
+    DayReconciled(ReconciliationData),
 }
 crate::openapi_schema!(EventType, "EventType", schema());
 
@@ -374,6 +379,34 @@ impl AuditData {
             accounts: audit.accounts,
             subscriptions: audit.subscriptions,
             violations: audit.violations.clone(),
+        }
+    }
+}
+
+/// The data of the event of a day that was compared with the gateway.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReconciliationData {
+    /// The compared day in UTC.
+    pub date: NaiveDate,
+    pub started_at: DateTime<Utc>,
+    pub ended_at: DateTime<Utc>,
+    #[serde(flatten)]
+    pub counts: ReconciledCounts,
+    /// The gateway's lists that could not be compared.
+    pub not_compared: BTreeSet<GatewayList>,
+    /// The number of differences by kind; empty if there are none.
+    pub differences: BTreeMap<DifferenceKind, u64>,
+}
+
+impl ReconciliationData {
+    pub(super) fn from_reconciliation(day: &DayReconciliation, ended_at: DateTime<Utc>) -> Self {
+        Self {
+            date: day.on,
+            started_at: day.started_at,
+            ended_at,
+            counts: day.counts,
+            not_compared: day.not_compared.clone(),
+            differences: day.differences.clone(),
         }
     }
 }

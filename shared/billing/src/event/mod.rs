@@ -12,13 +12,13 @@ mod subscription;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Account, AttemptEnd, AttemptRecord, AuditRecord, Dispute, DisputeStatus, Receipt, Refund, RefundStatus,
-    Subscription, WaivedPeriod,
+    Account, AttemptEnd, AttemptRecord, AuditRecord, DayReconciliation, Dispute, DisputeStatus, Receipt, Refund,
+    RefundStatus, Subscription, WaivedPeriod,
 };
 pub use cloud_event::CloudEvent;
 pub use data::{
     AccountData, AuditData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData,
-    RefundData, ReversalData, WaivedPeriodData,
+    ReconciliationData, RefundData, ReversalData, WaivedPeriodData,
 };
 pub use received::{ReceivedEvent, UnreadableEvent};
 pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
@@ -34,14 +34,17 @@ pub enum ItemImage {
     Attempt(AttemptRecord),
     Waived(WaivedPeriod),
     Audit(AuditRecord),
+    Reconciliation(Box<DayReconciliation>),
 }
 
-/// A fact about a change of an account, a subscription or a payment, or about an audit of the table.
+/// A fact about a change of an account, a subscription or a payment, about an audit of the table, or about the comparison
+/// of a day with the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// The unique id of the event. A repeated computation of the same event gives the same id.
     pub id: String,
-    /// The id of the account; `audit/` and the id of the audit for an event of an audit.
+    /// The id of the account; `audit/` and the id of the audit for an event of an audit; `reconciliation/` and the date for an
+    /// event of a comparison with the gateway.
     pub subject: String,
     /// When the change happened.
     pub at: DateTime<Utc>,
@@ -98,6 +101,14 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
         (old, Some(ItemImage::Audit(audit))) => {
             let had_ended = matches!(old, Some(ItemImage::Audit(old)) if old.ended_at.is_some());
             audit.ended_at.filter(|_| !had_ended).map(|ended_at| audit_event(audit, ended_at)).into_iter().collect()
+        }
+        (old, Some(ItemImage::Reconciliation(day))) => {
+            let had_ended = matches!(old, Some(ItemImage::Reconciliation(old)) if old.ended_at.is_some());
+            day.ended_at
+                .filter(|_| !had_ended)
+                .map(|ended_at| reconciliation_event(day, ended_at))
+                .into_iter()
+                .collect()
         }
         // The records of attempts and waived periods never change, and their expiry publishes no event.
         _ => Vec::new(),
@@ -180,6 +191,14 @@ fn audit_event(audit: &AuditRecord, ended_at: DateTime<Utc>) -> Event {
     let data = EventData::AuditCompleted(AuditData::from_audit(audit, ended_at));
     let id = format!("{}.{}", audit.id, data.event_type());
     Event { id, subject: format!("audit/{}", audit.id), at: ended_at, data }
+}
+
+/// Returns the event of the comparison of a day that ended at `ended_at`. The id contains the start of the comparison,
+/// because a day can be compared again.
+fn reconciliation_event(day: &DayReconciliation, ended_at: DateTime<Utc>) -> Event {
+    let data = EventData::DayReconciled(ReconciliationData::from_reconciliation(day, ended_at));
+    let id = format!("{}.{}.{}.{}", day.on, day.started_at.timestamp_millis(), day.version, data.event_type());
+    Event { id, subject: format!("reconciliation/{}", day.on), at: ended_at, data }
 }
 
 fn attempt_event(record: &AttemptRecord) -> Option<Event> {

@@ -41,15 +41,17 @@ impl Stripe {
     }
 
     /// Returns a list page of the objects in the list at `path` that were created in `range`: the first list page, or the
-    /// one after the object `after`.
+    /// one after the object `after`. `expand` is the expanded field of the objects.
     pub(super) async fn list_range<T: Listed>(
         &self,
         path: &str,
         range: &TimeRange,
         after: Option<&str>,
+        expand: Option<&str>,
     ) -> Result<RangePage<T>, RequestFailure> {
         let (from, to) = (range.from.timestamp().to_string(), range.to.timestamp().to_string());
         let mut query = vec![("limit", PAGE_SIZE), ("created[gte]", &from), ("created[lt]", &to)];
+        query.extend(expand.map(|field| ("expand[0]", field)));
         query.extend(after.map(|after| ("starting_after", after)));
         let page: ListPage<T> = self.send(self.http.get(self.api_url(path)).query(&query)).await?;
         let next = page.data.last().filter(|_| page.has_more).map(|last| last.id().to_string());

@@ -155,7 +155,7 @@ impl Stripe {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<ListPage<GatewayDispute>, GatewayError> {
-        let page: ListPage<Dispute> = self.list_range("disputes", range, after).await?;
+        let page: ListPage<Dispute> = self.list_range("disputes", range, after, None).await?;
         let items = page.items.into_iter().map(Dispute::into_gateway_dispute).collect::<Result<_, GatewayError>>()?;
         Ok(ListPage { items, next: page.next })
     }

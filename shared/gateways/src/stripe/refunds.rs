@@ -127,8 +127,16 @@ impl Refunds for Stripe {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<Payment>>, GatewayError> {
-        let page: ListPage<PaymentIntent> = self.list_range("payment_intents", range, after).await?;
-        let items = page.items.iter().filter_map(|intent| intent.payment(intent.reported_status())).collect();
+        let expand = Some("data.latest_charge");
+        let page: ListPage<PaymentIntent> = self.list_range("payment_intents", range, after, expand).await?;
+        let mut items = Vec::new();
+        for intent in &page.items {
+            let Some(payment) = intent.payment(intent.reported_status()) else { continue };
+            if let Some(reason) = intent.contradiction() {
+                return Err(GatewayError::Unknown { reason });
+            }
+            items.push(payment);
+        }
         Ok(Some(ListPage { items, next: page.next }))
     }
 
@@ -137,7 +145,7 @@ impl Refunds for Stripe {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
-        let page: ListPage<Refund> = self.list_range("refunds", range, after).await?;
+        let page: ListPage<Refund> = self.list_range("refunds", range, after, None).await?;
         let of_intents = page.items.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
         let items = of_intents.map(|(payment, refund)| Ok((payment, refund.into_gateway_refund()?)));
         Ok(Some(ListPage { items: items.collect::<Result<_, GatewayError>>()?, next: page.next }))

@@ -22,6 +22,7 @@ use clock::{Clock as _, SimulatedClock};
 use delivery::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use delivery::{NoticeOutcome, Notices};
 use emulator::{Deployment, Fault, Injector, Operation, Wire};
+use reconciling::{Reconciler, Settlement};
 use rest::{Caller, PublicUrl};
 use simulator::{Enrolment, population};
 use store::{Paging, RewriteOutcome, Settings};
@@ -144,6 +145,30 @@ async fn reminders_policy_matches_the_requests_of_a_month() {
     world.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
     world.run_days(&reminders, "2027-01-01", "2027-01-31").await;
     assert_policy("RemindersFunction", &world.wire.permissions());
+}
+
+#[tokio::test]
+async fn reconcile_policy_matches_its_requests() {
+    let world = World::new(&[]).await;
+    let (deployment, recorded) = (&world.system.deployment, &world.recorded);
+    world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-05").await;
+    let table_id = deployment.table.get_settings().await.unwrap().unwrap().table_id;
+    let mut reconciler = Reconciler::new(
+        (recorded.table.clone(), table_id),
+        world.system.sandbox.clone(),
+        (recorded.config.billing.policy.clone(), Settlement::SettleOrStoreFinding),
+        recorded.clock.clone(),
+        parse_date("2027-01-06"),
+    );
+    world.system.clock.set(six_oclock("2027-01-06"));
+    let mut compared = 0;
+    for day in parse_date("2027-01-01").iter_days().take(5) {
+        let day = reconciler.reconcile(day, None).await.unwrap();
+        assert!(day.is_clean(), "{day:?}");
+        compared += day.counts.payments;
+    }
+    assert!(compared > 0);
+    assert_policy("ReconcileFunction", &world.wire.permissions());
 }
 
 #[tokio::test]

@@ -1,0 +1,179 @@
+//! The Lambda function of the daily comparison with the gateway. A schedule invokes it every hour of the night: each
+//! invocation continues where the one before stopped, until the day before is compared.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use billing::DayReconciliation;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use clock::Clock;
+use config::{BillingConfig, ConfigError, Env};
+use gateway_secrets::FirstRead;
+use gateways::{FullGateway, GatewayError};
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use reconciling::{
+    DAY_COMPARED_MESSAGE, DIFFERENCES_MESSAGE, ReconcileError, Reconciler, Settlement, latest_comparable_day,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use settling::GatewayAccountCheck;
+use store::{Table, TableConfig, TableError, load_sdk_config};
+
+/// The maximum duration of a request to the gateway.
+const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long before the end of the invocation the comparison stops. The requests for one list page take less time.
+const MARGIN: TimeDelta = TimeDelta::minutes(2);
+
+/// The daily comparison: the table, its gateway and the settings.
+#[derive(Debug)]
+pub struct DailyComparison {
+    table: Table,
+    gateway: Arc<dyn FullGateway>,
+    account: GatewayAccountCheck,
+    billing: BillingConfig,
+    clock: Arc<dyn Clock>,
+}
+
+/// The event that invokes the function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    /// The day in UTC, which is compared again if its comparison has ended; absent for the latest day that is not compared
+    /// yet.
+    date: Option<NaiveDate>,
+}
+
+/// The response of the function.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Response {
+    /// The compared day in UTC.
+    pub date: NaiveDate,
+    /// Whether the comparison has ended. Otherwise the next invocation continues.
+    pub complete: bool,
+    /// Whether all lists were compared, and there is no difference.
+    pub clean: bool,
+    /// The number of differences.
+    pub differences: u64,
+}
+
+impl From<&DayReconciliation> for Response {
+    fn from(day: &DayReconciliation) -> Self {
+        Self {
+            date: day.on,
+            complete: day.ended_at.is_some(),
+            clean: day.is_clean(),
+            differences: day.difference_count(),
+        }
+    }
+}
+
+/// The reason why the function could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// The reason why an invocation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum InvocationError {
+    #[error("the event is not valid: {0}")]
+    Request(#[from] serde_json::Error),
+    #[error("the table has no settings: no run has used it yet")]
+    NoSettings,
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    #[error(transparent)]
+    Day(ReconcileError),
+}
+
+impl From<ReconcileError> for InvocationError {
+    fn from(error: ReconcileError) -> Self {
+        match error {
+            ReconcileError::Table(error) => Self::Table(error),
+            ReconcileError::Gateway(error) => Self::Gateway(error),
+            error @ (ReconcileError::NotEnded { .. } | ReconcileError::Expired { .. }) => Self::Day(error),
+        }
+    }
+}
+
+impl InvocationError {
+    /// Returns the error type of the invocation.
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "Request",
+            Self::NoSettings => "NoSettings",
+            Self::Table(_) => "Table",
+            Self::Gateway(_) => "Gateway",
+            Self::Day(_) => "Day",
+        }
+    }
+}
+
+/// Creates the comparison from the environment variables. `DUEDAY_GATEWAY` selects the payment gateway.
+///
+/// # Errors
+/// [`SetUpError::Config`] if a variable is missing or not valid.
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparison, SetUpError> {
+    let (config, billing) = (TableConfig::read(env)?, BillingConfig::read(env)?);
+    let sdk = load_sdk_config().await;
+    let first_read = FirstRead::MustSucceed;
+    let gateway =
+        gateway_secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT, first_read, clock.clone()).await?;
+    let (table, account) = (config.connect(&sdk), GatewayAccountCheck::default());
+    Ok(DailyComparison { table, gateway, account, billing, clock })
+}
+
+/// Handles one invocation of the function: compares the latest day, or the day in the event.
+///
+/// # Errors
+/// An [`InvocationError`]. Its kind is the error type of the invocation.
+pub async fn reconcile(comparison: &DailyComparison, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
+    let deadline = DateTime::<Utc>::from(event.context.deadline());
+    let response = comparison.handle(event.payload, deadline).await;
+    response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
+}
+
+impl DailyComparison {
+    /// Handles the event `event` until shortly before `deadline`.
+    ///
+    /// # Errors
+    /// [`InvocationError::Request`] and [`InvocationError::Day`] if the event is not valid or its day cannot be compared.
+    /// [`InvocationError::NoSettings`] if no run has used the table yet. [`InvocationError::Table`] and
+    /// [`InvocationError::Gateway`] if a request failed: the next invocation continues.
+    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
+        let request: Request = serde_json::from_value(event)?;
+        let now = self.clock.now();
+        let on = request.date.unwrap_or_else(|| latest_comparable_day(now));
+        let settings = self.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
+        if request.date.is_none()
+            && let Some(ended) = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some())
+        {
+            return Ok(Response::from(&ended));
+        }
+        self.account.check::<InvocationError>(&self.table, self.gateway.as_ref()).await?;
+        let mut reconciler = Reconciler::new(
+            (self.table.clone(), settings.table_id),
+            self.gateway.clone(),
+            (self.billing.policy.clone(), Settlement::SettleOrStoreFinding),
+            self.clock.clone(),
+            now.with_timezone(&self.billing.zone).date_naive(),
+        );
+        let day = reconciler.reconcile(on, deadline.checked_sub_signed(MARGIN)).await?;
+        let response = Response::from(&day);
+        let Response { date, differences, .. } = response;
+        if response.complete && !response.clean {
+            let not_compared = day.not_compared.len();
+            tracing::error!(%date, differences, not_compared, "{DIFFERENCES_MESSAGE}: see `dueday reconcile`");
+        }
+        match response.complete {
+            true => tracing::info!(%date, differences, "{DAY_COMPARED_MESSAGE}"),
+            false => tracing::info!(%date, step = %day.step, "the next invocation continues the comparison"),
+        }
+        Ok(response)
+    }
+}

@@ -1,0 +1,84 @@
+//! Sends events to the function, through the real Lambda runtime loop.
+
+use std::sync::Arc;
+
+use chrono::{Days, NaiveDate};
+use clock::{Clock as _, SystemClock};
+use emulator::{Limits, serve};
+use gateways::ChargeRequest;
+use reconciling::latest_comparable_day;
+use sandbox::{Ledger, Sandbox, gateway_router};
+use store::Settings;
+use testkit::{Function, InvocationResult, config, sample};
+
+/// Returns a deadline in 15 minutes, in milliseconds since 1970.
+fn deadline_ms() -> i64 {
+    SystemClock.now().timestamp_millis() + 900_000
+}
+
+/// Starts the function with a table that has its settings, and a sandbox gateway.
+async fn start() -> (Function, Arc<Sandbox>, Settings) {
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, gateway_router(sandbox.clone()), Limits::default()));
+    let path = env!("CARGO_BIN_EXE_reconcile");
+    let function = Function::start(path, "reconcile", &[("DUEDAY_GATEWAY", &url)]).await;
+    let initial = config(&[]).unwrap().table.initial_settings(&SystemClock);
+    let settings = function.table.init_settings(&initial).await.unwrap();
+    (function, sandbox, settings)
+}
+
+/// Makes a payment at the gateway at noon of the day `on`, without a receipt.
+fn charge(sandbox: &Sandbox, on: NaiveDate, settings: &Settings) {
+    let gold = sample::subscription(10, "2026-03-01".parse().unwrap());
+    let request = ChargeRequest {
+        idempotency_key: "key".to_owned(),
+        table: Some(settings.table_id),
+        account: gold.account,
+        subscription: gold.id,
+        sku: gold.sku,
+        due_on: on,
+        attempt_no: 1,
+        amount: gold.price,
+        payment_method: gold.payment_method,
+    };
+    let noon = on.and_hms_opt(12, 0, 0).unwrap().and_utc();
+    sandbox.charge_at(&request, noon).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn function_compares_the_latest_day_once_and_a_given_day_again() {
+    let (mut function, sandbox, settings) = start().await;
+    let latest = latest_comparable_day(SystemClock.now());
+    let before = latest.checked_sub_days(Days::new(1)).unwrap();
+    charge(&sandbox, before, &settings);
+
+    let InvocationResult::Response(response) = function.invoke("{}", deadline_ms()).await else { panic!() };
+    assert_eq!((&response["complete"], &response["clean"]), (&true.into(), &true.into()), "{response}");
+    let event = format!(r#"{{"date": "{before}"}}"#);
+    for _ in 0..2 {
+        let InvocationResult::Response(response) = function.invoke(&event, deadline_ms()).await else { panic!() };
+        assert_eq!((&response["complete"], &response["clean"]), (&true.into(), &false.into()), "{response}");
+        assert_eq!((&response["date"], &response["differences"]), (&before.to_string().into(), &1.into()));
+    }
+    let stored = function.table.get_reconciliation(latest).await.unwrap().unwrap();
+    let InvocationResult::Response(again) = function.invoke("{}", deadline_ms()).await else { panic!() };
+    assert_eq!(again["date"], latest.to_string());
+    let unchanged = function.table.get_reconciliation(latest).await.unwrap();
+    assert_eq!(unchanged, Some(stored), "the latest day is compared once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn function_rejects_invalid_events_and_days_that_have_not_ended() {
+    let (mut function, _, _) = start().await;
+    for (event, kind, message) in [
+        (r#"{"day": "2026-03-10"}"#, "Request", "unknown field `day`"),
+        (r#"{"date": "9998-12-31"}"#, "Day", "can be compared from 9999-01-01"),
+        (r#"{"date": "2000-01-01"}"#, "Day", "have expired"),
+    ] {
+        let InvocationResult::Error(error) = function.invoke(event, deadline_ms()).await else { panic!("{event}") };
+        assert_eq!(error["errorType"], kind, "{event}: {error}");
+        assert!(error["errorMessage"].as_str().unwrap().contains(message), "{event}: {error}");
+    }
+}

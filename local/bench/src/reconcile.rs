@@ -1,0 +1,196 @@
+//! `bench reconcile`: measures the comparison of days with more and more payments with the gateway. Its peak memory must not
+//! grow with their number.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
+use billing::{
+    AccountId, Currency, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Policy, Receipt, SubscriptionId,
+};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use clap::Args;
+use clock::SimulatedClock;
+use dynamo::{Entity as _, TIME_TO_LIVE, expiry, n};
+use emulator::{Engine, Wire};
+use gateways::{
+    ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
+    RefundRequest, RefundResponse, Refunds, TimeRange,
+};
+use reconciling::{Reconciler, Settlement};
+use store::{Settings, Table};
+use testkit::sample;
+
+use crate::Failure;
+use crate::engine::{SHARDS, TABLE, ulid};
+use crate::process::peak_mb;
+
+/// The number of receipts that are written with one request.
+const RECEIPTS_PER_REQUEST: u32 = 25;
+/// The number of payments on a list page.
+const PAGE_SIZE: u32 = 100;
+const RETENTION: TimeDelta = TimeDelta::days(190);
+
+/// The arguments of `bench reconcile`.
+#[derive(Debug, Args)]
+pub struct ReconcileArgs {
+    /// Numbers of payments of a day
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000")]
+    pub payments: Vec<u32>,
+}
+
+/// Compares a day for each number of payments, and prints the speed and the peak memory. The table is on a disk, so that the
+/// memory of the process is not that of the table.
+pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
+    println!("{:>9}  {:>10}  {:>14}  {:>8}", "payments", "payments/s", "peak MB before", "peak MB");
+    let day: NaiveDate = "2027-01-31".parse()?;
+    for &count in &args.payments {
+        let folder = tempfile::tempdir()?;
+        let engine = Engine::open(&folder.path().join("table.db"))?;
+        let table = Table::new(engine.client_with_wire(Arc::new(Wire::without_tokens())), TABLE, RETENTION);
+        let gateway = Arc::new(NumberedPayments { count, at: noon(day) });
+        create_receipts(&table, &gateway).await?;
+        let before = peak_mb(std::process::id())?;
+        let clock = Arc::new(SimulatedClock::new(noon(day) + TimeDelta::days(1), 1));
+        let policy = (Policy::default(), Settlement::SettleOrStoreFinding);
+        let mut reconciler = Reconciler::new((table, ulid(0)), gateway, policy, clock, day);
+        let started = Instant::now();
+        let result = reconciler.reconcile(day, None).await?;
+        let seconds = started.elapsed().as_secs_f64();
+        if !result.is_clean() || (result.counts.payments, result.counts.receipts) != (count.into(), count.into()) {
+            return Err(format!("the comparison of {count} payments is wrong: {result:?}").into());
+        }
+        let peak = peak_mb(std::process::id())?;
+        println!("{count:>9}  {:>10.0}  {before:>14.1}  {peak:>8.1}", f64::from(count) / seconds);
+    }
+    Ok(())
+}
+
+fn noon(day: NaiveDate) -> DateTime<Utc> {
+    day.and_time(chrono::NaiveTime::MIN).and_utc() + TimeDelta::hours(12)
+}
+
+fn eur() -> Currency {
+    "EUR".parse().expect("a currency")
+}
+
+/// Writes the receipt of each payment.
+async fn create_receipts(table: &Table, gateway: &NumberedPayments) -> Result<(), Failure> {
+    table.create_if_absent().await?;
+    let settings = Settings { shards: SHARDS, charging: true, table_id: ulid(0), gateway: None, latest_run_at: None };
+    table.init_settings(&settings).await?;
+    let sample = sample::subscription(31, gateway.at.date_naive());
+    for start in (0..gateway.count).step_by(RECEIPTS_PER_REQUEST as usize) {
+        let mut writes = Vec::new();
+        for number in start..gateway.count.min(start + RECEIPTS_PER_REQUEST) {
+            let payment = gateway.numbered(number);
+            let receipt = Receipt {
+                account: payment.account,
+                subscription: payment.subscription,
+                sku: sample.sku.clone(),
+                product_name: sample.product_name.clone(),
+                email: None,
+                due_on: payment.due_on,
+                amount: payment.amount,
+                payment: payment.id,
+                customer: None,
+                card: None,
+                processed_at: payment.created_at,
+                refunded: Money::new(0, eur()),
+                refunded_at: None,
+                reversal: None,
+            };
+            let mut item = receipt.to_item();
+            item.insert(TIME_TO_LIVE.to_owned(), n(expiry(gateway.at, RETENTION)));
+            writes
+                .push(WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build()?).build());
+        }
+        table.client().batch_write_item().request_items(table.name(), writes).send().await?;
+    }
+    Ok(())
+}
+
+/// A gateway whose payments are computed from their numbers, so that it needs no memory for them.
+#[derive(Debug)]
+struct NumberedPayments {
+    count: u32,
+    /// When all payments were made.
+    at: DateTime<Utc>,
+}
+
+impl NumberedPayments {
+    fn numbered(&self, number: u32) -> Payment {
+        let account: AccountId = format!("account-{number:07}").parse().expect("a valid account id");
+        Payment {
+            id: format!("pi_{number:024}").parse().expect("a valid payment id"),
+            table: Some(ulid(0)),
+            account,
+            subscription: SubscriptionId::new(ulid(number)),
+            due_on: self.at.date_naive(),
+            attempt_no: 1,
+            amount: Money::new(1_299, eur()),
+            status: PaymentStatus::Succeeded,
+            card: None,
+            created_at: self.at,
+        }
+    }
+
+    fn unknown<T>() -> Result<T, GatewayError> {
+        Err(GatewayError::Unknown { reason: "the benchmark does not need this request".to_owned() })
+    }
+}
+
+#[async_trait]
+impl PaymentGateway for NumberedPayments {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
+        Self::unknown()
+    }
+
+    async fn charge(&self, _: &ChargeRequest) -> ChargeResponse {
+        Self::unknown::<()>().map_or_else(ChargeResponse::from, |()| ChargeResponse::KeyReused)
+    }
+
+    async fn payments_of(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+        Self::unknown()
+    }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        let number = id.as_str().strip_prefix("pi_").and_then(|number| number.parse().ok());
+        Ok(number.filter(|number| *number < self.count).map(|number| self.numbered(number)))
+    }
+}
+
+#[async_trait]
+impl Refunds for NumberedPayments {
+    async fn refund(&self, _: &RefundRequest) -> RefundResponse {
+        RefundResponse::Rejected { code: "not_needed".to_owned() }
+    }
+
+    async fn refunds_of(&self, _: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+        Ok(Vec::new())
+    }
+
+    async fn payments_in(&self, _: &TimeRange, after: Option<&str>) -> Result<Option<ListPage<Payment>>, GatewayError> {
+        let start: u32 = after.and_then(|after| after.parse().ok()).unwrap_or(0);
+        let end = self.count.min(start + PAGE_SIZE);
+        let next = (end < self.count).then(|| end.to_string());
+        Ok(Some(ListPage { items: (start..end).map(|number| self.numbered(number)).collect(), next }))
+    }
+
+    async fn refunds_in(
+        &self,
+        _: &TimeRange,
+        _: Option<&str>,
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
+        Ok(Some(ListPage::last(Vec::new())))
+    }
+
+    async fn disputes_in(
+        &self,
+        _: &TimeRange,
+        _: Option<&str>,
+    ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
+        Ok(Some(ListPage::last(Vec::new())))
+    }
+}
