@@ -28,6 +28,7 @@ impl Table {
         let receipt = receipt.iter().map(|receipt| self.create_receipt(receipt));
         let record = record.iter().map(|record| self.create_attempt_record(record));
         let waived = waived.iter().map(|waived| self.put_waived_period(waived));
-        Rewrite { item: subscription, idempotency_record: None, records: receipt.chain(record).chain(waived).collect() }
+        let records = receipt.chain(record).chain(waived).collect();
+        Rewrite { records, ..Rewrite::without_records(subscription) }
     }
 }

@@ -307,7 +307,7 @@ async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
     let secrets = EndpointSecrets::new(encryption_keys(), clock.clone());
     let secret = secrets.encrypt(id, &Secret::new(clock.random_secret()));
     let endpoint = WebhookEndpoint::new(id, url, secret, clock.now());
-    world.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
+    world.system.deployment.table.create_webhook_endpoint(&endpoint, None).await.unwrap();
     let sender = Sender::new(AllowedAddresses::PublicOnly, std::time::Duration::from_secs(1)).unwrap();
     let deliverer = Deliverer::new(world.recorded.table.clone(), sender, encryption_keys(), clock.clone());
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
