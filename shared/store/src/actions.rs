@@ -1,13 +1,13 @@
 //! The action log: who made which change when. An entry is written in the same transaction as the change. The entries of
 //! an account are in its partition. The entries that concern no account are in one partition for each month.
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
+use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-use super::{Cursor, IdempotentRequest, Page, Paging, Table, TableError, keys};
+use super::{Cursor, IdempotentRequest, Item, Page, Paging, Table, TableError, keys};
 use billing::{AccountId, LoggedAction, NewAction, Period};
-use dynamo::{Entity as _, PrefixQuery, TIME_TO_LIVE, expiry, key_of, n};
+use dynamo::{Entity as _, PrefixQuery, TIME_TO_LIVE, TransactionOutcome, UpdateItemOutcome, expiry, key_of, n};
 
 /// How long the entries of the action log are stored, unless the table is configured otherwise.
 pub const DEFAULT_RETENTION: TimeDelta = TimeDelta::days(730);
@@ -33,9 +33,38 @@ impl Table {
     /// Builds the write of a transaction that stores `entry`. It has no condition, because no other change has the id of
     /// the entry.
     pub(super) fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem {
+        self.build_put(self.action_item(entry))
+    }
+
+    /// Returns the item of `entry` with the time at which it expires.
+    fn action_item(&self, entry: &LoggedAction) -> Item {
         let mut item = entry.to_item();
         item.insert(TIME_TO_LIVE.to_owned(), n(expiry(entry.at, self.action_retention)));
-        self.build_put(item)
+        item
+    }
+
+    /// Stores `entry`, for a job whose changes are many transactions. Replaces an earlier entry of the same job. Sends one
+    /// PutItem request.
+    pub async fn put_action(&self, entry: &LoggedAction) -> Result<(), TableError> {
+        self.put(self.action_item(entry)).await
+    }
+
+    /// Executes `update`, and stores `entry` in the same transaction if it is given. Sends one UpdateItem request or, with
+    /// an `entry`, one TransactWriteItems request.
+    pub(super) async fn send_logged_update(
+        &self,
+        update: Update,
+        entry: Option<LoggedAction>,
+    ) -> Result<UpdateItemOutcome, TableError> {
+        let Some(entry) = entry else { return self.send_update(update, ReturnValue::None).await };
+        let update = TransactWriteItem::builder().update(update).build();
+        Ok(match self.transact_with_retries(vec![update, self.build_action_put(&entry)]).await? {
+            TransactionOutcome::Written => UpdateItemOutcome::Updated(Item::new()),
+            TransactionOutcome::ConditionFailed(failed) => {
+                let stored = failed.into_iter().next().flatten();
+                UpdateItemOutcome::ConditionFailed(stored.filter(|item| !item.is_empty()))
+            }
+        })
     }
 
     /// Returns the actions that concern `account` and have not expired at `now`, the newest first. Sends a Query with

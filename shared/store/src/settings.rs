@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
 use super::{Key, Table, TableError, keys};
-use billing::{AccountId, GatewayAccount};
+use billing::{AccountId, GatewayAccount, LoggedAction, NewAction};
 use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome, s};
@@ -108,11 +108,13 @@ impl Table {
     }
 
     /// Stores `gateway` as the gateway account of this table, if the stored account is `before`; with `None`, if no
-    /// account is stored. Returns the account that is stored afterwards. Sends one UpdateItem request.
+    /// account is stored. Returns the account that is stored afterwards. Sends one UpdateItem request or, with an
+    /// `action`, one TransactWriteItems request.
     pub async fn set_gateway(
         &self,
         before: Option<&GatewayAccount>,
         gateway: &GatewayAccount,
+        action: Option<&NewAction>,
     ) -> Result<GatewayAccount, TableError> {
         let value = |gateway: &GatewayAccount| AttributeValue::M(to_item(gateway));
         let mut values = HashMap::from([(":gateway".to_owned(), value(gateway))]);
@@ -124,7 +126,8 @@ impl Table {
             None => "attribute_exists(#PK) AND attribute_not_exists(#Gateway)",
         };
         let set = self.build_update(keys::key_of_settings(), "SET #Gateway = :gateway", condition, values);
-        match self.send_update(set, ReturnValue::None).await? {
+        let entry = action.map(|action| action.on_setting("gateway", gateway.to_string()));
+        match self.send_logged_update(set, entry).await? {
             UpdateItemOutcome::Updated(_) => Ok(gateway.clone()),
             UpdateItemOutcome::ConditionFailed(Some(stored)) => {
                 let settings: Settings = from_item(&stored)?;
@@ -138,13 +141,20 @@ impl Table {
     pub async fn record_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
         const IS_EARLIER: &str =
             "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
-        self.set_latest_run_time(now, IS_EARLIER, None).await
+        self.set_latest_run_time(now, IS_EARLIER, None, None).await
     }
 
     /// Sets the time of the latest run to `now`, if the stored time is `before`. Called after an operator has confirmed
-    /// that this machine's clock, which shows `now`, is right. Sends one UpdateItem request.
-    pub async fn confirm_clock(&self, now: DateTime<Utc>, before: DateTime<Utc>) -> Result<(), TableError> {
-        self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before)).await
+    /// that this machine's clock, which shows `now`, is right. Sends one UpdateItem request or, with an `action`, one
+    /// TransactWriteItems request.
+    pub async fn confirm_clock(
+        &self,
+        now: DateTime<Utc>,
+        before: DateTime<Utc>,
+        action: Option<&NewAction>,
+    ) -> Result<(), TableError> {
+        let entry = action.map(|action| action.on_setting("latest_run_at", Instant(now).to_text()));
+        self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before), entry).await
     }
 
     /// Sets the time of the latest run to `now` if `condition` is true. If `condition` is false, another run has stored
@@ -155,18 +165,21 @@ impl Table {
         now: DateTime<Utc>,
         condition: &str,
         before: Option<DateTime<Utc>>,
+        entry: Option<LoggedAction>,
     ) -> Result<(), TableError> {
         let mut values = HashMap::from([(":now".to_owned(), s(Instant(now).to_text()))]);
         values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).to_text()))));
         let set = self.build_update(keys::key_of_settings(), "SET #LatestRunAt = :now", condition, values);
-        self.send_update(set, ReturnValue::None).await.map(drop)
+        self.send_logged_update(set, entry).await.map(drop)
     }
 
-    /// Switches charging on or off. Sends one UpdateItem request.
-    pub async fn set_charging(&self, on: bool) -> Result<(), TableError> {
+    /// Switches charging on or off. Sends one UpdateItem request or, with an `action`, one TransactWriteItems request.
+    pub async fn set_charging(&self, on: bool, action: Option<&NewAction>) -> Result<(), TableError> {
+        let state = if on { "on" } else { "off" };
+        let entry = action.map(|action| action.on_setting("charging", state.to_owned()));
         let on = HashMap::from([(":on".to_owned(), AttributeValue::Bool(on))]);
         let update = self.build_update(keys::key_of_settings(), "SET #Charging = :on", PRESENT, on);
-        match self.send_update(update, ReturnValue::None).await? {
+        match self.send_logged_update(update, entry).await? {
             UpdateItemOutcome::Updated(_) => Ok(()),
             UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key: keys::key_of_settings() }),
         }

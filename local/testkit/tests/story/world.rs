@@ -147,7 +147,7 @@ impl World {
     pub async fn set_clock_back(&self, now: DateTime<Utc>) {
         let latest = self.table.get_settings().await.unwrap().unwrap().latest_run_at;
         if let Some(latest) = latest.filter(|latest| *latest > now) {
-            self.table.confirm_clock(now, latest).await.unwrap();
+            self.table.confirm_clock(now, latest, None).await.unwrap();
         }
         self.clock.set(now);
     }

@@ -13,8 +13,8 @@ use strum::{Display, EnumString};
 use ulid::Ulid;
 
 use crate::{
-    Account, AccountId, Delivery, DeliveryKey, Label, PaymentMethodSetup, Refund, Subscription, SubscriptionId,
-    WebhookEndpoint,
+    Account, AccountId, Delivery, DeliveryKey, Finding, Label, PaymentMethodSetup, Refund, Subscription,
+    SubscriptionId, WebhookEndpoint,
 };
 pub use actor::{Actor, ActorKind, ActorName};
 use fields::{FieldDifference, fields_of_account, fields_of_endpoint, fields_of_subscription};
@@ -56,6 +56,20 @@ pub enum ActionKind {
     RedeliverEvent,
     #[strum(serialize = "charging.switch")]
     SwitchCharging,
+    #[strum(serialize = "payment.resolve")]
+    ResolvePayment,
+    #[strum(serialize = "finding.resolve")]
+    ResolveFinding,
+    #[strum(serialize = "gateway.move")]
+    MoveGateway,
+    #[strum(serialize = "clock.confirm")]
+    ConfirmClock,
+    #[strum(serialize = "shards.set")]
+    SetShards,
+    #[strum(serialize = "shards.reshard")]
+    Reshard,
+    #[strum(serialize = "subscriptions.import")]
+    ImportSubscriptions,
 }
 
 /// A change that a person or a program is about to make. Its entry is written in the same transaction as the change.
@@ -142,10 +156,28 @@ impl NewAction {
         LoggedAction { item: Some(id.clone()), ..self.entry(&id, delivery.version, FieldDifference::default()) }
     }
 
-    /// Returns the entry for switching charging on or off.
-    pub fn on_charging(&self, is_on: bool) -> LoggedAction {
-        let state = if is_on { "on" } else { "off" };
-        self.entry(state, 0, FieldDifference::of_new([("charging", state.to_owned())]))
+    /// Returns the entry for the decision about a finding of the subscription `stored`.
+    pub fn on_finding(&self, stored: &Subscription, finding: &Finding) -> LoggedAction {
+        let id = finding.payment.to_string();
+        let fields = [("due_on", finding.due_on.to_string()), ("amount", finding.amount.to_string())];
+        LoggedAction {
+            account: Some(stored.account.clone()),
+            subscription: Some(stored.id),
+            item: Some(id.clone()),
+            ..self.entry(&id, finding.version, FieldDifference::of_new(fields))
+        }
+    }
+
+    /// Returns the entry for the new value `after` of the setting `name` of the table.
+    pub fn on_setting(&self, name: &str, after: String) -> LoggedAction {
+        self.entry(&after.clone(), 0, FieldDifference::of_new([(name, after)]))
+    }
+
+    /// Returns the entry of a job that changes many items; `counts` are the numbers of items by what was done. All
+    /// entries of one job have the same id, so a later one replaces an earlier one.
+    pub fn on_job<const N: usize>(&self, counts: [(&str, u64); N]) -> LoggedAction {
+        let counts = counts.map(|(name, count)| (name, count.to_string()));
+        self.entry("job", 0, FieldDifference::of_new(counts))
     }
 
     /// Creates the entry for the change of the item `key`, whose version is `version`.

@@ -122,9 +122,9 @@ async fn payments_policy_matches_the_requests_of_months_with_faults() {
         }
         world.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
         world.run_days(&payments, "2027-01-21", "2027-01-25").await;
-        table.set_charging(false).await.unwrap();
+        table.set_charging(false, None).await.unwrap();
         world.run_days(&payments, "2027-01-26", "2027-01-28").await;
-        table.set_charging(true).await.unwrap();
+        table.set_charging(true, None).await.unwrap();
         world.run_days(&payments, "2027-04-05", "2027-04-08").await;
         done.extend(world.wire.permissions());
     }
