@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use billing::{Actor, ActorName, Delivery, DeliveryKey, LoggedAction};
 use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
+use emulator::{Fault, Operation, Wire};
 use rest::{Caller, TokenSubject};
 use store::{CardLink, Paging};
+use testkit::fault_in_first_calls;
 use ulid::Ulid;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
@@ -284,4 +286,16 @@ async fn entries_expire_after_two_years_and_the_list_without_account_reads_all_m
     let (expired, kept) = (oldest + TimeDelta::days(730), oldest + TimeDelta::days(730) - TimeDelta::seconds(1));
     assert_eq!(times(None, None, kept).await.0.len(), 3);
     assert_eq!(times(None, None, expired).await.0, [newest, middle]);
+}
+
+#[tokio::test]
+async fn change_whose_response_was_lost_is_made_and_logged_once() {
+    let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
+    let wire = Wire::with_faults(lost).without_retries().without_transaction_tokens();
+    let world = World::with_wire(wire).await;
+    // The table repeats the transaction, and its condition fails because the first one was executed.
+    let if_match = [("if-match", "\"1\"")];
+    let changed = world.request_with_headers("PATCH {gold}", &if_match, r#"{"amount": 1499}"#).await;
+    assert_eq!((changed.status, changed.header("etag")), (200, "\"2\""), "{}", changed.text);
+    assert_eq!(world.logged().await.len(), 1);
 }
