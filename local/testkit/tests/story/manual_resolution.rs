@@ -63,8 +63,9 @@ async fn resolution_is_logged_and_the_runs_before_and_after_it_are_not() {
         resolver.resolve(key, &StatedOutcome::NotCharged, world.clock.now().date_naive()).await.unwrap();
     }
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
-    let list = world.table.get_actions_by_account(&subscription.account, &Paging::all(), DateTime::UNIX_EPOCH);
-    let logged = list.await.unwrap().into_items().unwrap();
+    let (paging, now) = (Paging::all(), DateTime::UNIX_EPOCH);
+    let page = world.table.get_actions_by_account(&subscription.account, &paging, now).await.unwrap();
+    let logged = page.into_items().unwrap();
     let logged: Vec<_> = logged.into_iter().map(|entry| (entry.kind, entry.subscription)).collect();
     assert_eq!(logged, [(ActionKind::ResolvePayment, Some(subscription.id))]);
 }
