@@ -86,7 +86,7 @@ async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
         let (id, url) = (Ulid(number), format!("{server}/{path}").parse()?);
         let secret = secrets.encrypt(id, &Secret::new([1; 32]));
         let endpoint = WebhookEndpoint::new(id, url, secret, DateTime::UNIX_EPOCH);
-        table.create_webhook_endpoint(&endpoint).await?;
+        table.create_webhook_endpoint(&endpoint, None).await?;
     }
     let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)?;
     let deliverer = Deliverer::new(table, sender, keys, Arc::new(SystemClock));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use billing::{ActionKind, Actor, ActorName, Label, NewAction};
 use chrono::NaiveDate;
 use clock::{Clock, SystemClock};
 use config::{REMINDER_LEAD_DAYS, TIME_ZONE};
@@ -46,6 +47,14 @@ impl Context {
     /// Returns `value` as JSON with `--json`, otherwise `text`.
     pub fn render(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> String {
         if self.options.json { output::format_json(value) } else { text() }
+    }
+
+    /// Creates the action of this command: its user makes a change of the kind `kind` now, for the reason `reason`.
+    pub fn action(&self, kind: ActionKind, reason: Option<&Label>) -> NewAction {
+        // The first variable is that of Unix, the second that of Windows.
+        let user = ["USER", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+        let actor = Actor::Command(user.as_deref().and_then(ActorName::new));
+        NewAction { at: self.clock.now(), actor, kind, reason: reason.cloned() }
     }
 
     /// Returns the full command line that runs dueday with `arguments` on the same data folder.

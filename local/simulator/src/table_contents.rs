@@ -69,6 +69,8 @@ impl TableContents {
             // The sum of a day's charges, which the payment batch compares with its ceilings (the daily limits on
             // charges).
             "CHARGED" => {}
+            // An entry of the action log.
+            "ACTION" => {}
             "ACC" => key.account().map(|_| ())?,
             _ if ["CTL", "IDEM", "CODE", "AUDIT", "AUDITS", "RECONCILED"]
                 .iter()

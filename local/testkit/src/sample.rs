@@ -1,6 +1,9 @@
 //! An example account and example subscriptions for tests.
 
-use billing::{Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, Subscription, SubscriptionId};
+use billing::{
+    Account, ActionKind, Actor, Currency, LeadDays, MailStatus, NewAction, NewSubscription, PaymentMethod,
+    Subscription, SubscriptionId,
+};
 use chrono::{NaiveDate, NaiveTime};
 use ulid::Ulid;
 
@@ -43,4 +46,9 @@ pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
     };
     let six = NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default();
     new.create(0, LeadDays::default(), created_on, created_on.and_time(six).and_utc()).expect("a subscription")
+}
+
+/// Returns an action of the kind `kind` that an anonymous caller takes.
+pub fn action(kind: ActionKind) -> NewAction {
+    NewAction { at: chrono::DateTime::UNIX_EPOCH, actor: Actor::Anonymous, kind, reason: None }
 }

@@ -4,6 +4,7 @@
 //! A route is registered together with its description, so every served route is in the OpenAPI document.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod actions;
 mod limits;
 mod missing;
 mod openapi;
@@ -32,8 +33,8 @@ use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
 pub use routes::{
-    AccountView, AuditView, AuditViolationView, DeliveryView, EndpointView, EndpointWithSecret, ExplanationView,
-    ReceiptView, RefundView, SetupView, SubscriptionView,
+    AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView, EndpointWithSecret,
+    ExplanationView, ReceiptView, RefundView, SetupView, SubscriptionView,
 };
 
 /// The log message of the API function if its settings for the payment gateway are not valid. A metric filter in

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use super::{AccountId, EmailAddress, Label, Locale};
 
@@ -25,6 +26,8 @@ pub struct AccountChanges {
     pub email: Option<EmailAddress>,
     pub name: Option<Label>,
     pub locale: Option<Locale>,
+    /// The new mail status of the address of the account.
+    pub mail_status: Option<MailStatus>,
 }
 
 impl Account {
@@ -42,6 +45,9 @@ impl Account {
         if let Some(locale) = &changes.locale {
             changed.locale = locale.clone();
         }
+        if let Some(status) = changes.mail_status {
+            changed.mail_status = status;
+        }
         changed
     }
 
@@ -54,8 +60,9 @@ impl Account {
 
 /// The mail status of an address. `deliverable`: no mail has failed. `bounced`: the mail server rejected a
 /// mail permanently. `complained`: the recipient reported a mail as spam.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MailStatus {
     /// No mail to the address has failed.

@@ -15,7 +15,8 @@
 //! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]: all other
 //!    changes. [`refusal`]: the reasons why a change is refused.
 //! 7. [`audit_record`]: the stored results of audits.
-//! 8. [`event`]: the events that are published for a change of a stored item.
+//! 8. [`action`]: the log of the changes that people and programs make.
+//! 9. [`event`]: the events that are published for a change of a stored item.
 //!
 //! # Example
 //! A subscription is created, its first payment succeeds, and the next payment becomes due in the next month:
@@ -89,6 +90,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod account;
+pub mod action;
 pub mod after_dispute;
 pub mod attempt;
 pub mod attempt_record;
@@ -134,6 +136,7 @@ pub mod waived_period;
 pub mod webhook;
 
 pub use account::{Account, AccountChanges, MailStatus};
+pub use action::{ActionKind, Actor, ActorKind, ActorName, LoggedAction, NewAction};
 pub use attempt::{Attempt, ClaimToken, Outcome};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub use audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};

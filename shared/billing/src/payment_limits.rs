@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _};
+use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
 use super::Ceilings;
 
@@ -38,7 +38,7 @@ pub struct PaymentLimits {
 }
 
 /// The name of one limit, such as `max-charges`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumIter, EnumString)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum PaymentLimit {
     MaxCharges,

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, ConditionCheck, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
+    AttributeValue, CancellationReason, ConditionCheck, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
     TransactWriteItem, Update,
 };
 
@@ -145,6 +145,18 @@ impl<S> Dynamo<S> {
             .return_values_on_condition_check_failure(ALL_OLD)
             .build();
         TransactWriteItem::builder().put(put.expect("table and item are set")).build()
+    }
+
+    /// Builds the write of a transaction that deletes the item `key`. If the item does not exist, the whole transaction
+    /// fails.
+    pub fn build_delete(&self, key: Key) -> TransactWriteItem {
+        let delete = Delete::builder()
+            .table_name(&self.name)
+            .set_key(Some(key.attributes()))
+            .condition_expression(PRESENT)
+            .set_expression_attribute_names(Some(collect_attribute_names(&[PRESENT])))
+            .build();
+        TransactWriteItem::builder().delete(delete.expect("key and condition are set")).build()
     }
 
     /// Builds the part of a transaction that checks whether the item `key` exists. If the item does not exist, the

@@ -53,6 +53,9 @@ pub struct Rewrite<T> {
     pub idempotency_record: Option<TransactWriteItem>,
     /// The writes of the receipt or other records that belong to the change. They come after the write of the item.
     pub records: Vec<TransactWriteItem>,
+    /// The write of the entry that logs the change; `None` if the change is not logged. It has no condition, and is left
+    /// out if the change changes nothing.
+    pub log_entry: Option<TransactWriteItem>,
 }
 
 /// The result of a rewrite.
@@ -70,7 +73,7 @@ pub enum RewriteOutcome<T, R> {
 impl<T> Rewrite<T> {
     /// Creates a rewrite of `item` without further writes.
     pub fn without_records(item: T) -> Self {
-        Self { item, idempotency_record: None, records: Vec::new() }
+        Self { item, idempotency_record: None, records: Vec::new(), log_entry: None }
     }
 }
 
@@ -156,7 +159,9 @@ impl<S> Dynamo<S> {
         let written = with_next_version(before, next.item);
         let update = self.build_versioned_update(before, &written);
         let conflict = |item: Option<Item>| item.map(|item| T::from_item(&item)).transpose().map(WriteResult::Conflict);
-        if next.idempotency_record.is_none() && next.records.is_empty() {
+        let log_entry = next.log_entry.filter(|_| update.is_some());
+        let has_records = next.idempotency_record.is_some() || !next.records.is_empty();
+        if !has_records && log_entry.is_none() {
             let Some(update) = update else { return Ok(WriteResult::Applied(written)) };
             return match self.send_update(update, ReturnValue::None).await? {
                 UpdateItemOutcome::Updated(_) => Ok(WriteResult::Applied(written)),
@@ -169,11 +174,15 @@ impl<S> Dynamo<S> {
         }
         let update_index = update.as_ref().map(|_| usize::from(next.idempotency_record.is_some()));
         let update = update.map(|update| TransactWriteItem::builder().update(update).build());
-        let writes = next.idempotency_record.into_iter().chain(update).chain(next.records).collect();
+        let writes = next.idempotency_record.into_iter().chain(update).chain(next.records).chain(log_entry).collect();
         let TransactionOutcome::ConditionFailed(failed) = self.transact(writes).await? else {
             return Ok(WriteResult::Applied(written));
         };
         match (0..).zip(failed).find_map(|(index, item)| Some((index, item?))) {
+            // As above: an earlier try of the same transaction succeeded, but its response was lost.
+            Some((_, item)) if !has_records && !item.is_empty() && T::from_item(&item)? == written => {
+                Ok(WriteResult::Applied(written))
+            }
             Some((index, item)) if Some(index) == update_index => conflict(Some(item).filter(|item| !item.is_empty())),
             Some((_, item)) => Ok(WriteResult::Exists(item)),
             None => Err(TableError::Contended { key: before.key() }),

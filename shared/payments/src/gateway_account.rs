@@ -36,7 +36,7 @@ impl PaymentBatch {
                 Ok(current) => {
                     let stored = match stored {
                         Some(stored) => stored,
-                        None => table.set_gateway(None, current).await?,
+                        None => table.set_gateway(None, current, None).await?,
                     };
                     Ok((stored != *current).then(|| other_account_message(&stored, &current.to_string())))
                 }
@@ -66,7 +66,7 @@ impl PaymentBatch {
             Ok(None) => return Ok(Some(unknown_account_message(refusal))),
             Err(error) => return Ok(Some(unknown_account_message(&error))),
         };
-        let stored = table.set_gateway(None, &marker).await?;
+        let stored = table.set_gateway(None, &marker, None).await?;
         if stored == marker {
             return Ok(None);
         }

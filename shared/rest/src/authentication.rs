@@ -8,16 +8,19 @@ use axum::response::Response;
 use lambda_http::request::RequestContext;
 
 use crate::caller::{Caller, ConfidentialAccess, RefusedToken};
-use crate::{Problem, Rights, TokenRules};
+use crate::{Problem, Rights, TokenRules, TokenSubject};
 
-/// Sets the caller of `request` from the verified claims of its token. Removes any caller that was set before.
+/// Sets the caller of `request`, and the subject of its token, from the verified claims of its token. Removes any caller
+/// that was set before.
 pub fn set_caller(request: &mut Request, rights: Result<Rights, Problem>) {
     let extensions = request.extensions_mut();
     extensions.remove::<Caller>();
     extensions.remove::<ConfidentialAccess>();
+    extensions.remove::<TokenSubject>();
     match rights {
-        Ok(Rights { caller, has_confidential_access }) => {
+        Ok(Rights { caller, has_confidential_access, subject }) => {
             extensions.insert(caller);
+            extensions.insert(TokenSubject(subject));
             if has_confidential_access {
                 extensions.insert(ConfidentialAccess);
             }

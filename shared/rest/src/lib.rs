@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod account_actions;
+mod actor;
 mod authentication;
 pub mod body;
 pub mod caller;
@@ -31,6 +32,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
 pub use account_actions::{AccountAction, AccountActions};
+pub use actor::{RequestActor, TokenSubject};
 pub use authentication::set_caller;
 pub use caller::Caller;
 pub use config::*;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use billing::AccountId;
+use billing::{AccountId, ActorName};
 use config::{ConfigError, Env};
 use sha2::{Digest, Sha256};
 
@@ -39,6 +39,8 @@ pub struct Rights {
     pub caller: Caller,
     /// Whether the caller may read confidential data of employees.
     pub has_confidential_access: bool,
+    /// The subject of the token, for the action log; `None` if the token has no claim `sub`.
+    pub subject: Option<ActorName>,
 }
 
 impl TokenRules {
@@ -90,10 +92,11 @@ impl TokenRules {
     /// its account.
     pub fn rights(&self, claims: &HashMap<String, String>) -> Result<Rights, Problem> {
         check_is_access_token(claims)?;
+        let name = claims.get("sub").and_then(|subject| ActorName::new(subject));
         let has = |wanted: &str| granted_scopes(claims).any(|scope| scope == wanted);
         if has(&self.operator_scope) {
             let has_confidential_access = has(&self.confidential_scope);
-            return Ok(Rights { caller: Caller::Operator, has_confidential_access });
+            return Ok(Rights { caller: Caller::Operator, has_confidential_access, subject: name });
         }
         if !has(&self.account_scope) {
             return Err(Problem::insufficient_scope(&self.operator_scope, &self.account_scope));
@@ -101,7 +104,7 @@ impl TokenRules {
         let subject = claims.get(&self.account_claim).filter(|subject| !subject.is_empty());
         let subject = subject.ok_or_else(|| Problem::no_account_in_token(&self.account_claim))?;
         let caller = Caller::Account { id: account_of_subject(subject), actions: self.account_actions };
-        Ok(Rights { caller, has_confidential_access: false })
+        Ok(Rights { caller, has_confidential_access: false, subject: name })
     }
 }
 

@@ -200,7 +200,10 @@ impl Findings<'_> {
             ..open.clone()
         };
         let table = &self.settling.table;
-        let settled = table.resolve_finding(stored, open, &resolved, settle).await?.ok_or_else(missing)??;
+        let settled = table
+            .resolve_finding(stored, open, &resolved, self.settling.action.as_ref(), settle)
+            .await?
+            .ok_or_else(missing)??;
         if let (FindingDecision::Receipt, Some(paid)) = (decision, &paid) {
             self.settling.add_uncounted_charge(paid.amount);
             self.settling.write_charge_total_or_warn(today, settled.shard).await;

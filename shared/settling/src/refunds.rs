@@ -14,8 +14,8 @@ use ulid::Ulid;
 
 use crate::GatewayAccountCheck;
 use billing::{
-    AccountId, GatewayToken, Money, REFUSED_BY_GATEWAY, Receipt, ReceiptId, Refund, RefundRefusal, RefundStatus,
-    RequestedAmount,
+    AccountId, GatewayToken, Money, NewAction, REFUSED_BY_GATEWAY, Receipt, ReceiptId, Refund, RefundRefusal,
+    RefundStatus, RequestedAmount,
 };
 use clock::Clock;
 use gateways as gateway;
@@ -70,7 +70,7 @@ impl Refunds {
     /// Makes the refund `id` of `minor` minor units of the receipt's payment; with `None`, of the whole amount that is
     /// not refunded yet. Requests with the same id mean the same refund: the refund is made only once, and a repeated
     /// request looks it up while it is pending. Before a new refund is made, other pending refunds of the receipt are
-    /// settled.
+    /// settled. `action` is logged if the refund is new, or is made again after the gateway refused it.
     ///
     /// # Errors
     /// [`RefundError::AmountMismatch`] if the refund `id` was requested with another amount before.
@@ -83,6 +83,7 @@ impl Refunds {
         receipt: &ReceiptId,
         id: Ulid,
         minor: Option<i64>,
+        action: Option<&NewAction>,
     ) -> Result<Refund, RefundError> {
         self.account_check.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
         let (mut same, others): (Vec<Refund>, Vec<Refund>) =
@@ -108,8 +109,8 @@ impl Refunds {
             ..self.new_pending_refund(&stored, id, stored.checked_refund_amount(minor)?, now)
         };
         let reserved = match &failed {
-            None => self.table.reserve_refund(&refund, &stored).await?.then_some(refund),
-            Some(failed) => self.table.reserve_refund_again(failed, refund, &stored).await?,
+            None => self.table.reserve_refund(&refund, &stored, action).await?.then_some(refund),
+            Some(failed) => self.table.reserve_refund_again(failed, refund, &stored, action).await?,
         };
         match reserved {
             Some(reserved) => self.request_refund(reserved).await,
@@ -225,7 +226,7 @@ impl Refunds {
         let amount = stored.checked_refund_amount(Some(made.amount.minor()))?;
         let pending = self.new_pending_refund(&stored, id, amount, now);
         let refund = Refund { status, gateway_refund: Some(made.id), settled_at, ..pending };
-        if self.table.reserve_refund(&refund, &stored).await? { Ok(()) } else { Err(RefundError::InProgress) }
+        if self.table.reserve_refund(&refund, &stored, None).await? { Ok(()) } else { Err(RefundError::InProgress) }
     }
 
     /// Leases the pending `refund`, looks it up at the gateway and stores its outcome. Requests the refund again only

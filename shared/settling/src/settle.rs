@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use billing::{
-    Attempt, ChargeTotal, GatewayToken, Money, Outcome, Payment, Period, Policy, ReceiptId, SettleDecision, Settlement,
-    Subscription, settle,
+    Attempt, ChargeTotal, GatewayToken, Money, NewAction, Outcome, Payment, Period, Policy, ReceiptId, SettleDecision,
+    Settlement, Subscription, settle,
 };
 use chrono::NaiveDate;
 use clock::Clock;
@@ -22,6 +22,8 @@ pub struct Settling {
     pub(crate) clock: Arc<dyn Clock>,
     /// The charged amounts that are not yet in the stored charge total of the day.
     uncounted: Mutex<ChargeTotal>,
+    /// The action that is logged with each settlement; `None` if no person asked for the settlement.
+    pub(crate) action: Option<NewAction>,
 }
 
 /// The result of settling an attempt.
@@ -66,7 +68,12 @@ enum NotSettled {
 impl Settling {
     /// Creates the service that settles attempts of the subscriptions in `table`, with the rules of `policy`.
     pub fn new(table: Table, policy: Policy, clock: Arc<dyn Clock>) -> Self {
-        Self { table, policy, clock, uncounted: Mutex::default() }
+        Self { table, policy, clock, uncounted: Mutex::default(), action: None }
+    }
+
+    /// Returns the same service for the decision of a person, which is logged as `action`.
+    pub fn with_action(self, action: NewAction) -> Self {
+        Self { action: Some(action), ..self }
     }
 
     /// Settles `held`, the attempt of `subscription` that this worker has leased, with `outcome` on the day `today`.
@@ -110,7 +117,7 @@ impl Settling {
                 SettleDecision::AlreadySettled => Err(NotSettled::Already),
                 SettleDecision::StaysOpen => Err(NotSettled::StaysOpen),
             };
-        match self.table.settle(subscription, settlement).await? {
+        match self.table.settle_with_action(subscription, self.action.as_ref(), settlement).await? {
             RewriteOutcome::Applied(settled) => {
                 if let Outcome::Succeeded(payment) = outcome {
                     self.add_uncounted_charge(payment.amount);

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
 use super::{Item, Key, Payments, Table, TableError, keys};
-use billing::{Account, AttemptRecord, Dispute, Finding, Receipt, Refund, Subscription, WaivedPeriod};
+use billing::{Account, AttemptRecord, Dispute, Finding, LoggedAction, Receipt, Refund, Subscription, WaivedPeriod};
 use dynamo::{Entity, Items, Scan, key_of};
 
 /// The attribute after which DynamoDB deletes an item.
@@ -137,6 +137,7 @@ impl AccountPartition {
             keys::FINDINGS,
             keys::ATTEMPTS,
             keys::WAIVED,
+            keys::ACTIONS,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
             Some(keys::ACCOUNTS) => self.read_item(&item).map(|account| self.account = Some(account)),
@@ -152,6 +153,7 @@ impl AccountPartition {
             Some(keys::ATTEMPTS) => self
                 .read_record(&item, |attempt: &AttemptRecord| attempt.processed_at)
                 .map(|attempt| self.attempts.push(attempt)),
+            Some(keys::ACTIONS) => self.read_action(&item),
             Some(_) => {
                 self.read_record(&item, |waived: &WaivedPeriod| waived.waived_at).map(|waived| self.waived.push(waived))
             }
@@ -181,6 +183,15 @@ impl AccountPartition {
         let expires = item.get(TTL).and_then(|ttl| ttl.as_n().ok()?.parse().ok()).unwrap_or_default();
         self.expiries.push(RecordExpiry { key: key_of(item), recorded_at: recorded_at(&record), expires });
         Ok(record)
+    }
+
+    /// Reads an entry of the action log, and notes its altered attributes. The entry itself is not part of the partition.
+    fn read_action(&mut self, item: &Item) -> Result<(), TableError> {
+        let mut same = LoggedAction::from_item(item)?.to_item();
+        // The content of an entry does not contain its TTL.
+        same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
+        self.note_altered(item, same);
+        Ok(())
     }
 
     fn note_altered(&mut self, stored: &Item, expected: Item) {

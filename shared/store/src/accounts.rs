@@ -1,8 +1,8 @@
-//! The requests for accounts: create, update and read them, and set their mail status.
+//! The requests for accounts: create, update and read them, and set the mail status after a bounce.
 
 use super::{Table, TableError, keys};
-use billing::{Account, AccountChanges, AccountId, EmailAddress, MailStatus};
-use dynamo::Entity as _;
+use billing::{Account, AccountChanges, AccountId, EmailAddress, MailStatus, NewAction};
+use dynamo::{ABSENT, Entity as _, Rewrite, TransactionOutcome};
 
 /// The result of creating or updating an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,36 +18,49 @@ impl Table {
     /// requests of [`Table::put_account_with_changes`].
     pub async fn put_account(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
         let (email, name, locale) = (account.email.clone(), account.name.clone(), account.locale.clone());
-        let changes = AccountChanges { email: Some(email), name: Some(name), locale: Some(locale) };
-        self.put_account_with_changes(account, &changes).await
+        let changes = AccountChanges { email: Some(email), name: Some(name), locale: Some(locale), mail_status: None };
+        self.put_account_with_changes(account, &changes, None).await
     }
 
-    /// Creates `account`. If it exists, applies `changes` to the stored account. Sends a PutItem request on condition
+    /// Creates `account`. If it exists, applies `changes` to the stored account. With an `action`, the entry of the
+    /// action is written in the same transaction, and the requests are transactions. Sends a PutItem request on condition
     /// that the account is absent. If the account exists, sends a GetItem request, and an UpdateItem request with the
     /// changed attributes, on condition that `Version` is unchanged.
     pub async fn put_account_with_changes(
         &self,
         account: &Account,
         changes: &AccountChanges,
+        action: Option<&NewAction>,
     ) -> Result<PutAccountOutcome, TableError> {
-        if self.create_account(account).await? {
+        let is_created = match action {
+            Some(action) => self.create_account_with_action(account, action).await?,
+            None => self.create_account(account).await?,
+        };
+        if is_created {
             return Ok(PutAccountOutcome::Created(account.clone()));
         }
-        match self.change_account(&account.id, changes).await? {
+        match self.change_account(&account.id, changes, action).await? {
             Some(account) => Ok(PutAccountOutcome::Updated(account)),
             None => Err(TableError::Contended { key: account.key() }),
         }
     }
 
-    /// Applies `changes` to the account `id`. Returns the stored account; `None` if it does not exist. Sends a GetItem
-    /// request, and one UpdateItem request per try if something changes.
+    /// Applies `changes` to the account `id`, with the entry of `action`. Returns the stored account; `None` if it does
+    /// not exist. Sends a GetItem request, and one UpdateItem or, with an `action`, TransactWriteItems request per try if
+    /// something changes.
     pub async fn change_account(
         &self,
         id: &AccountId,
         changes: &AccountChanges,
+        action: Option<&NewAction>,
     ) -> Result<Option<Account>, TableError> {
         let Some(stored) = self.get_account(id).await? else { return Ok(None) };
-        self.change(stored, |stored: &Account| Some(stored.change(changes))).await
+        let change = |stored: &Account| {
+            let changed = stored.change(changes);
+            let log_entry = action.map(|action| self.build_action_put(&action.on_account(Some(stored), &changed)));
+            Some(Rewrite { log_entry, ..Rewrite::without_records(changed) })
+        };
+        self.change_with_records(stored, change).await
     }
 
     /// Creates `account`, unless an account with its id exists. Returns whether it was created. Sends one PutItem
@@ -56,13 +69,12 @@ impl Table {
         self.put_if_absent(account.to_item()).await
     }
 
-    /// Sets the mail status of the account `stored`, unless the account's email address has changed since `stored` was
-    /// read. Returns the stored account; `None` if it does not exist any more. Sends one UpdateItem request per try.
-    pub async fn set_mail_status(&self, stored: Account, status: MailStatus) -> Result<Option<Account>, TableError> {
-        let email = stored.email.clone();
-        let with_status =
-            |stored: &Account| (stored.email == email).then(|| Account { mail_status: status, ..stored.clone() });
-        self.change(stored, with_status).await
+    /// Creates `account` with the entry of `action`, unless an account with its id exists. Returns whether it was created.
+    /// Sends one TransactWriteItems request.
+    async fn create_account_with_action(&self, account: &Account, action: &NewAction) -> Result<bool, TableError> {
+        let entry = self.build_action_put(&action.on_account(None, account));
+        let writes = vec![self.build_put_if(account.to_item(), ABSENT, None), entry];
+        Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
     }
 
     /// Sets the mail status of `address` after a bounce or a complaint, if the account still has this address. A bounce

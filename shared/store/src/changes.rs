@@ -1,7 +1,7 @@
 //! Changes of subscriptions: the subscription is read, changed by a pure function, and written on condition that its
 //! version is unchanged.
 
-use super::{IdempotentRequest, Item, Replayed, StoredResponse, Table, TableError};
+use super::{ChangeRecords, IdempotentRequest, Item, Replayed, StoredResponse, Table, TableError};
 use billing::{AccountId, Settlement, Subscription, SubscriptionId};
 use dynamo::key_of;
 use dynamo::{Rewrite, RewriteOutcome, with_next_version};
@@ -26,18 +26,19 @@ enum NoChangeReason<E> {
 }
 
 impl Table {
-    /// Changes the subscription `id` with `change`, and computes the change again on a write conflict. If `request` is
-    /// given, also stores its idempotency record, with the response that `to_json` returns for the changed
-    /// subscription. Sends one UpdateItem request per try, or one TransactWriteItems request if the change waives
-    /// periods or `request` is given.
-    pub async fn change_subscription<E, S: Into<Settlement>>(
+    /// Changes the subscription `id` with `change`, and computes the change again on a write conflict. Also stores
+    /// `records`: the idempotency record with the response that `to_json` returns for the changed subscription, and the
+    /// entry of the action, if something changes. Sends one UpdateItem request per try, or one TransactWriteItems request if the change waives
+    /// periods, or if the idempotency record or the entry of an action is written.
+    pub async fn change_subscription<'a, E, S: Into<Settlement>>(
         &self,
         account: &AccountId,
         id: SubscriptionId,
-        request: Option<&IdempotentRequest>,
+        records: impl Into<ChangeRecords<'a>>,
         to_json: impl Fn(&Subscription) -> String,
         change: impl Fn(&Subscription) -> Result<S, E>,
     ) -> Result<ChangeOutcome<E>, TableError> {
+        let ChangeRecords { request, action } = records.into();
         let Some(stored) = self.get_subscription(account, id).await? else { return Ok(ChangeOutcome::Missing) };
         let next = |stored: &Subscription| {
             let settlement = change(stored).map_err(NoChangeReason::Refused)?.into();
@@ -46,7 +47,11 @@ impl Table {
                 let response = StoredResponse { json: to_json(&after), version: after.version };
                 self.build_idempotency_put(&IdempotentRequest { response, ..request.clone() })
             });
-            Ok(Rewrite { idempotency_record, ..self.rewrite_of(settlement) })
+            let log_entry = action.map(|action| {
+                let entry = action.on_subscription(Some(stored), &settlement.subscription);
+                self.build_action_put(&entry)
+            });
+            Ok(Rewrite { idempotency_record, log_entry, ..self.rewrite_of(settlement) })
         };
         let replayed = |record: &Item| match request {
             Some(request) => request.compare_with_record(record).map(NoChangeReason::Replayed),

@@ -19,6 +19,9 @@ variables! {
     RECEIPT_DAYS = Variable::new(&[Every], "DUEDAY_RECEIPT_DAYS", "DAYS",
         "Days for which receipts, other payment records and run records are stored")
         .in_range(1, 3_650).default("190").rare_flag("receipt-days");
+    ACTION_DAYS = Variable::new(&[Every], "DUEDAY_ACTION_DAYS", "DAYS",
+        "Days for which the entries of the action log are stored")
+        .in_range(1, 3_650).default("730").rare_flag("action-days");
 }
 
 /// The table to use, and the initial settings of a new table.
@@ -33,6 +36,8 @@ pub struct TableConfig {
     pub initial_shards: u32,
     /// `DUEDAY_RECEIPT_DAYS`: how long receipts, other payment records and run records are stored.
     pub receipt_retention: TimeDelta,
+    /// `DUEDAY_ACTION_DAYS`: how long the entries of the action log are stored.
+    pub action_retention: TimeDelta,
 }
 
 /// Parses the URL of DynamoDB.
@@ -51,6 +56,7 @@ impl TableConfig {
             endpoint: env.read_optional(&ENDPOINT, parse_endpoint)?,
             initial_shards: env.number(&SHARDS)?,
             receipt_retention: TimeDelta::days(env.number(&RECEIPT_DAYS)?.into()),
+            action_retention: TimeDelta::days(env.number(&ACTION_DAYS)?.into()),
         })
     }
 
@@ -66,6 +72,6 @@ impl TableConfig {
 
     /// Returns the table, which is accessed through `client`.
     pub fn connect_with(&self, client: aws_sdk_dynamodb::Client) -> Table {
-        Table::new(client, &self.name, self.receipt_retention)
+        Table::new(client, &self.name, self.receipt_retention).with_action_retention(self.action_retention)
     }
 }

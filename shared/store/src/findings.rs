@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 
 use super::items::open_finding_item;
 use super::{Item, Paging, Table, TableError, keys};
-use billing::{AccountId, Finding, Settlement, Subscription};
+use billing::{AccountId, Finding, NewAction, Settlement, Subscription};
 use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, RewriteOutcome, n};
 
 /// A condition expression that is true if a finding is still open, and unchanged since it was read.
@@ -52,7 +52,7 @@ impl Table {
     }
 
     /// Resolves the finding `open`: writes the settlement that `settle` returns for the subscription, replaces the
-    /// finding with `resolved`, and removes it from the list of open findings. Sends one TransactWriteItems request per
+    /// finding with `resolved`, removes it from the list of open findings, and writes the entry of `action`. Sends one TransactWriteItems request per
     /// try.
     ///
     /// Returns `None` if another person has resolved the finding after it was read, or if the subscription does not
@@ -62,6 +62,7 @@ impl Table {
         stored: Subscription,
         open: &Finding,
         resolved: &Finding,
+        action: Option<&NewAction>,
         settle: impl Fn(&Subscription) -> Result<Settlement, R>,
     ) -> Result<Option<Result<Subscription, R>>, TableError> {
         let next = |stored: &Subscription| {
@@ -76,6 +77,7 @@ impl Table {
                 .build()
                 .expect("table name and key are set");
             rewrite.records.push(TransactWriteItem::builder().delete(delete).build());
+            rewrite.records.extend(action.map(|action| self.build_action_put(&action.on_finding(stored, resolved))));
             Ok(rewrite)
         };
         match self.rewrite(stored, next, |_| Ok(None)).await? {

@@ -10,7 +10,9 @@ use ulid::Ulid;
 
 use super::{Batch, Key};
 use billing::DeliveryKey;
-use billing::{AccountId, Finding, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionCode, SubscriptionId};
+use billing::{
+    AccountId, Finding, GatewayToken, Period, ReceiptId, Sku, Subscription, SubscriptionCode, SubscriptionId,
+};
 use dynamo::shard_of;
 
 /// The character between the parts of a key.
@@ -38,6 +40,11 @@ pub const WAIVED: &str = "WAV#";
 pub const RUNS: &str = "SHARD#";
 /// The prefix of the sort key of the charge total of each day and shard.
 pub const CHARGED: &str = "CHARGED#";
+
+/// The prefix of the sort key of every entry of the action log.
+pub const ACTIONS: &str = "ACTION#";
+/// The prefix of the partition keys of the actions that concern no account: one partition for each month, in UTC.
+pub const ACTIONS_OF_MONTH: &str = "ACTIONS#";
 
 /// The partition key of all audits.
 pub const AUDITS: &str = "AUDITS";
@@ -182,6 +189,27 @@ pub fn parse_subscription_of_record(key: &Key) -> Option<(AccountId, Subscriptio
     let account = key.pk.strip_prefix(ACCOUNTS)?.parse().ok()?;
     let (_, rest) = key.sk.split_once("#SUB#")?;
     Some((account, rest.split(SEPARATOR).next()?.parse().ok()?))
+}
+
+/// Returns the partition key of the actions without an account in `month`.
+pub fn partition_key_of_actions(month: Period) -> String {
+    format!("{ACTIONS_OF_MONTH}{month}")
+}
+
+/// Returns the key of an entry of the action log: in the partition of its account or, if it concerns no account, of the
+/// month of its time.
+pub fn key_of_action(account: Option<&AccountId>, at: DateTime<Utc>, id: Ulid) -> Key {
+    let month = || partition_key_of_actions(Period::from_day(at.date_naive()));
+    Key { pk: account.map_or_else(month, partition_key_of_account), sk: format!("{ACTIONS}{id}") }
+}
+
+/// Returns the account and the id of the action with this key; `None` if it is the key of another kind of item.
+pub fn parse_action(key: &Key) -> Option<(Option<AccountId>, Ulid)> {
+    let id = key.sk.strip_prefix(ACTIONS)?.parse().ok()?;
+    match key.pk.strip_prefix(ACCOUNTS) {
+        Some(account) => Some((Some(account.parse().ok()?), id)),
+        None => key.pk.starts_with(ACTIONS_OF_MONTH).then_some((None, id)),
+    }
 }
 
 /// Returns the partition key of the run records of a batch on one date.

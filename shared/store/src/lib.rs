@@ -17,7 +17,8 @@
 //! 4. [`runs`], [`execution_lease`] and [`day_total`]: the run records, the lease of a daily execution, and the charge
 //!    total of a day.
 //! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
-//! 6. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway.
+//! 6. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway. [`actions`]: the
+//!    log of the changes that people and programs make.
 //! 7. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
@@ -41,6 +42,7 @@
 
 pub mod account_partitions;
 pub mod accounts;
+pub mod actions;
 pub mod audits;
 pub mod batch;
 pub mod card_links;
@@ -84,6 +86,7 @@ use dynamo::Dynamo;
 
 pub use account_partitions::{AccountPartition, AccountPartitions, AlteredItem, RecordExpiry};
 pub use accounts::PutAccountOutcome;
+pub use actions::ChangeRecords;
 pub use batch::Batch;
 pub use card_links::CardLink;
 pub use changes::ChangeOutcome;
@@ -117,13 +120,19 @@ pub struct Payments;
 pub struct Table {
     dynamo: Dynamo<Payments>,
     receipt_retention: TimeDelta,
+    action_retention: TimeDelta,
 }
 
 impl Table {
     /// Returns the table `name`, which is accessed through `client`. Receipts, other payment records and run records
-    /// expire after `receipt_retention`.
+    /// expire after `receipt_retention`. The entries of the action log expire after [`actions::DEFAULT_RETENTION`].
     pub fn new(client: Client, name: impl Into<String>, receipt_retention: TimeDelta) -> Self {
-        Self { dynamo: Dynamo::new(client, name), receipt_retention }
+        Self { dynamo: Dynamo::new(client, name), receipt_retention, action_retention: actions::DEFAULT_RETENTION }
+    }
+
+    /// Returns the same table, whose entries of the action log expire after `action_retention`.
+    pub fn with_action_retention(self, action_retention: TimeDelta) -> Self {
+        Self { action_retention, ..self }
     }
 
     /// Returns how long receipts, other payment records and run records are stored before they expire.

@@ -2,20 +2,22 @@
 
 use ulid::Ulid;
 
-use super::{IdempotentRequest, Replayed, Table, TableError, keys};
+use super::{ChangeRecords, Replayed, Table, TableError, keys};
 use billing::PaymentMethodSetup;
 use dynamo::{ABSENT, Entity as _, TransactionOutcome};
 
 impl Table {
-    /// Creates `setup`, whose id is new, with the idempotency record of `request`. If the idempotency key was used
+    /// Creates `setup`, whose id is new, with `records`. If the idempotency key was used
     /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request.
-    pub async fn create_setup(
+    pub async fn create_setup<'a>(
         &self,
         setup: &PaymentMethodSetup,
-        request: Option<&IdempotentRequest>,
+        records: impl Into<ChangeRecords<'a>>,
     ) -> Result<Option<Replayed>, TableError> {
+        let ChangeRecords { request, action } = records.into();
         let mut writes = vec![self.build_put_if(setup.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
+        writes.extend(action.map(|action| self.build_action_put(&action.on_setup(setup))));
         match (self.transact_with_retries(writes).await?, request) {
             (TransactionOutcome::Written, _) => Ok(None),
             (TransactionOutcome::ConditionFailed(failed), Some(request))

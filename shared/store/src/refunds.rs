@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::{Paging, RewriteOutcome, Table, TableError, keys};
-use billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus, SucceededRefunds};
+use billing::{AccountId, NewAction, Receipt, ReceiptId, Refund, RefundStatus, SucceededRefunds};
 use chrono::{DateTime, Utc};
 use dynamo::{
     ABSENT, Entity as _, Instant, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, expiry, key_of, n, s, values,
@@ -37,27 +37,36 @@ impl Table {
         Ok(receipt.succeeded_refunds(&refunds))
     }
 
-    /// Creates `refund`, and adds its amount to the refunded amount of `receipt`. Returns `false`, and writes nothing,
+    /// Creates `refund` with the entry of `action`, and adds its amount to the refunded amount of `receipt`. Returns `false`, and writes nothing,
     /// if the refunded amount has changed since `receipt` was read, or if the refund exists. Sends one
     /// TransactWriteItems request.
-    pub async fn reserve_refund(&self, refund: &Refund, receipt: &Receipt) -> Result<bool, TableError> {
-        let writes = vec![self.build_put_if(refund.to_item(), ABSENT, None), self.build_reservation(refund, receipt)?];
+    pub async fn reserve_refund(
+        &self,
+        refund: &Refund,
+        receipt: &Receipt,
+        action: Option<&NewAction>,
+    ) -> Result<bool, TableError> {
+        let mut writes =
+            vec![self.build_put_if(refund.to_item(), ABSENT, None), self.build_reservation(refund, receipt)?];
+        writes.extend(action.map(|action| self.build_action_put(&action.on_refund(refund))));
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
     }
 
     /// Replaces the failed refund `failed` with `refund`, a new try with the same id, and adds its amount to the
-    /// refunded amount of `receipt` again. Returns the stored refund. Returns `None`, and writes nothing, if the refund
+    /// refunded amount of `receipt` again, with the entry of `action`. Returns the stored refund. Returns `None`, and writes nothing, if the refund
     /// or the refunded amount has changed since they were read. Sends one TransactWriteItems request.
     pub async fn reserve_refund_again(
         &self,
         failed: &Refund,
         refund: Refund,
         receipt: &Receipt,
+        action: Option<&NewAction>,
     ) -> Result<Option<Refund>, TableError> {
         let written = with_next_version(failed, refund);
         let Some(update) = self.build_versioned_update(failed, &written) else { return Ok(None) };
         let update = TransactWriteItem::builder().update(update).build();
-        let writes = vec![update, self.build_reservation(&written, receipt)?];
+        let mut writes = vec![update, self.build_reservation(&written, receipt)?];
+        writes.extend(action.map(|action| self.build_action_put(&action.on_refund(&written))));
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written).then_some(written))
     }
 

@@ -7,12 +7,11 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::NaiveDate;
 
 use super::settings::Settings;
 use super::{RewriteOutcome, Table, TableError, keys};
-use billing::{Subscription, days_after};
+use billing::{NewAction, Subscription, days_after};
 use dynamo::Rewrite;
 use dynamo::from_item;
 use dynamo::{UpdateItemOutcome, n};
@@ -83,12 +82,14 @@ pub enum ReshardOutcome {
 
 impl Table {
     /// Raises the number of shards in the settings to `shards`, unless the stored number is already at least as large.
-    /// Returns the number that is stored afterwards. Sends one UpdateItem request.
-    pub async fn raise_shard_count(&self, shards: u32) -> Result<u32, TableError> {
+    /// Returns the number that is stored afterwards. Sends one UpdateItem request or, with an `action`, one
+    /// TransactWriteItems request.
+    pub async fn raise_shard_count(&self, shards: u32, action: Option<&NewAction>) -> Result<u32, TableError> {
         const IS_LOWER: &str = "#Shards < :shards";
         let values = HashMap::from([(":shards".to_owned(), n(shards))]);
         let raise = self.build_update(keys::key_of_settings(), "SET #Shards = :shards", IS_LOWER, values);
-        match self.send_update(raise, ReturnValue::None).await? {
+        let entry = action.map(|action| action.on_setting("shards", shards.to_string()));
+        match self.send_logged_update(raise, entry).await? {
             UpdateItemOutcome::Updated(_) => Ok(shards),
             UpdateItemOutcome::ConditionFailed(Some(stored)) => Ok(from_item::<Settings>(&stored)?.shards),
             UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::key_of_settings() }),

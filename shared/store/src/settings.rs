@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
 use super::{Key, Table, TableError, keys};
-use billing::{AccountId, GatewayAccount, PaymentLimits};
+use billing::{AccountId, GatewayAccount, LoggedAction, NewAction, PaymentLimits};
 use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome, s};
@@ -134,14 +134,17 @@ impl Table {
     }
 
     /// Stores `gateway` as the gateway account of this table, if the stored account is `before`; with `None`, if no
-    /// account is stored. Returns the account that is stored afterwards. Sends one UpdateItem request.
+    /// account is stored. Returns the account that is stored afterwards. Sends one UpdateItem request or, with an
+    /// `action`, one TransactWriteItems request.
     pub async fn set_gateway(
         &self,
         before: Option<&GatewayAccount>,
         gateway: &GatewayAccount,
+        action: Option<&NewAction>,
     ) -> Result<GatewayAccount, TableError> {
         let value = |gateway: &GatewayAccount| AttributeValue::M(to_item(gateway));
-        match self.replace_setting("Gateway", before.map(value), value(gateway)).await? {
+        let entry = action.map(|action| action.on_setting("gateway", gateway.to_string()));
+        match self.replace_setting("Gateway", before.map(value), value(gateway), entry).await? {
             None => Ok(gateway.clone()),
             Some(stored) => stored.gateway.ok_or(TableError::Contended { key: keys::key_of_settings() }),
         }
@@ -150,7 +153,7 @@ impl Table {
     /// Stores `id` as the id that DynamoDB gave to this table, if no id is stored. Returns the id that is stored
     /// afterwards. Sends one UpdateItem request.
     pub async fn init_dynamodb_id(&self, id: &str) -> Result<String, TableError> {
-        match self.replace_setting("DynamodbId", None, s(id)).await? {
+        match self.replace_setting("DynamodbId", None, s(id), None).await? {
             None => Ok(id.to_owned()),
             Some(stored) => stored.dynamodb_id.ok_or(TableError::Contended { key: keys::key_of_settings() }),
         }
@@ -169,12 +172,14 @@ impl Table {
     }
 
     /// Stores `id` as the id of this restored or copied table, in place of `before`. Returns whether it was stored: it is
-    /// not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request.
-    pub async fn confirm_copy(&self, before: &str, id: &str) -> Result<bool, TableError> {
+    /// not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request or, with an `action`,
+    /// one TransactWriteItems request.
+    pub async fn confirm_copy(&self, before: &str, id: &str, action: Option<&NewAction>) -> Result<bool, TableError> {
         let values = HashMap::from([(":before".to_owned(), s(before)), (":after".to_owned(), s(id))]);
         let set = "SET #DynamodbId = :after REMOVE #CopyNoticedAt";
         let update = self.build_update(keys::key_of_settings(), set, "#DynamodbId = :before", values);
-        Ok(matches!(self.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
+        let entry = action.map(|action| action.on_setting("table", id.to_owned()));
+        Ok(matches!(self.send_logged_update(update, entry).await?, UpdateItemOutcome::Updated(_)))
     }
 
     /// Sets the attribute `name` of the settings to `after`, if its value is `before`; with `None`, if it has no value.
@@ -184,6 +189,7 @@ impl Table {
         name: &str,
         before: Option<AttributeValue>,
         after: AttributeValue,
+        entry: Option<LoggedAction>,
     ) -> Result<Option<Settings>, TableError> {
         let condition = match before {
             Some(_) => format!("#{name} = :before"),
@@ -192,7 +198,7 @@ impl Table {
         let mut values = HashMap::from([(":after".to_owned(), after)]);
         values.extend(before.map(|before| (":before".to_owned(), before)));
         let set = self.build_update(keys::key_of_settings(), &format!("SET #{name} = :after"), &condition, values);
-        match self.send_update(set, ReturnValue::None).await? {
+        match self.send_logged_update(set, entry).await? {
             UpdateItemOutcome::Updated(_) => Ok(None),
             UpdateItemOutcome::ConditionFailed(Some(stored)) => Ok(Some(from_item(&stored)?)),
             UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::key_of_settings() }),
@@ -203,13 +209,20 @@ impl Table {
     pub async fn record_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
         const IS_EARLIER: &str =
             "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
-        self.set_latest_run_time(now, IS_EARLIER, None).await
+        self.set_latest_run_time(now, IS_EARLIER, None, None).await
     }
 
     /// Sets the time of the latest run to `now`, if the stored time is `before`. Called after an operator has confirmed
-    /// that this machine's clock, which shows `now`, is right. Sends one UpdateItem request.
-    pub async fn confirm_clock(&self, now: DateTime<Utc>, before: DateTime<Utc>) -> Result<(), TableError> {
-        self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before)).await
+    /// that this machine's clock, which shows `now`, is right. Sends one UpdateItem request or, with an `action`, one
+    /// TransactWriteItems request.
+    pub async fn confirm_clock(
+        &self,
+        now: DateTime<Utc>,
+        before: DateTime<Utc>,
+        action: Option<&NewAction>,
+    ) -> Result<(), TableError> {
+        let entry = action.map(|action| action.on_setting("latest_run_at", Instant(now).to_text()));
+        self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before), entry).await
     }
 
     /// Sets the time of the latest run to `now` if `condition` is true. If `condition` is false, another run has stored
@@ -220,16 +233,22 @@ impl Table {
         now: DateTime<Utc>,
         condition: &str,
         before: Option<DateTime<Utc>>,
+        entry: Option<LoggedAction>,
     ) -> Result<(), TableError> {
         let mut values = HashMap::from([(":now".to_owned(), s(Instant(now).to_text()))]);
         values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).to_text()))));
         let set = self.build_update(keys::key_of_settings(), "SET #LatestRunAt = :now", condition, values);
-        self.send_update(set, ReturnValue::None).await.map(drop)
+        self.send_logged_update(set, entry).await.map(drop)
     }
 
     /// Stores `after` as the limits of the payment batch, if the stored limits are `before`. Returns whether they were
-    /// stored. Sends one UpdateItem request.
-    pub async fn set_payment_limits(&self, before: &PaymentLimits, after: &PaymentLimits) -> Result<bool, TableError> {
+    /// stored. Sends one UpdateItem request or, with an `action`, one TransactWriteItems request.
+    pub async fn set_payment_limits(
+        &self,
+        before: &PaymentLimits,
+        after: &PaymentLimits,
+        action: Option<&NewAction>,
+    ) -> Result<bool, TableError> {
         let item = |limits: &PaymentLimits| AttributeValue::M(to_item(limits));
         let values = HashMap::from([(":after".to_owned(), item(after)), (":before".to_owned(), item(before))]);
         // The settings of an older table have no limits, which means the defaults.
@@ -238,14 +257,17 @@ impl Table {
             condition = format!("{PRESENT} AND (attribute_not_exists(#PaymentLimits) OR {condition})");
         }
         let set = self.build_update(keys::key_of_settings(), "SET #PaymentLimits = :after", &condition, values);
-        Ok(matches!(self.send_update(set, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
+        let entry = action.map(|action| action.on_payment_limits(before, after));
+        Ok(matches!(self.send_logged_update(set, entry).await?, UpdateItemOutcome::Updated(_)))
     }
 
-    /// Switches charging on or off. Sends one UpdateItem request.
-    pub async fn set_charging(&self, on: bool) -> Result<(), TableError> {
+    /// Switches charging on or off. Sends one UpdateItem request or, with an `action`, one TransactWriteItems request.
+    pub async fn set_charging(&self, on: bool, action: Option<&NewAction>) -> Result<(), TableError> {
+        let state = if on { "on" } else { "off" };
+        let entry = action.map(|action| action.on_setting("charging", state.to_owned()));
         let on = HashMap::from([(":on".to_owned(), AttributeValue::Bool(on))]);
         let update = self.build_update(keys::key_of_settings(), "SET #Charging = :on", PRESENT, on);
-        match self.send_update(update, ReturnValue::None).await? {
+        match self.send_logged_update(update, entry).await? {
             UpdateItemOutcome::Updated(_) => Ok(()),
             UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key: keys::key_of_settings() }),
         }

@@ -1,7 +1,7 @@
 //! Settlements: the new state of a subscription with its receipt or other payment records, written in one transaction.
 
 use super::{Table, TableError};
-use billing::{Settlement, Subscription};
+use billing::{NewAction, Settlement, Subscription};
 use dynamo::key_of;
 use dynamo::{Rewrite, RewriteOutcome};
 
@@ -18,7 +18,24 @@ impl Table {
         stored: Subscription,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
     ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
-        let next = |stored: &Subscription| Ok(self.rewrite_of(compute(stored)?));
+        self.settle_with_action(stored, None, compute).await
+    }
+
+    /// Like [`Table::settle`], with the entry of `action` in the same transaction.
+    pub async fn settle_with_action<R>(
+        &self,
+        stored: Subscription,
+        action: Option<&NewAction>,
+        compute: impl Fn(&Subscription) -> Result<Settlement, R>,
+    ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
+        let next = |stored: &Subscription| {
+            let settlement = compute(stored)?;
+            let log_entry = action.map(|action| {
+                let entry = action.on_subscription(Some(stored), &settlement.subscription);
+                self.build_action_put(&entry)
+            });
+            Ok(Rewrite { log_entry, ..self.rewrite_of(settlement) })
+        };
         self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
     }
 
@@ -28,6 +45,7 @@ impl Table {
         let receipt = receipt.iter().map(|receipt| self.create_receipt(receipt));
         let record = record.iter().map(|record| self.create_attempt_record(record));
         let waived = waived.iter().map(|waived| self.put_waived_period(waived));
-        Rewrite { item: subscription, idempotency_record: None, records: receipt.chain(record).chain(waived).collect() }
+        let records = receipt.chain(record).chain(waived).collect();
+        Rewrite { records, ..Rewrite::without_records(subscription) }
     }
 }

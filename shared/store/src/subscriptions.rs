@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::ReturnValue;
 use serde::{Deserialize, Serialize};
 
-use super::{IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
+use super::{ChangeRecords, IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Account, AccountId, Subscription, SubscriptionCode, SubscriptionId};
 use dynamo::{
     ABSENT, Entity as _, PrefixQuery, TransactionOutcome, UpdateItemOutcome, from_item, to_item, with_next_version,
@@ -62,17 +62,18 @@ impl Table {
         Ok(matches!(outcome, TransactionOutcome::Written))
     }
 
-    /// createSubscription: creates `subscription` with the item that finds it by its code, and the idempotency record of
-    /// `request` if it is given. Sends one TransactWriteItems request, which also checks that the account exists and that the subscription does not exist.
-    pub async fn create_subscription(
+    /// createSubscription: creates `subscription` with the item that finds it by its code, and `records`. Sends one TransactWriteItems request, which also checks that the account exists and that the subscription does not exist.
+    pub async fn create_subscription<'a>(
         &self,
         subscription: &Subscription,
-        request: Option<&IdempotentRequest>,
+        records: impl Into<ChangeRecords<'a>>,
     ) -> Result<CreateOutcome, TableError> {
+        let ChangeRecords { request, action } = records.into();
         let check = self.build_existence_check(keys::key_of_account(&subscription.account));
         let mut writes = vec![check, self.build_put_if(subscription.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
         writes.push(self.build_put(subscription_code_item(subscription)));
+        writes.extend(action.map(|action| self.build_action_put(&action.on_subscription(None, subscription))));
         let TransactionOutcome::ConditionFailed(failed) = self.transact_with_retries(writes).await? else {
             return Ok(CreateOutcome::Created);
         };

@@ -1,18 +1,30 @@
 //! The requests for webhook endpoints, and for the deliveries of events to them.
 
-use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
 use super::items::{EventSubscriber, read_event_subscriber, recover_delivery};
 use super::{Cursor, IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
-use billing::{Delivery, DeliveryKey, WebhookEndpoint};
-use dynamo::{ABSENT, Entity as _, PrefixQuery, TransactionOutcome, key_of};
+use billing::{Delivery, DeliveryKey, NewAction, WebhookEndpoint};
+use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, TransactionOutcome, key_of};
 
 impl Table {
-    /// Creates `endpoint`, whose id is new. Sends one PutItem request, on condition that the endpoint is absent.
-    pub async fn create_webhook_endpoint(&self, endpoint: &WebhookEndpoint) -> Result<(), TableError> {
-        match self.put_if_absent(endpoint.to_item()).await? {
+    /// Creates `endpoint`, whose id is new, with the entry of `action`. Sends one PutItem request or, with an `action`, one
+    /// TransactWriteItems request, on condition that the endpoint is absent.
+    pub async fn create_webhook_endpoint(
+        &self,
+        endpoint: &WebhookEndpoint,
+        action: Option<&NewAction>,
+    ) -> Result<(), TableError> {
+        let is_created = match action {
+            Some(action) => {
+                let entry = self.build_action_put(&action.on_endpoint(None, endpoint));
+                let writes = vec![self.build_put_if(endpoint.to_item(), ABSENT, None), entry];
+                matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written)
+            }
+            None => self.put_if_absent(endpoint.to_item()).await?,
+        };
+        match is_created {
             true => Ok(()),
             // The SDK has retried the request: an earlier try succeeded, but its response was lost.
             false if self.get_webhook_endpoint(endpoint.id).await?.as_ref() == Some(endpoint) => Ok(()),
@@ -20,14 +32,17 @@ impl Table {
         }
     }
 
-    /// Creates `endpoint`, whose id is new, with the idempotency record of `request`. If the idempotency key was used
+    /// Creates `endpoint`, whose id is new, with the idempotency record of `request` and the entry of `action`. If the idempotency key was used
     /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request.
     pub async fn create_webhook_endpoint_once(
         &self,
         endpoint: &WebhookEndpoint,
         request: &IdempotentRequest,
+        action: &NewAction,
     ) -> Result<Option<Replayed>, TableError> {
-        let writes = vec![self.build_put_if(endpoint.to_item(), ABSENT, None), self.build_idempotency_put(request)];
+        let entry = self.build_action_put(&action.on_endpoint(None, endpoint));
+        let put = self.build_put_if(endpoint.to_item(), ABSENT, None);
+        let writes = vec![put, self.build_idempotency_put(request), entry];
         match self.transact_with_retries(writes).await? {
             TransactionOutcome::Written => Ok(None),
             TransactionOutcome::ConditionFailed(failed) => match failed.into_iter().nth(1).flatten() {
@@ -66,21 +81,33 @@ impl Table {
         self.change(stored, change).await
     }
 
+    /// Like [`Table::change_webhook_endpoint`], with the entry of `action` in the same transaction. Sends one
+    /// TransactWriteItems request per try.
+    pub async fn change_webhook_endpoint_with_action(
+        &self,
+        stored: WebhookEndpoint,
+        action: &NewAction,
+        change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
+    ) -> Result<Option<WebhookEndpoint>, TableError> {
+        let change = |stored: &WebhookEndpoint| {
+            let changed = change(stored)?;
+            let log_entry = Some(self.build_action_put(&action.on_endpoint(Some(stored), &changed)));
+            Some(Rewrite { log_entry, ..Rewrite::without_records(changed) })
+        };
+        self.change_with_records(stored, change).await
+    }
+
     /// Creates the error for the endpoint `id` whose item can be read, but not the secret that it contains.
     pub fn unreadable_webhook_endpoint(id: Ulid, reason: impl std::fmt::Display) -> TableError {
         TableError::unreadable(keys::key_of_webhook_endpoint(id), reason)
     }
 
-    /// Deletes the endpoint `id`. Returns whether it existed. Sends one DeleteItem request.
-    pub async fn delete_webhook_endpoint(&self, id: Ulid) -> Result<bool, TableError> {
-        let delete = self
-            .client()
-            .delete_item()
-            .table_name(self.name())
-            .set_key(Some(keys::key_of_webhook_endpoint(id).attributes()))
-            .return_values(ReturnValue::AllOld);
-        let deleted = delete.send().await.map_err(|error| TableError::from_sdk_error("DeleteItem", error))?;
-        Ok(deleted.attributes.is_some())
+    /// Deletes the endpoint `id`, with the entry of `action` in the same transaction. Returns whether it existed. Sends one
+    /// TransactWriteItems request.
+    pub async fn delete_webhook_endpoint(&self, id: Ulid, action: &NewAction) -> Result<bool, TableError> {
+        let entry = self.build_action_put(&action.on_removed_endpoint(id));
+        let writes = vec![self.build_delete(keys::key_of_webhook_endpoint(id)), entry];
+        Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
     }
 
     /// Creates `delivery`, unless a delivery with its key exists. Returns whether it was created. Sends one PutItem
@@ -111,22 +138,29 @@ impl Table {
         }
     }
 
-    /// Restarts the delivery `key`, whatever its status, and returns it; `None` if it does not exist. Sends one GetItem
-    /// request, and then one UpdateItem request per try. If the stored delivery cannot be read, but contains its event,
-    /// a new delivery of the event replaces it with one PutItem request.
+    /// Restarts the delivery `key`, whatever its status, with the entry of `action`, and returns it; `None` if it does not exist. Sends one GetItem
+    /// request, and then one UpdateItem or, with an `action`, TransactWriteItems request per try. If the stored delivery cannot be read, but contains its event,
+    /// a new delivery of the event replaces it with one TransactWriteItems request.
     ///
     /// # Errors
     /// [`TableError::Unreadable`] if the stored delivery cannot be read, and its event cannot be recovered from it.
     pub async fn restart_delivery(
         &self,
         key: &DeliveryKey,
+        action: Option<&NewAction>,
         now: DateTime<Utc>,
     ) -> Result<Option<Delivery>, TableError> {
+        let entry = |restarted: &Delivery| action.map(|action| self.build_action_put(&action.on_delivery(restarted)));
+        let restart = |stored: &Delivery| {
+            let restarted = stored.restarted(now);
+            Some(Rewrite { log_entry: entry(&restarted), ..Rewrite::without_records(restarted) })
+        };
         let Some(item) = self.get_delivery_item(key).await? else { return Ok(None) };
         match (Delivery::from_item(&item), recover_delivery(key, &item, now)) {
-            (Ok(stored), _) => self.change_delivery(stored, |stored| Some(stored.restarted(now))).await,
+            (Ok(stored), _) => self.change_with_records(stored, restart).await,
             (Err(_), Some(recovered)) => {
-                self.put(recovered.to_item()).await?;
+                let writes = [self.build_put(recovered.to_item())].into_iter().chain(entry(&recovered)).collect();
+                self.transact_with_retries(writes).await?;
                 Ok(Some(recovered))
             }
             (Err(error), None) => Err(error),

@@ -53,7 +53,10 @@ async fn secret_encrypted_with_a_lost_key_stops_only_its_endpoint_until_it_is_ro
     let delivery = world.table.get_delivery(&key).await.unwrap().unwrap();
     assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Pending, 0), "the wait is not a try");
 
-    let (rotated, new) = endpoints(&world).rotate_secret(lost.id).await.unwrap();
+    let (rotated, new) = endpoints(&world)
+        .rotate_secret(lost.id, &testkit::sample::action(billing::ActionKind::RotateEndpointSecret))
+        .await
+        .unwrap();
     assert_eq!(rotated.previous_secret, None, "no event can be signed with the lost secret");
     world.clock.set(world.clock.now() + TimeDelta::hours(1));
     assert_eq!(world.handle(&waiting).await, Vec::<usize>::new());
@@ -131,12 +134,18 @@ async fn rotation_and_change_by_an_operator_encrypt_the_plain_secret_of_an_earli
         let endpoint = world.create_endpoint(n, "http://127.0.0.1/", &[]).await;
         store(&world, &endpoint, WebhookEndpoint { secret: StoredSecret::Plain(secret(n)), ..endpoint.clone() }).await;
         let stored = if n == rotated {
-            let (stored, new) = endpoints(&world).rotate_secret(endpoint.id).await.unwrap();
+            let (stored, new) = endpoints(&world)
+                .rotate_secret(endpoint.id, &testkit::sample::action(billing::ActionKind::RotateEndpointSecret))
+                .await
+                .unwrap();
             assert_eq!(secrets.signing_secrets(&stored, now).unwrap(), [new, secret(n)]);
             stored
         } else {
             let disable = EndpointChange { enabled: Some(false), ..EndpointChange::default() };
-            let stored = endpoints(&world).change(endpoint.id, disable).await.unwrap();
+            let stored = endpoints(&world)
+                .change(endpoint.id, disable, &testkit::sample::action(billing::ActionKind::ChangeEndpoint))
+                .await
+                .unwrap();
             assert_eq!(secrets.signing_secrets(&stored, now).unwrap(), [secret(n)]);
             stored
         };

@@ -164,7 +164,11 @@ async fn unreadable_endpoint_keeps_only_its_own_deliveries_waiting_until_it_is_r
     let (waiting, delays) = world.take_sqs_requests();
     assert_eq!((delays, received.lock().unwrap().len()), (vec![900], 1), "only the unreadable endpoint waits");
 
-    world.table.delete_webhook_endpoint(unreadable).await.unwrap();
+    world
+        .table
+        .delete_webhook_endpoint(unreadable, &testkit::sample::action(billing::ActionKind::RemoveEndpoint))
+        .await
+        .unwrap();
     let repaired = world.create_endpoint(2, &format!("{merchant}/204"), &[]).await;
     world.clock.set(world.clock.now() + TimeDelta::hours(1));
     assert_eq!(world.handle(&waiting).await, Vec::<usize>::new());

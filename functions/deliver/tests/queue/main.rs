@@ -127,7 +127,13 @@ async fn redelivery_succeeds_after_the_endpoint_was_fixed_and_fails_after_it_was
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
     assert_eq!(received.lock().unwrap().len(), 2);
 
-    assert!(world.table.delete_webhook_endpoint(endpoint.id).await.unwrap());
+    assert!(
+        world
+            .table
+            .delete_webhook_endpoint(endpoint.id, &testkit::sample::action(billing::ActionKind::RemoveEndpoint))
+            .await
+            .unwrap()
+    );
     let delivered = world.table.get_delivery(&key).await.unwrap().unwrap();
     world.table.change_delivery(delivered, |stored| Some(stored.restarted(world.clock.now()))).await.unwrap();
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
@@ -163,7 +169,7 @@ async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_add
     let (id, url) = ("01JZXCVBNM0123456789ABCDEF".parse().unwrap(), merchant.replace("http", "https") + "/200");
     let secret = EndpointSecrets::new(encryption_keys(), Arc::new(SystemClock)).encrypt(id, &secret(1));
     let endpoint = WebhookEndpoint::new(id, url.parse().unwrap(), secret, Utc::now());
-    function.table.create_webhook_endpoint(&endpoint).await.unwrap();
+    function.table.create_webhook_endpoint(&endpoint, None).await.unwrap();
     let deadline = || SystemClock.now().timestamp_millis() + 60_000;
     for (name, failures) in [("sqs-event", json!([])), ("sqs-delivery", json!([]))] {
         let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));

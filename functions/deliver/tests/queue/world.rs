@@ -105,7 +105,7 @@ impl World {
             types: types.iter().map(|name| name.parse().unwrap()).collect(),
             ..WebhookEndpoint::new(id, url.parse().unwrap(), secret, self.clock.now())
         };
-        self.table.create_webhook_endpoint(&endpoint).await.unwrap();
+        self.table.create_webhook_endpoint(&endpoint, None).await.unwrap();
         endpoint
     }
 

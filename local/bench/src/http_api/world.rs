@@ -33,7 +33,7 @@ impl World {
         let url = engine.read_line().await?;
         let table = Table::new(client_of(&url), TABLE, TimeDelta::days(190));
         let account = reqwest::get(format!("{}{}", gateway.1, gateways::ACCOUNT_PATH)).await?.text().await?;
-        table.set_gateway(None, &serde_json::from_str::<GatewayAccount>(&account)?).await?;
+        table.set_gateway(None, &serde_json::from_str::<GatewayAccount>(&account)?, None).await?;
         Ok(Self { engine: (engine, url), gateway, table, today: Utc::now().date_naive() })
     }
 

@@ -1,9 +1,10 @@
 //! `dueday account`: changes an account, or opens a web page on which its customer enters a card.
 
 use api::{AccountView, SetupView};
-use billing::{AccountChanges, AccountId, EmailAddress, Label, Locale, SubscriptionId};
+use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, SubscriptionId};
 use clap::{ArgGroup, Args, Subcommand};
 use settling::{PaymentMethodSetups, SetupError};
+use store::ChangeRecords;
 
 use super::accounts::account_table;
 use super::listed_items::account_not_found;
@@ -85,8 +86,11 @@ pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Fail
 async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
     let ChangeArgs { account: id, email, name, locale } = args;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let changes = AccountChanges { email: email.clone(), name: name.clone(), locale: locale.clone() };
-    let changed = open_table.table.change_account(id, &changes).await?.ok_or_else(|| account_not_found(id))?;
+    let changes =
+        AccountChanges { email: email.clone(), name: name.clone(), locale: locale.clone(), mail_status: None };
+    let action = context.action(ActionKind::PutAccount, None);
+    let changed = open_table.table.change_account(id, &changes, Some(&action)).await?;
+    let changed = changed.ok_or_else(|| account_not_found(id))?;
     let text = account_table(&changed);
     context.print(&AccountView::from(changed), || text)?;
     Ok(Exit::Done)
@@ -114,7 +118,8 @@ async fn card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failu
             SetupError::Table(error) => error.into(),
             error => Failure::Refused(error.to_string()),
         })?;
-    open_table.table.create_setup(&setup, None).await?;
+    let action = context.action(ActionKind::CreateSetup, None);
+    open_table.table.create_setup(&setup, ChangeRecords { request: None, action: Some(&action) }).await?;
     let text = format!("{}\nThe page closes on {}.\n", setup.url, setup.expires_at.format("%Y-%m-%d at %H:%M UTC"));
     context.print(&SetupView::new(setup, context.clock.now()), || text)?;
     Ok(Exit::Done)

@@ -1,5 +1,6 @@
 //! `dueday charging`: shows or changes the switch that stops all charges.
 
+use billing::{ActionKind, Label};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -20,6 +21,9 @@ Examples:
 pub struct ChargingArgs {
     /// on or off [default: show the current state]
     pub switch: Option<Switch>,
+    /// The reason for the change, for the action log; do not write personal data into it
+    #[arg(long, value_name = "TEXT", requires = "switch")]
+    pub reason: Option<Label>,
 }
 
 /// The new state of the switch: whether runs charge payments.
@@ -39,7 +43,8 @@ pub async fn charging(context: &Context, args: &ChargingArgs) -> Result<Exit, Fa
     let charging = match args.switch {
         None => open_table.settings.charging,
         Some(switch) => {
-            open_table.table.set_charging(switch == Switch::On).await?;
+            let action = context.action(ActionKind::SwitchCharging, args.reason.as_ref());
+            open_table.table.set_charging(switch == Switch::On, Some(&action)).await?;
             switch == Switch::On
         }
     };

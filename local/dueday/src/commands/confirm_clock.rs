@@ -1,6 +1,7 @@
 //! `dueday confirm-clock`: the operator confirms that this machine's clock is right, although a recorded run has a
 //! later time.
 
+use billing::ActionKind;
 use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
@@ -41,7 +42,8 @@ pub async fn confirm_clock(context: &Context, _: &ConfirmClockArgs) -> Result<Ex
     let latest_run_at = open_table.settings.latest_run_at;
     let later = latest_run_at.filter(|latest| *latest > now);
     if let Some(latest) = later {
-        open_table.table.confirm_clock(now, latest).await?;
+        let action = context.action(ActionKind::ConfirmClock, None);
+        open_table.table.confirm_clock(now, latest, Some(&action)).await?;
     }
     let text = match (later, latest_run_at) {
         (Some(latest), _) => {

@@ -1,6 +1,6 @@
 //! `dueday confirm-table`: an operator confirms that a restored or copied table may be charged.
 
-use billing::{DayReconciliation, GatewayList};
+use billing::{ActionKind, DayReconciliation, GatewayList};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::Args;
 use serde::Serialize;
@@ -78,7 +78,8 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
          table ({dynamodb_id}) be charged, and does no other table of the same customers exist that is charged?",
         args.restored_to
     ))?;
-    if !table.confirm_copy(&before, &dynamodb_id).await? {
+    let action = context.action(ActionKind::ConfirmTable, None);
+    if !table.confirm_copy(&before, &dynamodb_id, Some(&action)).await? {
         return Err(Failure::Refused("another person has confirmed the table at the same time".to_owned()));
     }
     let hint = context.command_line("charging on");

@@ -105,7 +105,7 @@ async fn refund_one_payment(context: &Context, machine: &Machine) -> Result<(), 
     let Some(receipt) = receipts.first() else { return Ok(()) };
     let refunds = Refunds::new(table.clone(), machine.gateway.clone(), context.clock.clone());
     let id = refund_id_with_key(&account, &receipt.id(), "demo");
-    let refund = refunds.refund(&account, &receipt.id(), id, Some(receipt.amount.minor() / 2)).await;
+    let refund = refunds.refund(&account, &receipt.id(), id, Some(receipt.amount.minor() / 2), None).await;
     refund.map(drop).map_err(|error| Failure::Refused(format!("the demo's refund was not made: {error}")))
 }
 

@@ -1,7 +1,7 @@
 //! `dueday findings`: lists successful payments without a receipt, and stores a person's decision about each.
 
 use api::SubscriptionView;
-use billing::{AccountId, Finding, FindingReason, GatewayToken, SubscriptionId};
+use billing::{AccountId, ActionKind, Finding, FindingReason, GatewayToken, SubscriptionId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use settling::{FindingDecision, FindingError, Findings, Settling};
@@ -135,7 +135,8 @@ async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure>
         (false, true) => FindingDecision::CloseAlthoughPaid,
     };
     let policy = context.config.billing.policy.clone();
-    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone());
+    let action = context.action(ActionKind::ResolveFinding, None);
+    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone()).with_action(action);
     let findings = Findings { settling: &settling, gateway: gateway.as_ref() };
     let of = (&args.account, &args.payment);
     let settled =

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command};
 
 /// The groups, and the commands of each group in the order of the list.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Find and explain", &["accounts", "subscriptions", "receipts", "why", "events", "export"]),
+    ("Find and explain", &["accounts", "subscriptions", "receipts", "why", "log", "events", "export"]),
     ("Act for a customer", &["account", "subscription", "refund", "receipt"]),
     ("Every day", &["status", "run", "runs", "due", "forecast", "report", "findings", "resolve", "audit", "reconcile"]),
     ("Goods", &["orders"]),

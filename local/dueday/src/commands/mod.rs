@@ -25,6 +25,7 @@ mod import;
 mod kept_event;
 mod listed_items;
 mod listen;
+mod log;
 mod move_gateway;
 mod orders;
 mod receipt;
@@ -127,6 +128,8 @@ pub(crate) enum Command {
     Runs(runs::RunsArgs),
     /// Show the payments of each day, and whether the runs of the day are complete
     Report(report::ReportArgs),
+    /// Show who changed an account and its subscriptions, or the changes that concern no account
+    Log(log::LogArgs),
     /// List the stored events
     Events(events::EventsArgs),
     /// Print new events, and forward them to a URL
@@ -207,6 +210,7 @@ impl Command {
             Self::Resolve(args) => resolve::resolve(context, args).await,
             Self::Runs(args) => runs::runs(context, args).await,
             Self::Report(args) => report::report(context, args).await,
+            Self::Log(args) => log::log(context, args).await,
             Self::Events(args) => events::events(context, args).await,
             Self::Listen(args) => listen::listen(context, args).await,
             Self::Webhooks(args) => webhooks::webhooks(context, args).await,

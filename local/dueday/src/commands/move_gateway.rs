@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use billing::{GatewayAccount, Subscription};
+use billing::{ActionKind, GatewayAccount, Subscription};
 use clap::Args;
 use serde::Serialize;
 use store::TableError;
@@ -42,7 +42,8 @@ pub async fn move_gateway(context: &Context, _: &MoveGatewayArgs) -> Result<Exit
             return Err(Failure::Refused(reason));
         }
         refuse_open_payments(&open_table).await?;
-        let named = open_table.table.set_gateway(before.as_ref(), &gateway).await?;
+        let action = context.action(ActionKind::MoveGateway, None);
+        let named = open_table.table.set_gateway(before.as_ref(), &gateway, Some(&action)).await?;
         if named != gateway {
             let reason = format!("a concurrent command moved the table to the gateway {named}");
             return Err(Failure::Refused(reason));

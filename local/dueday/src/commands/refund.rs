@@ -1,7 +1,7 @@
 //! `dueday refund`: refunds a payment or a part of it.
 
 use api::RefundView;
-use billing::{Money, Receipt, ReceiptNumber, Refund, RefundRefusal, RefundStatus};
+use billing::{ActionKind, Label, Money, Receipt, ReceiptNumber, Refund, RefundRefusal, RefundStatus};
 use clap::Args;
 use settling::{RefundError, Refunds, refund_id_with_key, refund_id_without_key};
 use ulid::Ulid;
@@ -44,8 +44,11 @@ pub struct RefundArgs {
     #[arg(long, value_name = "KEY", value_parser = parse_idempotency_key)]
     pub idempotency_key: Option<String>,
     /// Look up the existing refund with this id again
-    #[arg(long, value_name = "ID", value_parser = parse_ulid, conflicts_with_all = ["amount", "idempotency_key"])]
+    #[arg(long, value_name = "ID", value_parser = parse_ulid, conflicts_with_all = ["amount", "idempotency_key", "reason"])]
     pub id: Option<Ulid>,
+    /// The reason for the refund, for the action log; do not write personal data into it
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<Label>,
     #[command(flatten)]
     pub confirmation: ConfirmationArgs,
 }
@@ -81,7 +84,9 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
                 Some(key) => refund_id_with_key(account, id, key),
                 None => refund_id_without_key(account, id, requested_amount, &stored),
             };
-            let refund = refunds.refund(account, id, refund_id, requested_amount).await.map_err(failure)?;
+            let action = context.action(ActionKind::CreateRefund, args.reason.as_ref());
+            let refund = refunds.refund(account, id, refund_id, requested_amount, Some(&action)).await;
+            let refund = refund.map_err(failure)?;
             let is_repeated =
                 stored.iter().any(|before| before.id == refund_id && before.status != RefundStatus::Failed);
             (refund, is_repeated)

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use billing::ActionKind;
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::{HumanCount, ProgressBar};
@@ -53,9 +54,13 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
     });
     let bar = ProgressBar::new(open_table.table.item_count().await?);
     let progress = Progress::show(bar, "{bar:30} {msg}", |bar| bar.message());
+    let action = context.action(ActionKind::Reshard, None);
+    // An interrupted job keeps this entry, without its counts.
+    open_table.table.put_action(&action.on_job([])).await?;
     let report = reshard_all(context, &open_table, &progress).await;
     drop(progress);
     let report = report?;
+    open_table.table.put_action(&action.on_job([("moved", report.moved), ("not_moved", report.stay)])).await?;
     for error in &report.unreadable {
         output::print_message(error);
     }

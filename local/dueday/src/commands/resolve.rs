@@ -1,7 +1,7 @@
 //! `dueday resolve`: settles an open payment whose outcome only a person can determine.
 
 use api::SubscriptionView;
-use billing::GatewayToken;
+use billing::{ActionKind, GatewayToken, Label};
 use clap::Args;
 use gateways::PaymentGateway;
 use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
@@ -33,6 +33,9 @@ pub struct ResolveArgs {
     /// Skip the look-up at the gateway, for a payment that the gateway has lost
     #[arg(long)]
     pub although_the_gateway_says: bool,
+    /// The reason for the decision, for the action log; do not write personal data into it
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<Label>,
 }
 
 /// The outcome of the payment, as the operator states it.
@@ -54,7 +57,8 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let stated = args.outcome.charged.clone().map_or(StatedOutcome::NotCharged, StatedOutcome::Charged);
     let gateway = if args.although_the_gateway_says { None } else { Some(open_table.gateway(context).await?) };
     let policy = context.config.billing.policy.clone();
-    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone());
+    let action = context.action(ActionKind::ResolvePayment, args.reason.as_ref());
+    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone()).with_action(action);
     let resolver = AttemptResolver {
         settling: &settling,
         gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),

@@ -1,6 +1,6 @@
 //! `dueday settings`: shows and changes the limits of the payment batch.
 
-use billing::{PaymentLimit, PaymentLimits};
+use billing::{ActionKind, PaymentLimit, PaymentLimits};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use strum::IntoEnumIterator as _;
@@ -75,7 +75,8 @@ pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Fa
         Action::Set { name, value } => {
             let mut changed = limits.clone();
             changed.set(*name, value).map_err(|error| Failure::Refused(error.to_string()))?;
-            if !open_table.table.set_payment_limits(limits, &changed).await? {
+            let action = context.action(ActionKind::ChangeSettings, None);
+            if changed != *limits && !open_table.table.set_payment_limits(limits, &changed, Some(&action)).await? {
                 let reason = "another person has changed a setting at the same time; run the command again";
                 return Err(Failure::Refused(reason.to_owned()));
             }

@@ -1,5 +1,6 @@
 //! `dueday shards`: shows, estimates and increases the number of shards of the indexes.
 
+use billing::ActionKind;
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -88,7 +89,8 @@ pub async fn shards(context: &Context, args: &ShardsArgs) -> Result<Exit, Failur
     let shards = match args.action {
         None => open_table.settings.shards,
         Some(Action::Set { shards }) => {
-            let now = open_table.table.raise_shard_count(shards).await?;
+            let action = context.action(ActionKind::SetShards, None);
+            let now = open_table.table.raise_shard_count(shards, Some(&action)).await?;
             if now > shards {
                 return Err(Failure::Refused(format!(
                     "there are {now} shards, and the number cannot be decreased: runs only process the shards in the \

@@ -1,10 +1,12 @@
 //! `dueday subscription`: changes, pauses, resumes, cancels, uncancels or retries a subscription.
 
 use api::SubscriptionView;
-use billing::{Changes, Currency, EmailAddress, Label, Money, PaymentDay, Settlement, Subscription};
+use billing::{
+    ActionKind, Changes, Currency, EmailAddress, Label, Money, NewAction, PaymentDay, Settlement, Subscription,
+};
 use clap::{ArgGroup, Args, Subcommand};
 use config::RESUME;
-use store::ChangeOutcome;
+use store::{ChangeOutcome, ChangeRecords};
 
 use super::import::parse_payment_day;
 use super::subscriptions::subscription_table;
@@ -85,6 +87,9 @@ pub struct ChangeArgs {
     /// Send the mails of this subscription to the address of the account again
     #[arg(long)]
     account_email: bool,
+    /// The reason for the change, for the action log; do not write personal data into it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Label>,
 }
 
 impl ChangeArgs {
@@ -117,6 +122,21 @@ impl Action {
             | Self::Uncancel(selector)
             | Self::Retry(selector) => selector,
         }
+    }
+}
+
+impl Action {
+    /// Creates the entry of the action log for this change.
+    fn logged(&self, context: &Context) -> NewAction {
+        let (kind, reason) = match self {
+            Self::Change(args) => (ActionKind::ChangeSubscription, args.reason.as_ref()),
+            Self::Pause(_) => (ActionKind::PauseSubscription, None),
+            Self::Resume(_) => (ActionKind::ResumeSubscription, None),
+            Self::Cancel { .. } => (ActionKind::CancelSubscription, None),
+            Self::Uncancel(_) => (ActionKind::UncancelSubscription, None),
+            Self::Retry(_) => (ActionKind::RetrySubscription, None),
+        };
+        context.action(kind, reason)
     }
 }
 
@@ -154,7 +174,9 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
         Action::Retry(_) => stored.retry(true, today, now).map(Settlement::from),
     };
-    match open_table.table.change_subscription(account, *id, None, |_| String::new(), change).await? {
+    let action = args.action.logged(context);
+    let records = ChangeRecords { request: None, action: Some(&action) };
+    match open_table.table.change_subscription(account, *id, records, |_| String::new(), change).await? {
         ChangeOutcome::Applied(written) => {
             let text = text(&written);
             context.print(&SubscriptionView::from(*written), || text)?;

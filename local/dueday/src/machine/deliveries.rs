@@ -106,7 +106,7 @@ mod tests {
         for n in [1, 2] {
             let url = "http://127.0.0.1/".parse().unwrap();
             let endpoint = WebhookEndpoint::new(ulid::Ulid(n), url, StoredSecret::Encrypted("v1".to_owned()), now);
-            table.create_webhook_endpoint(&endpoint).await.unwrap();
+            table.create_webhook_endpoint(&endpoint, None).await.unwrap();
             for event in ["a", "b"] {
                 let key = DeliveryKey { endpoint: endpoint.id, event: event.to_owned() };
                 let new = Delivery::new(key, "account.created".to_owned(), "{}".to_owned(), now);

@@ -23,8 +23,9 @@ pub enum Access {
 /// The routes that not only an operator may use, by the ids of their operations. All other routes are for operators.
 const PUBLIC: [&str; 5] =
     ["check_health", "read_index", "show_card_link", "open_card_link", "return_from_payment_method_setup"];
-const OWN: [&str; 19] = [
+const OWN: [&str; 20] = [
     "get_account",
+    "list_actions",
     "list_subscriptions",
     "get_subscription",
     "change_subscription",

@@ -121,7 +121,7 @@ async fn commands_for_a_table_on_aws_get_the_keys_from_the_environment() {
     let (id, plain) = (SystemClock.ulid(), Secret::new([9; 32]));
     let url = "https://1.1.1.1/".parse().unwrap();
     let of_earlier_version = WebhookEndpoint::new(id, url, StoredSecret::Plain(plain.clone()), SystemClock.now());
-    table.create_webhook_endpoint(&of_earlier_version).await.unwrap();
+    table.create_webhook_endpoint(&of_earlier_version, None).await.unwrap();
     let (code, stdout, _) = run(None, &["audit", "--json"]);
     let report: Value = serde_json::from_str(&stdout).unwrap();
     let broken = &report["broken"];

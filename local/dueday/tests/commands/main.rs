@@ -1,6 +1,7 @@
 //! Tests that run `dueday` as a process, and tests of the files that must match the code: the template, its
 //! permissions, the models for NoSQL Workbench and the documents.
 
+mod action_log;
 mod architecture;
 mod command;
 mod deliveries;

@@ -176,7 +176,7 @@ pub async fn deliver_event(world: Rc<World>, process: Rc<Process>, event: Gatewa
 /// Switches charging on (if `is_on` is true) or off, for the whole deployment.
 pub async fn switch_charging(process: Rc<Process>, is_on: bool) {
     for _ in 0..MAX_TRIES {
-        if process.deployment.table.set_charging(is_on).await.is_ok() {
+        if process.deployment.table.set_charging(is_on, None).await.is_ok() {
             return;
         }
     }

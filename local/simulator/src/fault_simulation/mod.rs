@@ -239,7 +239,7 @@ impl FaultSimulation {
     fn stop_faults(&mut self) -> Result<(), SimulationError> {
         self.world.stop_faults();
         let process = self.world.idle_or_new_process(false)?;
-        Ok(now_or_panic(process.deployment.table.set_charging(true))?)
+        Ok(now_or_panic(process.deployment.table.set_charging(true, None))?)
     }
 
     /// Executes the planned tasks of the day until all actors have finished, or until the oracle reports a violation.

@@ -131,7 +131,7 @@ async fn shard_added_during_an_execution_does_not_fail_the_execution_or_the_day(
     let world = World::new().await;
     world.store(&new_subscription(10, "2026-03-01")).await;
     let begun = begin_execution(&world, 0, "first").await.unwrap();
-    assert_eq!(world.table.raise_shard_count(6).await.unwrap(), 6);
+    assert_eq!(world.table.raise_shard_count(6, None).await.unwrap(), 6);
     for shard in 0..4 {
         walk_shard(&world, 1, "first", shard).await.unwrap();
     }

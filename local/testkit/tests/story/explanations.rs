@@ -151,13 +151,13 @@ async fn explanation_says_that_charging_was_off_or_that_the_run_ran_out_of_time_
     let world = World::with_settings(&[("DUEDAY_CONCURRENCY", "1")]).await;
     let subscription = new_subscription(10, "2026-03-01");
     world.store(&subscription).await;
-    world.table.set_charging(false).await.unwrap();
+    world.table.set_charging(false, None).await.unwrap();
     world.run_payments("2026-03-10").await;
     let off = explain_day(&world, &subscription, "2026-03-10", "2026-03-10").await;
     let reason = "shard 2 was not processed to its end, and a run of the shard stopped early or deferred rows: charging is switched off";
     assert!((off.0, off.1) == (ReasonCode::HeldBack, true) && off.2.contains(reason), "{off:?}");
 
-    world.table.set_charging(true).await.unwrap();
+    world.table.set_charging(true, None).await.unwrap();
     world.clock.set(billing_time("2026-03-11"));
     let shard_request = BatchRequest { shards: Some(vec![2]), ..BatchRequest::for_date(date("2026-03-11")) };
     world.payments.run(&shard_request, billing_time("2026-03-11")).await.unwrap();

@@ -36,11 +36,11 @@ async fn run_at_another_gateway_account_than_that_of_the_table_is_rejected() {
     let before = world.table.get_settings().await.unwrap().unwrap().gateway.unwrap();
     let account = GatewayAccount { account: "sandbox_other".to_owned(), ..before.clone() };
     assert_eq!(
-        world.table.set_gateway(Some(&account), &before).await.unwrap(),
+        world.table.set_gateway(Some(&account), &before, None).await.unwrap(),
         before,
         "set_gateway changes nothing if the caller states another gateway than the stored one"
     );
-    assert_eq!(world.table.set_gateway(Some(&before), &account).await.unwrap(), account);
+    assert_eq!(world.table.set_gateway(Some(&before), &account, None).await.unwrap(), account);
     let error =
         world.payments.run(&BatchRequest::for_date(date("2026-03-12")), billing_time("2026-03-13")).await.unwrap_err();
     assert!(error.to_string().contains("would charge at sandbox sandbox_in_memory (test)"), "{error}");

@@ -262,7 +262,7 @@ impl gateways::PaymentGateway for SwitchesChargingOff {
 
     async fn charge(&self, request: &gateways::ChargeRequest) -> ChargeResponse {
         if self.charges.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.table.set_charging(false).await.unwrap();
+            self.table.set_charging(false, None).await.unwrap();
             if self.throttles {
                 for _ in 0..1_000 {
                     tokio::task::yield_now().await;

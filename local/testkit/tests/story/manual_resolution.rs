@@ -1,12 +1,13 @@
 //! Tests of the manual resolution of an attempt: an operator states the outcome of the attempt.
 
-use billing::{ClaimToken, Subscription};
-use chrono::TimeDelta;
+use billing::{ActionKind, ClaimToken, Policy, Subscription};
+use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
 use emulator::Fault;
 use sandbox::LedgerEntry;
-use settling::{ResolveOutcome, StatedOutcome};
-use store::{Claim, ClaimOutcome};
+use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
+use store::{Claim, ClaimOutcome, Paging};
+use testkit::sample;
 
 use ulid::Ulid;
 
@@ -49,6 +50,24 @@ async fn resolve_as_charged_creates_a_receipt_and_prevents_another_charge() {
     assert_eq!(second, ResolveOutcome::NoOpenAttempt, "the attempt can be resolved only once");
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), []);
     assert_eq!(world.charged_due_dates(), Vec::<String>::new(), "no request was sent to the gateway");
+}
+
+#[tokio::test]
+async fn resolution_is_logged_and_the_runs_before_and_after_it_are_not() {
+    let (world, subscription) = world_with_attempt_in_doubt(30).await;
+    let settling = Settling::new(world.table.clone(), Policy::default(), world.clock.clone());
+    let settling = settling.with_action(sample::action(ActionKind::ResolvePayment));
+    let resolver = AttemptResolver { settling: &settling, ..world.attempt_resolver(true) };
+    let key = (&subscription.account, subscription.id);
+    for _ in 0..2 {
+        resolver.resolve(key, &StatedOutcome::NotCharged, world.clock.now().date_naive()).await.unwrap();
+    }
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
+    let (paging, now) = (Paging::all(), DateTime::UNIX_EPOCH);
+    let page = world.table.get_actions_by_account(&subscription.account, &paging, now).await.unwrap();
+    let logged = page.into_items().unwrap();
+    let logged: Vec<_> = logged.into_iter().map(|entry| (entry.kind, entry.subscription)).collect();
+    assert_eq!(logged, [(ActionKind::ResolvePayment, Some(subscription.id))]);
 }
 
 #[tokio::test]

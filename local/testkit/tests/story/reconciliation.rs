@@ -228,7 +228,7 @@ async fn refunds_that_differ_from_the_gateway_are_reported() {
     let gold = new_subscription(10, "2026-03-01");
     let charged = ChargedWorld::new(&[&gold]).await;
     let (receipt, refunds) = (charged.receipt(&gold).await, charged.refunds());
-    refunds.refund(&gold.account, &receipt.id(), REFUND_ID, Some(500)).await.unwrap();
+    refunds.refund(&gold.account, &receipt.id(), REFUND_ID, Some(500), None).await.unwrap();
     assert_eq!(charged.reconcile().await, [], "the table and the gateway have the same refund");
 
     charged.server.refund_in_the_dashboard(receipt.payment.as_str(), 200, "succeeded");
@@ -255,7 +255,7 @@ async fn refunds_that_differ_from_the_gateway_are_reported() {
 
     // Neither the refund request nor its look-up gets a response.
     charged.server.set_next_faults([None, Some(StripeFault::NotBegun), Some(StripeFault::NotBegun)]);
-    refunds.refund(&gold.account, &receipt.id(), Ulid::from_parts(5, 5), Some(100)).await.unwrap();
+    refunds.refund(&gold.account, &receipt.id(), Ulid::from_parts(5, 5), Some(100), None).await.unwrap();
     let unlisted = "is pending in the table, but the gateway does not list it";
     let found = charged.reconcile().await;
     assert!(found.len() == 1 && found[0].1.ends_with(unlisted), "{found:?}");
@@ -273,7 +273,7 @@ async fn successful_refund_that_is_stored_as_failed_is_reported_for_every_gatewa
     let receipt = charged.receipt(&gold).await;
     let sandbox = charged.world.sandbox.clone();
     let refunds = Refunds::new(charged.world.table.clone(), sandbox.clone(), charged.world.clock.clone());
-    let refund = refunds.refund(&gold.account, &receipt.id(), REFUND_ID, Some(500)).await.unwrap();
+    let refund = refunds.refund(&gold.account, &receipt.id(), REFUND_ID, Some(500), None).await.unwrap();
     assert!(
         sandbox.refunds_since(receipt.processed_at).await.unwrap().is_none(),
         "the sandbox lists refunds only by payment"

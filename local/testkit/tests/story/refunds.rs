@@ -49,7 +49,7 @@ impl PaidWorld {
     /// Refunds `minor` minor units of the payment, or the remaining amount if `minor` is `None`.
     async fn refund(&self, id: Ulid, minor: Option<i64>) -> Result<RefundStatus, RefundError> {
         let refunds = self.refunds(self.world.sandbox.clone());
-        refunds.refund(&self.gold.account, &self.receipt.id(), id, minor).await.map(|refund| refund.status)
+        refunds.refund(&self.gold.account, &self.receipt.id(), id, minor, None).await.map(|refund| refund.status)
     }
 
     /// Returns the refunded amount of the receipt (in minor units), and the number of refunds at the gateway.
@@ -103,7 +103,7 @@ async fn repeated_refund_request_refunds_once() {
     assert!(matches!(paid.refund(FIRST_REFUND, Some(400)).await, Err(RefundError::AmountMismatch { .. })));
     let refunds = paid.refunds(paid.world.sandbox.clone());
     let unknown_account = "unknown".parse().unwrap();
-    let missing = refunds.refund(&unknown_account, &paid.receipt.id(), SECOND_REFUND, None).await;
+    let missing = refunds.refund(&unknown_account, &paid.receipt.id(), SECOND_REFUND, None, None).await;
     assert!(matches!(missing, Err(RefundError::NoReceipt)));
     paid.world.clock.set(billing_time("2026-11-10"));
     assert!(matches!(paid.refund(SECOND_REFUND, None).await, Err(RefundError::NoReceipt)), "the receipt has expired");
@@ -120,7 +120,9 @@ async fn refund_is_made_once_despite_a_crash_at_any_call() {
             let wired = paid.world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
             let gateway = Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone()));
             let refunds = Refunds::new(wired.table, gateway, paid.world.clock.clone());
-            let _ = injector.run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500))).await;
+            let _ = injector
+                .run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500), None))
+                .await;
             if injector.calls() < calls {
                 break;
             }
@@ -164,7 +166,7 @@ async fn refund_is_undone_if_the_gateway_rejects_our_key_and_reported_if_it_stay
         let result = injector
             .run(async {
                 paid.refunds(gateway)
-                    .refund(&paid.gold.account, &paid.receipt.id(), Ulid::from_parts(4, pending), None)
+                    .refund(&paid.gold.account, &paid.receipt.id(), Ulid::from_parts(4, pending), None, None)
                     .await
             })
             .await

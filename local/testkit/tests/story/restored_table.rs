@@ -65,7 +65,7 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert_eq!(settings.copy_noticed_at, Some(billing_time("2026-03-11")));
 
     // Charging is switched on again by mistake, without a confirmation.
-    restored.table.set_charging(true).await.unwrap();
+    restored.table.set_charging(true, None).await.unwrap();
     assert_eq!(batch.run(&request, billing_time("2026-03-12")).await.unwrap_err().to_string(), refused);
     assert_eq!(world.charged_due_dates().len(), 1);
 
@@ -75,10 +75,10 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert_eq!((written.len(), &written[0].payment, written[0].due_on), (1, &receipt[0].payment, receipt[0].due_on));
 
     let (before, id) = (settings.dynamodb_id.unwrap(), restored.table.dynamodb_id().await.unwrap().unwrap());
-    assert!(restored.table.confirm_copy(&before, &id).await.unwrap());
-    assert!(!restored.table.confirm_copy(&before, &id).await.unwrap(), "it is confirmed already");
+    assert!(restored.table.confirm_copy(&before, &id, None).await.unwrap());
+    assert!(!restored.table.confirm_copy(&before, &id, None).await.unwrap(), "it is confirmed already");
     assert_eq!(restored.table.get_settings().await.unwrap().unwrap().copy_noticed_at, None);
-    restored.table.set_charging(true).await.unwrap();
+    restored.table.set_charging(true, None).await.unwrap();
     let report = batch.run(&request, billing_time("2026-03-11") + TimeDelta::hours(1)).await.unwrap();
     assert_eq!(nonzero_counts(&report), [("paid", 1)], "the payment of March 11 is not missed");
     assert_eq!(world.charged_due_dates().len(), 2);

@@ -162,7 +162,7 @@ async fn run_with_charging_switched_off_claims_nothing_but_settles_open_attempts
         world.store(&due).await;
         world.inject_charge_fault(fault);
         assert_eq!(nonzero_counts(&world.run_payments("2026-03-06").await), [("in_doubt", 1)]);
-        world.table.set_charging(false).await.unwrap();
+        world.table.set_charging(false, None).await.unwrap();
         let report = world.run_payments("2026-03-07").await;
         assert_eq!((report.complete, report.stopped.as_deref()), (true, Some("charging is switched off")));
         let counts = nonzero_counts(&report);
@@ -171,7 +171,7 @@ async fn run_with_charging_switched_off_claims_nothing_but_settles_open_attempts
         assert_eq!(world.charged_due_dates(), charged, "no new charge");
         assert_eq!(world.load(&due).await, due, "the due subscription is unchanged");
 
-        world.table.set_charging(true).await.unwrap();
+        world.table.set_charging(true, None).await.unwrap();
         let report = world.run_payments("2026-03-08").await;
         assert_eq!(
             (report.stopped, world.charged_due_dates().len()),
@@ -326,7 +326,7 @@ async fn run_with_a_clock_far_behind_the_latest_run_is_rejected_until_an_operato
         assert!(error.to_string().starts_with(expected), "{error}");
     }
     assert_eq!(world.charged_due_dates().len(), 0);
-    world.table.confirm_clock(now, billing_time("2027-03-15")).await.unwrap();
+    world.table.confirm_clock(now, billing_time("2027-03-15"), None).await.unwrap();
     assert_eq!(run().await.unwrap().counts.paid, 1);
     // A clock that is up to an hour behind the latest run is accepted.
     for (minutes, is_rejected) in [(60, false), (61, true)] {

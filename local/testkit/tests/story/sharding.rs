@@ -50,7 +50,7 @@ impl PaymentGateway for AddsShards {
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
         if self.charges.fetch_add(1, Ordering::Relaxed) == 2 {
-            assert_eq!(self.table.raise_shard_count(8).await.unwrap(), 8);
+            assert_eq!(self.table.raise_shard_count(8, None).await.unwrap(), 8);
             let (moved, postponed) = reshard_all(&self.table, self.today).await;
             assert!(moved > 0 && postponed > 0, "{moved} moved, {postponed} postponed");
         }
@@ -106,7 +106,7 @@ async fn each_payment_is_charged_once_if_shards_are_added_during_a_run() {
 #[tokio::test]
 async fn reshard_postpones_subscriptions_that_are_due_by_tomorrow_or_have_an_open_attempt() {
     let world = World::new().await;
-    world.table.raise_shard_count(64).await.unwrap();
+    world.table.raise_shard_count(64, None).await.unwrap();
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let subscription = numbered_subscription(1, 10, "2026-03-01");
     assert_ne!(subscription.shard, settings.shard_of(&subscription.account));
@@ -147,7 +147,7 @@ async fn reshard_postpones_subscriptions_that_are_due_by_tomorrow_or_have_an_ope
 async fn number_of_shards_is_increased_and_never_decreased() {
     let world = World::new().await;
     for (requested, expected) in [(4, 4), (9, 9), (3, 9), (9, 9), (10, 10)] {
-        assert_eq!(world.table.raise_shard_count(requested).await.unwrap(), expected, "{requested}");
+        assert_eq!(world.table.raise_shard_count(requested, None).await.unwrap(), expected, "{requested}");
         assert_eq!(world.table.get_settings().await.unwrap().unwrap().shards, expected);
     }
 }

@@ -41,9 +41,9 @@ fn wire_with_changed_rows(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'stat
 /// changes of the index. To record the index, the batch runs once with charging switched off.
 async fn batch_with_stale_index(world: &World) -> Sweep<PaymentBatch> {
     let payments = world.separate_payment_batch(wire_with_frozen_index(), world.gateway.clone()).await;
-    world.table.set_charging(false).await.unwrap();
+    world.table.set_charging(false, None).await.unwrap();
     assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, billing_time(DAY)).await), [("skipped", 1)]);
-    world.table.set_charging(true).await.unwrap();
+    world.table.set_charging(true, None).await.unwrap();
     payments
 }
 

@@ -41,7 +41,7 @@ async fn status_shows_yesterday_and_today_and_what_needs_a_person() {
     assert_eq!(morning.problems, [""; 0], "the payment of today is not late");
 
     // No run happens on March 11, and charging is switched off.
-    world.table.set_charging(false).await.unwrap();
+    world.table.set_charging(false, None).await.unwrap();
     let missed = status_on(&world, "2026-03-12").await;
     assert_eq!(
         missed.problems,

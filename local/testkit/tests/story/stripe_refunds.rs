@@ -51,7 +51,7 @@ impl PaidWorld {
     /// Refunds `minor` minor units of the payment, or the remaining amount if `minor` is `None`.
     async fn refund(&self, id: Ulid, minor: Option<i64>) -> Result<RefundStatus, RefundError> {
         let refunds = self.refunds(self.world.table.clone(), self.stripe.clone());
-        refunds.refund(&self.gold.account, &self.receipt.id(), id, minor).await.map(|refund| refund.status)
+        refunds.refund(&self.gold.account, &self.receipt.id(), id, minor, None).await.map(|refund| refund.status)
     }
 
     fn advance_clock(&self, minutes: i64) {
@@ -182,8 +182,9 @@ async fn refund_is_made_once_despite_a_crash_and_a_later_fault() {
                     paid.world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
                 let gateway = Arc::new(Faulty::new(paid.stripe.clone(), injector.clone()));
                 let refunds = paid.refunds(wired.table, gateway);
-                let _ =
-                    injector.run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500))).await;
+                let _ = injector
+                    .run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500), None))
+                    .await;
                 if injector.calls() < calls {
                     break;
                 }

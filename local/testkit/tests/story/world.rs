@@ -99,7 +99,7 @@ impl World {
         let before = self.table.get_settings().await.unwrap().unwrap().payment_limits;
         let mut after = before.clone();
         texts.iter().for_each(|(name, text)| after.set(name.parse().unwrap(), text).unwrap());
-        assert!(self.table.set_payment_limits(&before, &after).await.unwrap());
+        assert!(self.table.set_payment_limits(&before, &after, None).await.unwrap());
     }
 
     /// Creates a world whose clock has the random `seed`, so that its table has another id than the table of other
@@ -162,7 +162,7 @@ impl World {
     pub async fn set_clock_back(&self, now: DateTime<Utc>) {
         let latest = self.table.get_settings().await.unwrap().unwrap().latest_run_at;
         if let Some(latest) = latest.filter(|latest| *latest > now) {
-            self.table.confirm_clock(now, latest).await.unwrap();
+            self.table.confirm_clock(now, latest, None).await.unwrap();
         }
         self.clock.set(now);
     }

@@ -3,17 +3,18 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Account, AccountChanges, AccountId, EmailAddress, Label, Locale, MailStatus};
+use billing::{Account, AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, MailStatus};
 use chrono::{DateTime, Utc};
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Now, Problem};
+use rest::{Now, Problem, RequestActor};
 use serde::{Deserialize, Serialize};
 use store::PutAccountOutcome;
 use utoipa::ToSchema;
 
 use crate::Api;
+use crate::actions::new_action;
 
 /// The fields of an account to create or change.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -79,29 +80,27 @@ pub async fn put(
     State(api): State<Api>,
     now: Now,
     Path(AccountPath { account: id }): Path<AccountPath>,
-    _: Operator,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
-    let AccountFields { email, name, locale, mail_status: requested_status } = body.value;
+    let AccountFields { email, name, locale, mail_status } = body.value;
     let account = Account {
         id,
         email: email.clone(),
         name: name.clone(),
         locale: locale.clone().unwrap_or_default(),
-        mail_status: MailStatus::default(),
+        mail_status: mail_status.unwrap_or_default(),
         created_at: now.at,
         version: 1,
     };
-    let changes = AccountChanges { email: Some(email), name: Some(name), locale };
-    let outcome = api.table.put_account_with_changes(&account, &changes).await?;
-    let (status, mut put) = match outcome {
+    let changes = AccountChanges { email: Some(email), name: Some(name), locale, mail_status };
+    let action = new_action(ActionKind::PutAccount, actor, now);
+    let outcome = api.table.put_account_with_changes(&account, &changes, Some(&action)).await?;
+    let (status, put) = match outcome {
         PutAccountOutcome::Created(account) => (StatusCode::CREATED, account),
         PutAccountOutcome::Updated(account) => (StatusCode::OK, account),
     };
-    if let Some(requested_status) = requested_status {
-        put = api.table.set_mail_status(put, requested_status).await?.ok_or_else(Problem::no_account)?;
-    }
     Ok((status, Json(put.into())))
 }
 

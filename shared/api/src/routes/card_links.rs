@@ -8,18 +8,20 @@ use axum::extract::State;
 use axum::extract::rejection::PathRejection;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::{Account, Status, Subscription, SubscriptionId};
+use billing::{Account, ActionKind, Actor, Status, Subscription, SubscriptionId};
 use mail::Language;
 use minijinja::context;
 use rest::html_page;
 use rest::parameters::{NoParameters, PathId, Query};
-use rest::{Now, Problem, PublicUrl};
+use rest::{Now, Problem, PublicUrl, RequestActor};
 use serde::Deserialize;
+use store::ChangeRecords;
 use store::limits::Limited;
 use ulid::Ulid;
 use utoipa::IntoParams;
 
 use super::payment_method_setups::return_url;
+use crate::actions::new_action;
 use crate::{Api, missing};
 
 const PAGE_TEMPLATE: &str = include_str!("card_link.html");
@@ -82,7 +84,8 @@ pub async fn open(
     }
     api.count_use(&Limited::SetupsOf(account.id.clone()), now.at).await?;
     let setup = api.setups()?.open(&account, None, |id| return_url(&public_url, id)).await?;
-    api.table.create_setup(&setup, None).await?;
+    let action = new_action(ActionKind::CreateSetup, RequestActor(Actor::Anonymous), now);
+    api.table.create_setup(&setup, ChangeRecords { request: None, action: Some(&action) }).await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, setup.url)]).into_response())
 }
 

@@ -3,19 +3,20 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
+use billing::{ActionKind, Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
 use chrono::{DateTime, Utc};
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Now, Problem};
+use rest::{Now, Problem, RequestActor};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::webhook_endpoints::{EndpointPath, problem_of};
+use crate::actions::new_action;
 use crate::{Api, missing};
 
 /// The delivery of an event to a webhook endpoint.
@@ -107,15 +108,17 @@ pub async fn list(
 )]
 pub async fn redeliver(
     State(api): State<Api>,
+    now: Now,
     Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
-    _: Operator,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
     let endpoint = endpoint.ok_or_else(missing::endpoint_not_found)?;
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
-    let restarted = api.webhook_endpoints().redeliver(&key).await.map_err(problem_of)?;
+    let action = new_action(ActionKind::RedeliverEvent, actor, now);
+    let restarted = api.webhook_endpoints().redeliver(&key, &action).await.map_err(problem_of)?;
     queue.send(&[key]).await?;
     Ok((StatusCode::ACCEPTED, Json(restarted.into())))
 }

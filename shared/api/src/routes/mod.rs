@@ -1,6 +1,7 @@
 //! The routes of the API, one file per resource.
 
 mod accounts;
+mod action_log;
 mod audits;
 mod card_links;
 mod charge_now;
@@ -25,6 +26,7 @@ mod webhook_endpoints;
 mod why;
 
 pub use accounts::AccountView;
+pub use action_log::{ActionView, ActorView};
 pub use audits::{AuditView, AuditViolationView};
 pub use deliveries::DeliveryView;
 pub use payment_method_setups::SetupView;
@@ -42,6 +44,7 @@ use crate::Api;
 pub fn all() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(accounts::put, accounts::read))
+        .routes(routes!(action_log::list))
         .routes(routes!(subscriptions::create, subscriptions::list))
         .routes(routes!(subscriptions::read, subscriptions::change))
         .routes(routes!(transitions::pause))

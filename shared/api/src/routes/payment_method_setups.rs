@@ -6,22 +6,22 @@ use axum::extract::State;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::PaymentMethodSetup;
-use billing::{AccountId, PaymentMethod, SubscriptionId};
+use billing::{AccountId, ActionKind, PaymentMethod, PaymentMethodSetup, SubscriptionId};
 use chrono::{DateTime, Utc};
 use minijinja::context;
 use rest::body::Body;
 use rest::html_page;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
-use rest::{AccountAction, Caller, Now, Problem, PublicUrl};
+use rest::{AccountAction, Caller, Now, Problem, PublicUrl, RequestActor};
 use serde::{Deserialize, Serialize};
 use settling::PaymentMethodSetups;
-use store::StoredResponse;
 use store::limits::Limited;
+use store::{ChangeRecords, StoredResponse};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::actions::new_action;
 use crate::{Api, missing};
 
 const PAGE_TEMPLATE: &str = include_str!("payment_method_given.html");
@@ -152,7 +152,7 @@ pub async fn create(
     now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
-    (caller, public_url): (Caller, PublicUrl),
+    (caller, actor, public_url): (Caller, RequestActor, PublicUrl),
     key: IdempotencyKey,
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
@@ -176,7 +176,9 @@ pub async fn create(
     if let Some(request) = &mut request {
         request.response.clone_from(&created);
     }
-    match api.table.create_setup(&setup, request.as_ref()).await? {
+    let action = new_action(ActionKind::CreateSetup, actor, now);
+    let records = ChangeRecords { request: request.as_ref(), action: Some(&action) };
+    match api.table.create_setup(&setup, records).await? {
         None => Ok(json_response(StatusCode::CREATED, created)),
         Some(replayed) => replayed_response(replayed, StatusCode::CREATED),
     }

@@ -3,16 +3,20 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Currency, GatewayToken, ReceiptId, ReceiptReference, Refund, RefundStatus, SubscriptionId};
+use billing::{
+    ActionKind, Currency, GatewayToken, Label, NewAction, ReceiptId, ReceiptReference, Refund, RefundStatus,
+    SubscriptionId,
+};
 use chrono::{DateTime, Utc};
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
 use rest::idempotency::RequiredIdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Now, Problem};
+use rest::{Now, Problem, RequestActor};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::actions::new_action;
 use crate::parameters::ReceiptPath;
 use crate::{Api, missing};
 
@@ -24,6 +28,9 @@ pub struct NewRefund {
     /// The amount to refund, in minor units; if absent, the whole amount that was not refunded yet.
     #[serde(default)]
     amount: Option<MinorUnits>,
+    /// The reason for the refund, for the action log. Do not write personal data into it.
+    #[serde(default)]
+    reason: Option<Label>,
 }
 
 /// A refund of a payment or of a part of it.
@@ -88,7 +95,7 @@ pub async fn create(
     State(api): State<Api>,
     now: Now,
     Path(path): Path<ReceiptPath>,
-    _: Operator,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
@@ -106,7 +113,9 @@ pub async fn create(
     let key = key.with_name_after("receipts", &receipt.to_string());
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
-    let refund = refunds.refund(&path.account, &receipt, key.id(), amount).await?;
+    let action = new_action(ActionKind::CreateRefund, actor, now);
+    let action = NewAction { reason: body.value.reason, ..action };
+    let refund = refunds.refund(&path.account, &receipt, key.id(), amount, Some(&action)).await?;
     let status = match refund.status {
         RefundStatus::Pending => StatusCode::ACCEPTED,
         RefundStatus::Succeeded | RefundStatus::Failed => StatusCode::CREATED,

@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{
-    Changes, Currency, EmailAddress, ExternalId, Label, NewSubscription, PaymentDay, PaymentMethod, Settlement, Sku,
-    Subscription, SubscriptionId,
+    ActionKind, Changes, Currency, EmailAddress, ExternalId, Label, NewSubscription, PaymentDay, PaymentMethod,
+    Settlement, Sku, Subscription, SubscriptionId,
 };
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
@@ -15,13 +15,14 @@ use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, CivilDate, Limit, NoParameters, PageQuery, Path, Query};
-use rest::{AccountAction, Caller, Now, Problem};
+use rest::{AccountAction, Caller, Now, Problem, RequestActor};
 use serde::Deserialize;
-use store::{ChangeOutcome, CreateOutcome, IdempotentRequest, Page, Table};
+use store::{ChangeOutcome, ChangeRecords, CreateOutcome, Page, Table};
 use utoipa::{IntoParams, ToSchema};
 
 use super::created_view::{CreatedSubscription, CreatedView};
 use super::subscription_view::{CurrentSubscription, SubscriptionView, json_of, response_of};
+use crate::actions::new_action;
 use crate::parameters::SubscriptionPath;
 use crate::{Api, missing};
 
@@ -124,7 +125,7 @@ pub async fn create(
     State(api): State<Api>,
     now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
-    _: Operator,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     key: IdempotencyKey,
     body: Body<SubscriptionFields>,
@@ -189,7 +190,9 @@ pub async fn create(
         request.response.clone_from(&created);
     }
     let account = &subscription.account;
-    match (api.table.create_subscription(&subscription, request.as_ref()).await?, &request) {
+    let action = new_action(ActionKind::CreateSubscription, actor, now);
+    let records = ChangeRecords { request: request.as_ref(), action: Some(&action) };
+    match (api.table.create_subscription(&subscription, records).await?, &request) {
         (CreateOutcome::Created, Some(request)) if charge_now => {
             api.charge_created_subscription(account, subscription.id, request, now.today).await
         }
@@ -284,7 +287,7 @@ pub async fn read(
 pub async fn change(
     State(api): State<Api>,
     now: Now,
-    caller: Caller,
+    (caller, actor): (Caller, RequestActor),
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,
     if_match: IfMatch,
@@ -313,7 +316,8 @@ pub async fn change(
         Some(_) => api.table.get_disputes_by_account(&path.account).await?,
         None => Vec::new(),
     };
-    api.change_subscription(&path, None, |stored| {
+    let action = new_action(ActionKind::ChangeSubscription, actor, now);
+    api.change_subscription(&path, ChangeRecords { request: None, action: Some(&action) }, |stored| {
         if_match.check_version(stored.version)?;
         let has_other_customer = |method: &PaymentMethod| method.customer != stored.payment_method.customer;
         if changes.payment_method.as_ref().is_some_and(has_other_customer) && caller != Caller::Operator {
@@ -327,15 +331,14 @@ pub async fn change(
 }
 
 impl Api {
-    /// Applies `change` to the subscription in `path`, and returns the response. `request` is the idempotency record to
-    /// store; `None` if the request has no key.
+    /// Applies `change` to the subscription in `path`, stores `records` with it, and returns the response.
     pub(crate) async fn change_subscription<S: Into<Settlement>>(
         &self,
         path: &SubscriptionPath,
-        request: Option<&IdempotentRequest>,
+        records: ChangeRecords<'_>,
         change: impl Fn(&Subscription) -> Result<S, Problem>,
     ) -> Result<Response, Problem> {
-        match self.table.change_subscription(&path.account, path.id, request, json_of, change).await? {
+        match self.table.change_subscription(&path.account, path.id, records, json_of, change).await? {
             ChangeOutcome::Applied(written) => Ok(json_response(StatusCode::OK, response_of(&written))),
             ChangeOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
             ChangeOutcome::Refused(problem) => Err(problem),

@@ -4,27 +4,29 @@
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{Refusal, Settlement, Subscription};
+use billing::{ActionKind, Refusal, Settlement, Subscription};
 use rest::body::{Body, EmptyObject};
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{AccountAction, Caller, Now, Problem};
+use rest::{AccountAction, Caller, Now, Problem, RequestActor};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use store::IdempotentRequest;
 use store::limits::Limited;
+use store::{ChangeRecords, IdempotentRequest};
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, ToSchema};
 
 use super::subscription_view::CurrentSubscription;
 use crate::Api;
+use crate::actions::new_action;
 use crate::parameters::SubscriptionPath;
 
-/// The request of a transition: the caller, the subscription, the allowed versions, the idempotency key and the body.
+/// The request of a transition: the caller and its name in the action log, the subscription, the allowed versions, the idempotency key and the body.
 #[derive(Debug)]
 pub struct Transition<T> {
     caller: Caller,
+    actor: RequestActor,
     path: SubscriptionPath,
     if_match: IfMatch,
     /// The idempotency record to store; `None` if the request has no key.
@@ -39,13 +41,15 @@ impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let caller = Caller::from_request_parts(&mut parts, api).await?;
+        let Ok(actor) = RequestActor::from_request_parts(&mut parts, api).await;
         let Path(path) = Path::from_request_parts(&mut parts, api).await?;
         Query::<NoParameters>::from_request_parts(&mut parts, api).await?;
         let if_match = IfMatch::from_request_parts(&mut parts, api).await?;
         let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
         let Ok(now) = Now::from_request_parts(&mut parts, api).await;
         let body = Body::from_request(Request::from_parts(parts, body), api).await?;
-        Ok(Self { caller, path, if_match, idempotent: key.request(&body.hash, now.at), body: body.value, now })
+        let idempotent = key.request(&body.hash, now.at);
+        Ok(Self { caller, actor, path, if_match, idempotent, body: body.value, now })
     }
 }
 
@@ -192,6 +196,18 @@ impl Api {
             request.if_match.check_version(stored.version)?;
             change(stored).map_err(Problem::from)
         };
-        self.change_subscription(&request.path, request.idempotent.as_ref(), change).await
+        let kind = match action {
+            AccountAction::Pause => ActionKind::PauseSubscription,
+            AccountAction::Resume => ActionKind::ResumeSubscription,
+            AccountAction::Cancel => ActionKind::CancelSubscription,
+            AccountAction::Uncancel => ActionKind::UncancelSubscription,
+            AccountAction::Retry => ActionKind::RetrySubscription,
+            AccountAction::PaymentDay | AccountAction::PaymentMethod | AccountAction::Address => {
+                ActionKind::ChangeSubscription
+            }
+        };
+        let action = new_action(kind, request.actor.clone(), request.now);
+        let records = ChangeRecords { request: request.idempotent.as_ref(), action: Some(&action) };
+        self.change_subscription(&request.path, records, change).await
     }
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
+use billing::{ActionKind, EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use delivery::{DELIVERY_UNREADABLE, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 use rest::body::{Body, EmptyObject};
@@ -12,12 +12,13 @@ use rest::caller::Operator;
 use rest::idempotency::{IdempotencyKey, json_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Now, Problem};
+use rest::{Now, Problem, RequestActor};
 use serde::{Deserialize, Serialize};
 use store::{StoredResponse, Table};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::actions::new_action;
 use crate::{Api, missing};
 
 /// The path parameter that names a webhook endpoint.
@@ -179,12 +180,13 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
 )]
 pub async fn create(
     State(api): State<Api>,
-    Now { at: now, .. }: Now,
-    _: Operator,
+    request_time: Now,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     key: IdempotencyKey,
     body: Body<NewEndpoint>,
 ) -> Result<Response, Problem> {
+    let now = request_time.at;
     let request = key.request(&body.hash, now);
     if let Some(request) = &request
         && let Some(replayed) = api.table.get_stored_response(request).await?
@@ -199,12 +201,13 @@ pub async fn create(
         json: serde_json::to_string(&view).expect("an endpoint can be serialized"),
         version: endpoint.version,
     };
+    let action = new_action(ActionKind::CreateEndpoint, actor, request_time);
     let Some(request) = request else {
-        api.table.create_webhook_endpoint(&endpoint).await?;
+        api.table.create_webhook_endpoint(&endpoint, Some(&action)).await?;
         return Ok(json_response(StatusCode::CREATED, created));
     };
     let request = api.with_encrypted_response(request, &created)?;
-    match api.table.create_webhook_endpoint_once(&endpoint, &request).await? {
+    match api.table.create_webhook_endpoint_once(&endpoint, &request, &action).await? {
         Some(replayed) => api.decrypted_response(&request, replayed, StatusCode::CREATED),
         None => Ok(json_response(StatusCode::CREATED, created)),
     }
@@ -274,14 +277,15 @@ pub async fn change(
     State(api): State<Api>,
     now: Now,
     Path(path): Path<EndpointPath>,
-    _: Operator,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     body: Body<ChangedEndpoint>,
 ) -> Result<Json<EndpointView>, Problem> {
     let ChangedEndpoint { url, types, enabled } = body.value;
     let types = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
     let (id, change) = (path.id.ok_or_else(missing::endpoint_not_found)?, EndpointChange { url, types, enabled });
-    let endpoint = api.webhook_endpoints().change(id, change).await.map_err(problem_of)?;
+    let action = new_action(ActionKind::ChangeEndpoint, actor, now);
+    let endpoint = api.webhook_endpoints().change(id, change, &action).await.map_err(problem_of)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -298,12 +302,14 @@ pub async fn change(
 )]
 pub async fn remove(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
-    _: Operator,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
     let id = path.id.ok_or_else(missing::endpoint_not_found)?;
-    api.webhook_endpoints().remove(id).await.map_err(problem_of)?;
+    let action = new_action(ActionKind::RemoveEndpoint, actor, now);
+    api.webhook_endpoints().remove(id, &action).await.map_err(problem_of)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -324,11 +330,12 @@ pub async fn rotate_secret(
     State(api): State<Api>,
     now: Now,
     Path(path): Path<EndpointPath>,
-    _: Operator,
+    (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
     let id = path.id.ok_or_else(missing::endpoint_not_found)?;
-    let (endpoint, secret) = api.webhook_endpoints().rotate_secret(id).await.map_err(problem_of)?;
+    let action = new_action(ActionKind::RotateEndpointSecret, actor, now);
+    let (endpoint, secret) = api.webhook_endpoints().rotate_secret(id, &action).await.map_err(problem_of)?;
     Ok(Json(EndpointWithSecret::new(&endpoint, &secret, now.at)))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use billing::{Delivery, DeliveryKey, EndpointUrl, EventType, Secret, UrlError, WebhookEndpoint};
+use billing::{Delivery, DeliveryKey, EndpointUrl, EventType, NewAction, Secret, UrlError, WebhookEndpoint};
 use chrono::{DateTime, SecondsFormat, Utc};
 use clock::Clock;
 use encryption::EncryptionKeys;
@@ -105,11 +105,16 @@ impl WebhookEndpoints {
         self.table.get_webhook_endpoint(id).await?.ok_or(EndpointError::NoEndpoint)
     }
 
-    /// Makes `change` to the endpoint `id`, and returns the changed endpoint.
+    /// Makes `change` to the endpoint `id`, logs it as `action`, and returns the changed endpoint.
     ///
     /// # Errors
     /// If the new URL is not allowed, or if there is no such endpoint.
-    pub async fn change(&self, id: Ulid, change: EndpointChange) -> Result<WebhookEndpoint, EndpointError> {
+    pub async fn change(
+        &self,
+        id: Ulid,
+        change: EndpointChange,
+        action: &NewAction,
+    ) -> Result<WebhookEndpoint, EndpointError> {
         let EndpointChange { url, types, enabled } = change;
         let url = match url {
             Some(text) => Some(self.parse_url(&text).await?),
@@ -131,15 +136,19 @@ impl WebhookEndpoints {
             })
         };
         let stored = self.get(id).await?;
-        self.table.change_webhook_endpoint(stored, changed).await?.ok_or(EndpointError::NoEndpoint)
+        self.table.change_webhook_endpoint_with_action(stored, action, changed).await?.ok_or(EndpointError::NoEndpoint)
     }
 
-    /// Replaces the secret of the endpoint `id`, and returns the endpoint and its new secret. If a valid secret cannot be
+    /// Replaces the secret of the endpoint `id`, logs it as `action`, and returns the endpoint and its new secret. If a valid secret cannot be
     /// decrypted, no event can be signed, so all former secrets become invalid at once.
     ///
     /// # Errors
     /// If there are no encryption keys, there is no such endpoint, or its previous secret is still valid.
-    pub async fn rotate_secret(&self, id: Ulid) -> Result<(WebhookEndpoint, Secret), EndpointError> {
+    pub async fn rotate_secret(
+        &self,
+        id: Ulid,
+        action: &NewAction,
+    ) -> Result<(WebhookEndpoint, Secret), EndpointError> {
         let secrets = self.secrets.as_ref().ok_or(EndpointError::NoEncryptionKeys)?;
         let (secret, now) = (Secret::new(self.clock.random_secret()), self.clock.now());
         let new = secrets.encrypt(id, &secret);
@@ -151,7 +160,8 @@ impl WebhookEndpoints {
             Err(_) => Some(stored.with_only_secret(new.clone())),
         };
         let stored = self.get(id).await?;
-        let endpoint = self.table.change_webhook_endpoint(stored, rotated).await?.ok_or(EndpointError::NoEndpoint)?;
+        let written = self.table.change_webhook_endpoint_with_action(stored, action, rotated).await?;
+        let endpoint = written.ok_or(EndpointError::NoEndpoint)?;
         match endpoint.previous_secret_until(now) {
             // The new secret was not stored, because the secret was already rotated less than 24 hours ago. If a
             // concurrent request did that, its caller has received the stored secret.
@@ -160,36 +170,38 @@ impl WebhookEndpoints {
         }
     }
 
-    /// Encrypts the secrets of the endpoint `id` with the first encryption key.
+    /// Encrypts the secrets of the endpoint `id` with the first encryption key, and logs it as `action`.
     ///
     /// # Errors
     /// If there are no encryption keys, there is no such endpoint, or a valid secret cannot be decrypted.
-    pub async fn encrypt_secrets(&self, id: Ulid) -> Result<(), EndpointError> {
+    pub async fn encrypt_secrets(&self, id: Ulid, action: &NewAction) -> Result<(), EndpointError> {
         let secrets = self.secrets.as_ref().ok_or(EndpointError::NoEncryptionKeys)?;
         let (stored, now) = (self.get(id).await?, self.clock.now());
         secrets.signing_secrets(&stored, now)?;
         let encrypted = |stored: &WebhookEndpoint| Some(secrets.encrypt_with_first_key(stored.clone(), now));
-        self.table.change_webhook_endpoint(stored, encrypted).await?.ok_or(EndpointError::NoEndpoint)?;
+        let written = self.table.change_webhook_endpoint_with_action(stored, action, encrypted).await?;
+        written.ok_or(EndpointError::NoEndpoint)?;
         Ok(())
     }
 
-    /// Deletes the endpoint `id`.
+    /// Deletes the endpoint `id`, and logs it as `action`.
     ///
     /// # Errors
     /// [`EndpointError::NoEndpoint`] if there is none.
-    pub async fn remove(&self, id: Ulid) -> Result<(), EndpointError> {
-        if self.table.delete_webhook_endpoint(id).await? { Ok(()) } else { Err(EndpointError::NoEndpoint) }
+    pub async fn remove(&self, id: Ulid, action: &NewAction) -> Result<(), EndpointError> {
+        if self.table.delete_webhook_endpoint(id, action).await? { Ok(()) } else { Err(EndpointError::NoEndpoint) }
     }
 
-    /// Restarts the delivery `key`, which the caller must then add to the queue. Returns the restarted delivery.
+    /// Restarts the delivery `key`, which the caller must then add to the queue, and logs it as `action`. Returns the
+    /// restarted delivery.
     ///
     /// # Errors
     /// If the endpoint or the delivery does not exist, the endpoint is disabled, or the event cannot be recovered.
-    pub async fn redeliver(&self, key: &DeliveryKey) -> Result<Delivery, EndpointError> {
+    pub async fn redeliver(&self, key: &DeliveryKey, action: &NewAction) -> Result<Delivery, EndpointError> {
         if self.get(key.endpoint).await?.disabled_because.is_some() {
             return Err(EndpointError::Disabled);
         }
-        match self.table.restart_delivery(key, self.clock.now()).await {
+        match self.table.restart_delivery(key, Some(action), self.clock.now()).await {
             Ok(restarted) => restarted.ok_or(EndpointError::NoDelivery),
             Err(error @ TableError::Unreadable { .. }) => Err(EndpointError::DeliveryLost(error)),
             Err(error) => Err(error.into()),

@@ -83,7 +83,7 @@ mod tests {
             backoff,
             ..WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now)
         };
-        table.create_webhook_endpoint(&endpoint).await.unwrap();
+        table.create_webhook_endpoint(&endpoint, None).await.unwrap();
         let first = admit(&table, endpoint.clone(), now, Ulid(1)).await.unwrap();
         assert!(matches!(first, Admission::Try(_)));
         let second = admit(&table, endpoint.clone(), now, Ulid(2)).await.unwrap();
@@ -105,7 +105,7 @@ mod tests {
         table.create_if_absent().await.unwrap();
         let url = "https://example.com/".parse().unwrap();
         let endpoint = WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now);
-        table.create_webhook_endpoint(&endpoint).await.unwrap();
+        table.create_webhook_endpoint(&endpoint, None).await.unwrap();
         for id in [1, 2] {
             count_failure(&table, &endpoint, now, Ulid(id)).await.unwrap();
         }

@@ -291,14 +291,14 @@ async fn refund_is_mailed_and_a_late_receipt_of_a_refunded_payment_is_not() {
     let receipts = table.get_receipts_by_account(&world.gold.account, &Paging::all(), at(DUE_DAY_MORNING)).await;
     let receipt = receipts.unwrap().items.remove(0);
     let refunds = Refunds::new(table.clone(), world.system.sandbox.clone(), world.system.clock.clone());
-    refunds.refund(&receipt.account, &receipt.id(), Ulid(1), Some(500)).await.unwrap();
+    refunds.refund(&receipt.account, &receipt.id(), Ulid(1), Some(500), None).await.unwrap();
     let partly = world.publish_new_events().await;
     assert_eq!(world.notify(&partly).await, [NoticeOutcome::Sent]);
     let (kind, text) = world.mails().remove(0);
     assert_eq!(kind, "refunded");
     assert!(text.contains("We refunded €5.00.") && text.contains(&receipt.number().to_string()), "{text}");
 
-    refunds.refund(&receipt.account, &receipt.id(), Ulid(2), None).await.unwrap();
+    refunds.refund(&receipt.account, &receipt.id(), Ulid(2), None, None).await.unwrap();
     let fully = world.publish_new_events().await;
     assert_eq!(world.notify(&fully).await, [NoticeOutcome::Sent]);
     assert_eq!(world.notify(&paid).await, [], "the mail would thank for a payment that was refunded");
@@ -329,7 +329,7 @@ async fn pending_refund_of_the_whole_amount_does_not_hold_back_the_receipt() {
         expires: now.timestamp() + 86_400,
         version: 1,
     };
-    assert!(table.reserve_refund(&pending, &receipt).await.unwrap());
+    assert!(table.reserve_refund(&pending, &receipt, None).await.unwrap());
 
     assert_eq!(world.notify(&paid).await, [NoticeOutcome::Sent], "the customer has paid, and has nothing back yet");
     let (kind, text) = world.mails().remove(0);

@@ -1,7 +1,7 @@
 //! Events about successful payments without a receipt. The payment is settled if the rules allow it; otherwise it
 //! becomes a finding, which blocks charging of the period until a person decides.
 
-use billing::{Finding, FindingReason, GatewayToken, Money};
+use billing::{ActionKind, Finding, FindingReason, GatewayToken, Money};
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, RefundRequest, Refunds as _};
 use settling::{FindingDecision, FindingError, Findings, Settling};
 
@@ -47,6 +47,14 @@ impl World {
         self.table().get_open_findings().await.unwrap()
     }
 
+    /// Returns the items of the entries in the action log of the account.
+    async fn logged_items(&self) -> Vec<String> {
+        let actions =
+            self.table().get_actions_by_account(&self.gold.account, &Paging::all(), DateTime::UNIX_EPOCH).await;
+        let actions = actions.unwrap().into_items().unwrap();
+        actions.into_iter().filter_map(|entry| entry.item).collect()
+    }
+
     async fn resolve_finding(
         &self,
         payment: &GatewayToken,
@@ -54,6 +62,7 @@ impl World {
     ) -> Result<Subscription, FindingError> {
         let policy = self.system.deployment.config.billing.policy.clone();
         let settling = Settling::new(self.table().clone(), policy, self.system.clock.clone());
+        let settling = settling.with_action(sample::action(ActionKind::ResolveFinding));
         let findings = Findings { settling: &settling, gateway: self.stripe.as_ref() };
         let today = self.system.clock.now().date_naive();
         findings.resolve((&self.gold.account, payment), decision, "asked the customer", today).await
@@ -138,6 +147,7 @@ async fn period_is_charged_again_only_after_a_person_has_decided() {
     assert_eq!(world.open_findings().await, []);
     let kept = world.table().get_findings_by_account(&world.gold.account).await.unwrap();
     assert_eq!(kept[0].resolved.as_ref().unwrap().reason, "asked the customer");
+    assert_eq!(world.logged_items().await, [payment.to_string()], "the refused decisions write no entry");
     let missing = world.resolve_finding(&payment, FindingDecision::Close).await.unwrap_err();
     assert!(matches!(missing, FindingError::Missing { .. }), "{missing}");
     world.send_success_event("evt_2", payment.as_str()).await.unwrap();

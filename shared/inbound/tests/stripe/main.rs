@@ -248,7 +248,7 @@ async fn dashboard_refund_is_stored_and_failed_refund_is_undone() {
     // A refund that Dueday requested succeeds first and fails later.
     let receipt = world.receipts().await.remove(0);
     let refund_id = Ulid::from_parts(1, 1);
-    world.refunds().refund(&receipt.account, &receipt.id(), refund_id, Some(300)).await.unwrap();
+    world.refunds().refund(&receipt.account, &receipt.id(), refund_id, Some(300), None).await.unwrap();
     assert_eq!(refunded().await, 300);
     world.server.set_refund_status("re_000002", "failed");
     let event = world.server.event("evt_5", "refund.failed", "re_000002");
@@ -258,7 +258,7 @@ async fn dashboard_refund_is_stored_and_failed_refund_is_undone() {
     let pending = world.server.refund_in_the_dashboard("pi_000001", 200, "pending");
     world.send_event(&world.server.event("evt_6", "refund.created", &pending)).await.unwrap();
     let another = Ulid::from_parts(2, 2);
-    world.refunds().refund(&receipt.account, &receipt.id(), another, Some(100)).await.unwrap();
+    world.refunds().refund(&receipt.account, &receipt.id(), another, Some(100), None).await.unwrap();
     assert_eq!(refunded().await, 300);
 }
 

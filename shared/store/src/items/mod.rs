@@ -2,6 +2,7 @@
 //! Attributes keep their first names; `keys.rs` explains why.
 
 mod account;
+mod action;
 mod attempt_record;
 mod audit;
 mod day_reconciliation;

@@ -8,6 +8,7 @@ use std::io::{IsTerminal, Read};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use billing::ActionKind;
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -94,9 +95,18 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
             Exit::Interrupted.exit_process();
         }
     });
+    let (table, action) = (open_table.table.clone(), context.action(ActionKind::ImportSubscriptions, None));
+    if !args.dry_run {
+        // An interrupted job keeps this entry, without its counts.
+        table.put_action(&action.on_job([])).await?;
+    }
     let imported = Importer::new(context, open_table, args.dry_run, args.rate).import(rows, rejects, &progress).await;
     drop(progress);
     let imported = imported?;
+    if !args.dry_run {
+        let counts = [("rows", imported.rows), ("created", imported.created), ("rejected", imported.rejected)];
+        table.put_action(&action.on_job(counts)).await?;
+    }
     context.print(&imported, || imported.to_string())?;
     Ok(Exit::done_if(imported.is_complete()))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use api::DeliveryView;
-use billing::{Delivery, DeliveryKey, DeliveryStatus};
+use billing::{ActionKind, Delivery, DeliveryKey, DeliveryStatus};
 use clap::Args;
 use delivery::{EndpointError, WebhookEndpoints};
 use serde_json::{Value, json};
@@ -89,7 +89,12 @@ pub async fn redeliver(
             // The queue is in the memory of the server, so only the server can add the delivery to it.
             Some(api) => redeliver_by_server(api, key).await,
             None => {
-                endpoints.redeliver(key).await.map_err(failure_of).map(|delivery| json!(DeliveryView::from(delivery)))
+                let action = context.action(ActionKind::RedeliverEvent, None);
+                endpoints
+                    .redeliver(key, &action)
+                    .await
+                    .map_err(failure_of)
+                    .map(|delivery| json!(DeliveryView::from(delivery)))
             }
         };
         match result {

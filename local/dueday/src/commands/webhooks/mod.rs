@@ -6,7 +6,7 @@ mod text;
 use std::sync::Arc;
 
 use api::{EndpointView, EndpointWithSecret};
-use billing::EventType;
+use billing::{ActionKind, EventType};
 use clap::{Args, Subcommand};
 use delivery::{
     AddressPolicy, AllowedAddresses, EndpointChange, EndpointError, EndpointSecrets, WebhookEndpoints, parse_event_type,
@@ -133,8 +133,12 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
     let (table, keys) = (open_table.table.clone(), open_table.encryption_keys(context)?);
     let addresses = AddressPolicy::new(allowed);
     let endpoints = WebhookEndpoints::new(table, keys.clone(), addresses, Arc::clone(&clock));
+    let action = |kind: ActionKind| context.action(kind, None);
     let change = async |endpoint: EndpointArgs, change: EndpointChange| {
-        let changed = endpoints.change(endpoint.endpoint, change).await.map_err(failure_of)?;
+        let changed = endpoints
+            .change(endpoint.endpoint, change, &action(ActionKind::ChangeEndpoint))
+            .await
+            .map_err(failure_of)?;
         print_endpoint(context, &EndpointView::new(&changed, clock.now()))
     };
     match &args.action {
@@ -143,7 +147,7 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
             // Process earlier changes first, so that their events are not sent to the new endpoint.
             open_table.catch_up(context).await?;
             let (new, secret) = endpoints.prepare(&args.url, args.types.clone()).await.map_err(failure_of)?;
-            open_table.table.create_webhook_endpoint(&new).await?;
+            open_table.table.create_webhook_endpoint(&new, Some(&action(ActionKind::CreateEndpoint))).await?;
             print_with_secret(context, &EndpointWithSecret::new(&new, &secret, clock.now()))
         }
         Some(Action::Show(args)) => {
@@ -161,14 +165,15 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
             change(args.endpoint, EndpointChange { url: args.url.clone(), types, enabled: None }).await
         }
         Some(Action::RotateSecret(args)) => {
-            let (rotated, secret) = endpoints.rotate_secret(args.endpoint).await.map_err(failure_of)?;
+            let action = action(ActionKind::RotateEndpointSecret);
+            let (rotated, secret) = endpoints.rotate_secret(args.endpoint, &action).await.map_err(failure_of)?;
             print_with_secret(context, &EndpointWithSecret::new(&rotated, &secret, clock.now()))
         }
         Some(Action::EncryptSecrets) => encrypt_secrets(context, &open_table, &endpoints).await,
         Some(Action::Remove(args)) => {
             let id = args.endpoint.endpoint;
             args.confirmation.confirm(&format!("Remove the webhook endpoint {id}?"))?;
-            endpoints.remove(id).await.map_err(failure_of)?;
+            endpoints.remove(id, &action(ActionKind::RemoveEndpoint)).await.map_err(failure_of)?;
             context
                 .print(&serde_json::json!({ "removed": id.to_string() }), || format!("removed the endpoint {id}\n"))?;
             Ok(Exit::Done)
@@ -206,7 +211,8 @@ async fn encrypt_secrets(
     let page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
     let (mut encrypted, mut errors) = (0_u64, page.unreadable);
     for endpoint in page.items {
-        match endpoints.encrypt_secrets(endpoint.id).await {
+        let action = context.action(ActionKind::EncryptEndpointSecrets, None);
+        match endpoints.encrypt_secrets(endpoint.id, &action).await {
             Ok(()) => encrypted += 1,
             Err(EndpointError::Table(error @ TableError::Unreadable { .. })) => errors.push(error),
             Err(error) => return Err(failure_of(error)),

@@ -107,7 +107,8 @@ async fn payments_policy_matches_the_requests_of_months_with_faults() {
         if let Some(max_charges) = max_charges {
             let mut limits = PaymentLimits::default();
             limits.set(PaymentLimit::MaxCharges, max_charges).unwrap();
-            let stored = world.system.deployment.table.set_payment_limits(&PaymentLimits::default(), &limits).await;
+            let stored =
+                world.system.deployment.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await;
             assert!(stored.unwrap());
         }
         let payments = world.recorded.payments().await.unwrap();
@@ -129,9 +130,9 @@ async fn payments_policy_matches_the_requests_of_months_with_faults() {
         }
         world.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
         world.run_days(&payments, "2027-01-21", "2027-01-25").await;
-        table.set_charging(false).await.unwrap();
+        table.set_charging(false, None).await.unwrap();
         world.run_days(&payments, "2027-01-26", "2027-01-28").await;
-        table.set_charging(true).await.unwrap();
+        table.set_charging(true, None).await.unwrap();
         world.run_days(&payments, "2027-04-05", "2027-04-08").await;
         done.extend(world.wire.permissions());
     }
@@ -339,7 +340,7 @@ async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
     let secrets = EndpointSecrets::new(encryption_keys(), clock.clone());
     let secret = secrets.encrypt(id, &Secret::new(clock.random_secret()));
     let endpoint = WebhookEndpoint::new(id, url, secret, clock.now());
-    world.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
+    world.system.deployment.table.create_webhook_endpoint(&endpoint, None).await.unwrap();
     let sender = Sender::new(AllowedAddresses::PublicOnly, std::time::Duration::from_secs(1)).unwrap();
     let deliverer = Deliverer::new(world.recorded.table.clone(), sender, encryption_keys(), clock.clone());
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();

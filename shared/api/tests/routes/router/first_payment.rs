@@ -54,10 +54,10 @@ async fn receipt_in_a_sign_up_response_equals_the_receipt_of_its_own_route() {
 #[tokio::test]
 async fn sign_up_response_says_that_the_first_payment_was_not_attempted() {
     let world = World::new().await;
-    world.table.set_charging(false).await.unwrap();
+    world.table.set_charging(false, None).await.unwrap();
     let off = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await;
     assert_eq!(first_payment_in(&off), json!([202, "not_attempted", null, null]), "{}", off.text);
-    world.table.set_charging(true).await.unwrap();
+    world.table.set_charging(true, None).await.unwrap();
     let later = sign_up_with("pm_card_visa").replace(r#","charge_now":true"#, "").replace(r#""charge_now":true,"#, "");
     let later = world.request_with_key(CREATE, "k2", &later).await;
     assert_eq!(

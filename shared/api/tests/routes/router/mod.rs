@@ -1,6 +1,7 @@
 //! Tests of the routes: requests to the router on a simulated clock.
 
 mod access;
+mod action_log;
 mod card_links;
 mod first_payment;
 mod index;

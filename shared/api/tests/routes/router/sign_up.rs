@@ -84,7 +84,7 @@ async fn charge_now_requires_a_first_payment_date_of_today_and_a_key() {
     let without_date = sign_up_with("pm_card_visa").replace(r#""first_payment_date":"2026-03-05","#, "");
     assert_eq!(world.request_with_key(CREATE, "k2", &without_date).await.status, 422);
     assert_eq!(charge_count(&world), 0);
-    world.table.set_charging(false).await.unwrap();
+    world.table.set_charging(false, None).await.unwrap();
     let off = world.request_with_key(CREATE, "k3", &sign_up_with("pm_card_visa")).await;
     assert_eq!((off.status, &off.json()["next_payment_date"]), (202, &"2026-03-05".into()), "{}", off.text);
     assert_eq!(charge_count(&world), 0, "charging is switched off");

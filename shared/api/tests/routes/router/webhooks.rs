@@ -195,7 +195,7 @@ async fn delivery_that_is_restarted_on_its_29th_day_is_stored_for_another_30_day
     let new = Delivery::new(key.clone(), "account.created".to_owned(), EVENT.to_owned(), now);
     assert!(world.table.create_delivery(&new).await.unwrap());
     let restart = now + TimeDelta::days(29);
-    let restarted = world.table.restart_delivery(&key, restart).await.unwrap().unwrap();
+    let restarted = world.table.restart_delivery(&key, None, restart).await.unwrap().unwrap();
     let tried = |stored: &Delivery| {
         Some(stored.after_attempt(&billing::DeliveryResponse::Rejected(500), restart + TimeDelta::seconds(1)))
     };
@@ -251,7 +251,7 @@ async fn delivery_that_an_earlier_version_has_stored_is_found_and_copied_to_its_
     let key = DeliveryKey { event: "e9".to_owned(), ..key };
     let found = world.table.get_delivery(&key).await.unwrap().unwrap();
     assert_eq!((found.key.clone(), found.status), (key.clone(), DeliveryStatus::Pending));
-    assert_eq!(world.table.restart_delivery(&key, world.clock.now()).await.unwrap().unwrap().key, key);
+    assert_eq!(world.table.restart_delivery(&key, None, world.clock.now()).await.unwrap().unwrap().key, key);
     let stored = stored_deliveries(&world, &key).await;
     assert_eq!(stored.len(), 2, "the earlier item expires, and its copy is used");
 }

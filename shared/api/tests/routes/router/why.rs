@@ -22,7 +22,7 @@ async fn explanation_contains_the_runs_for_the_operator_but_not_for_the_account(
     let ahead = world.request("GET {gold}/why?date=2026-03-10", "").await.json();
     assert_eq!((reason_and_flags(&ahead), &ahead["run"]), (("planned", false, false), &Value::Null), "{ahead}");
 
-    world.table.set_charging(false).await.unwrap();
+    world.table.set_charging(false, None).await.unwrap();
     world.run_payments("2026-03-10T06:00:00Z").await;
     let held = world.request("GET {gold}/why", "").await.json();
     assert_eq!(
@@ -40,7 +40,7 @@ async fn explanation_contains_the_runs_for_the_operator_but_not_for_the_account(
     );
     assert!(!own.text.contains("switched off") && !own.text.contains("shard"), "{}", own.text);
 
-    world.table.set_charging(true).await.unwrap();
+    world.table.set_charging(true, None).await.unwrap();
     world.run_payments("2026-03-11T06:00:00Z").await;
     let late = world.request("GET {gold}/why?date=2026-03-10", "").await.json();
     assert_eq!(

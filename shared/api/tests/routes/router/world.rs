@@ -14,7 +14,7 @@ use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, Wire, serve};
 use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway, Stripe};
 use payments::PaymentBatch;
-use rest::{Caller, PublicUrl};
+use rest::{Caller, PublicUrl, TokenSubject};
 use sandbox::Sandbox;
 use serde_json::Value;
 use store::Table;
@@ -145,6 +145,11 @@ impl World {
         Self { router: api.router(), ..self }
     }
 
+    /// Returns a world with the same table whose requests have a token with the subject `subject`.
+    pub fn with_subject(&self, subject: TokenSubject) -> WorldWithSubject<'_> {
+        WorldWithSubject { world: self, subject }
+    }
+
     /// Sends `request`, such as `GET /health`, as `caller`.
     pub async fn request_as(
         &self,
@@ -153,15 +158,22 @@ impl World {
         headers: &[(&str, &str)],
         body: &str,
     ) -> TestResponse {
-        self.send(Some(caller), request, headers, body).await
+        self.send(Some(caller), None, request, headers, body).await
     }
 
     /// Sends `request` without a caller, like a request without a token.
     pub async fn request_without_token(&self, request: &str, headers: &[(&str, &str)], body: &str) -> TestResponse {
-        self.send(None, request, headers, body).await
+        self.send(None, None, request, headers, body).await
     }
 
-    async fn send(&self, caller: Option<&Caller>, request: &str, headers: &[(&str, &str)], body: &str) -> TestResponse {
+    async fn send(
+        &self,
+        caller: Option<&Caller>,
+        subject: Option<&TokenSubject>,
+        request: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> TestResponse {
         let (method, path) = request.split_once(' ').unwrap();
         let path = path.replace("{gold}", &format!("/accounts/acme/subscriptions/{}", self.gold.id));
         let mut request = Request::builder().method(method).uri(path);
@@ -175,6 +187,10 @@ impl World {
         let router = self.router.clone().layer(Extension(public_url));
         let router = match caller {
             Some(caller) => router.layer(Extension(caller.clone())),
+            None => router,
+        };
+        let router = match subject {
+            Some(subject) => router.layer(Extension(subject.clone())),
             None => router,
         };
         let response = router.oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
@@ -208,6 +224,25 @@ impl World {
         self.clock.set(at(time));
         let request = BatchRequest::for_date(at(time).date_naive());
         self.payments.run(&request, at(time) + TimeDelta::hours(1)).await.unwrap();
+    }
+}
+
+/// A world whose requests have a token with a subject.
+pub struct WorldWithSubject<'a> {
+    world: &'a World,
+    subject: TokenSubject,
+}
+
+impl WorldWithSubject<'_> {
+    /// Sends `request` as `caller`, like [`World::request_as`].
+    pub async fn request_as(
+        &self,
+        caller: &Caller,
+        request: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> TestResponse {
+        self.world.send(Some(caller), Some(&self.subject), request, headers, body).await
     }
 }
 

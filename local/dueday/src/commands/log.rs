@@ -1,0 +1,75 @@
+//! `dueday log`: shows the changes that people and programs have made.
+
+use api::ActionView;
+use billing::{AccountId, LoggedAction};
+use clap::Args;
+use std::collections::BTreeMap;
+
+use super::listed_items::{LimitArgs, ListedItems, account_not_found};
+use crate::context::Context;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::table::Column;
+use crate::{Exit, Failure};
+
+const COLUMNS: [Column; 7] = [
+    Column::whole("time"),
+    Column::text("actor"),
+    Column::whole("action"),
+    Column::extra("item"),
+    Column::text("before"),
+    Column::text("after"),
+    Column::text("reason"),
+];
+
+/// The arguments of `dueday log`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each change that was made with the API or with a command has one entry, the newest first. Payments and mails of the \
+daily runs are not in the log: `dueday why` and `dueday events` show them. The entries are stored for two years \
+(--action-days).
+
+Examples:
+  dueday log acme
+  dueday log acme --json
+  dueday log")]
+pub struct LogArgs {
+    /// The account's id [default: the changes that concern no account, such as those of webhook endpoints]
+    pub account: Option<AccountId>,
+    #[command(flatten)]
+    pub limit: LimitArgs,
+}
+
+pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let (paging, now) = (args.limit.paging(), context.clock.now());
+    let page = match &args.account {
+        Some(account) => {
+            let page = table.get_actions_by_account(account, &paging, now).await?;
+            if page.is_empty() && table.get_account(account).await?.is_none() {
+                return Err(account_not_found(account));
+            }
+            page
+        }
+        None => table.get_actions_without_account(&paging, now).await?,
+    };
+    ListedItems::from(page).print::<ActionView>(context, "action", &COLUMNS, row)
+}
+
+fn row(logged: &LoggedAction) -> Vec<String> {
+    let actor = logged.actor.kind().to_string();
+    let subscription = logged.subscription.map(|id| id.to_string());
+    vec![
+        logged.at.format("%Y-%m-%d %H:%M:%S").to_string(),
+        logged.actor.name().map_or_else(|| actor.clone(), |name| format!("{actor} {name}")),
+        logged.kind.to_string(),
+        logged.item.clone().or(subscription).unwrap_or_default(),
+        fields_text(&logged.before),
+        fields_text(&logged.after),
+        logged.reason.as_ref().map_or_else(String::new, |reason| reason.as_str().to_owned()),
+    ]
+}
+
+fn fields_text(fields: &BTreeMap<String, String>) -> String {
+    fields.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+}

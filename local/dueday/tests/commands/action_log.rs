@@ -1,0 +1,98 @@
+//! Tests of `dueday log`: each command that changes something writes one entry, and a refused command writes none.
+
+use std::path::Path;
+
+use chrono::Utc;
+use serde_json::Value;
+
+use crate::terminal::{dueday, output};
+
+const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
+                      payment_method,first_payment_date";
+
+fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
+    output(dueday(data).env("USER", "jane").args(arguments))
+}
+
+/// Returns the output of a command that must succeed, as JSON.
+fn json(data: &Path, arguments: &[&str]) -> Value {
+    let (code, stdout, stderr) = run(data, &[arguments, &["--json"]].concat());
+    assert!(code <= 1, "{arguments:?}: {stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+/// Returns the entries of the account `acme`, or those without an account.
+fn logged(data: &Path, account: &[&str]) -> Vec<Value> {
+    json(data, &[&["log"], account].concat()).as_array().unwrap().clone()
+}
+
+#[test]
+fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_writes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("s.csv"), folder.path().join("data"));
+    let today = Utc::now().date_naive();
+    let day = today.format("%-d");
+    let row = format!("acme,a@example.com,Ms Secret,,1,gold,Gold plan,{day},12.99,EUR,cus_1,pm_card_visa,{today}\n");
+    std::fs::write(&file, format!("{HEADER}\n{row}")).unwrap();
+    json(&data, &["import", file.to_str().unwrap(), "--dry-run"]);
+    assert_eq!(logged(&data, &[]).len(), 0, "a dry run changes nothing");
+    json(&data, &["import", file.to_str().unwrap()]);
+    json(&data, &["run", "payments"]);
+    assert_eq!(logged(&data, &["acme"]).len(), 0, "runs and imports write no entry for each account");
+
+    let receipt = json(&data, &["receipts", "acme"])[0]["number"].as_str().unwrap().to_owned();
+    let id = json(&data, &["subscriptions", "acme"])[0]["id"].as_str().unwrap().to_owned();
+    let (acme, none): (&[&str], &[&str]) = (&["acme"], &[]);
+    // The columns are: the command, the account of the log, and the kind of the entry; `-` for a refused command.
+    let cases: [(&[&str], &[&str], &str); 16] = [
+        (&["account", "change", "acme", "--name", "Mr Secret"], acme, "account.put"),
+        (&["account", "change", "other", "--name", "Other"], none, "-"),
+        (
+            &["subscription", "change", "acme", &id, "--price", "14.99", "--reason", "new list"],
+            acme,
+            "subscription.change",
+        ),
+        (&["subscription", "pause", "acme", &id], acme, "subscription.pause"),
+        (&["subscription", "change", "acme", &id, "--payment-day", "last"], acme, "-"),
+        (&["subscription", "resume", "acme", &id], acme, "subscription.resume"),
+        (&["subscription", "retry", "acme", &id], acme, "-"),
+        (&["refund", &receipt, "--amount", "5.00", "--yes", "--reason", "ticket 4711"], acme, "refund.create"),
+        (&["refund", &receipt, "--amount", "50.00", "--yes"], acme, "-"),
+        (&["subscription", "cancel", "acme", &id, "--at-period-end"], acme, "subscription.cancel"),
+        (&["subscription", "uncancel", "acme", &id], acme, "subscription.uncancel"),
+        (&["webhooks", "create", "https://example.com/secret"], none, "webhook_endpoint.create"),
+        (&["shards", "set", "6"], none, "shards.set"),
+        (&["shards", "set", "2"], none, "-"),
+        (&["reshard"], none, "shards.reshard"),
+        (&["charging", "off", "--reason", "drill"], none, "charging.switch"),
+    ];
+    for (command, account, kind) in cases {
+        let before = (logged(&data, acme), logged(&data, none));
+        let (code, _, stderr) = run(&data, command);
+        assert_eq!(code == 2, kind == "-", "{command:?}: {stderr}");
+        let after = (logged(&data, acme), logged(&data, none));
+        let new = |after: &[Value], before: &[Value]| -> Vec<Value> {
+            after.iter().filter(|entry| !before.contains(entry)).cloned().collect()
+        };
+        let all = [new(&after.0, &before.0), new(&after.1, &before.1)].concat();
+        let kinds: Vec<&str> = all.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+        assert_eq!(kinds, if kind == "-" { vec![] } else { vec![kind] }, "{command:?}");
+        for entry in &all {
+            assert_eq!(entry["actor"], serde_json::json!({"kind": "command", "name": "jane"}), "{command:?}");
+            assert_eq!(entry["account"] == "acme", account == acme, "{command:?}");
+        }
+    }
+    let without_account = logged(&data, none);
+    assert_eq!(without_account[0]["after"], serde_json::json!({"charging": "off"}));
+    assert_eq!(without_account[0]["reason"], "drill");
+    let import = without_account.iter().find(|entry| entry["action"] == "subscriptions.import").unwrap();
+    assert_eq!(import["after"], serde_json::json!({"rows": "1", "created": "1", "rejected": "0"}));
+    let text = format!("{:?}{without_account:?}", logged(&data, acme));
+    for secret in ["a@example.com", "Secret", "cus_1", "pm_card", "example.com/secret"] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    let (code, stdout, _) = run(&data, &["log", "acme"]);
+    assert!(code == 0 && stdout.contains("command jane") && stdout.contains("ticket 4711"), "{stdout}");
+    let (code, _, stderr) = run(&data, &["log", "other"]);
+    assert!(code == 2 && stderr.contains("there is no account other"), "{stderr}");
+}

@@ -1,0 +1,9 @@
+//! The actions that the routes log.
+
+use billing::{ActionKind, NewAction};
+use rest::{Now, RequestActor};
+
+/// Creates the action of a request: `actor` makes a change of the kind `kind` at the time `now`, without a reason.
+pub fn new_action(kind: ActionKind, RequestActor(actor): RequestActor, now: Now) -> NewAction {
+    NewAction { at: now.at, actor, kind, reason: None }
+}

@@ -1,0 +1,301 @@
+//! The action log: each route that changes something writes one entry, and a refused request writes none.
+
+use std::collections::BTreeSet;
+
+use billing::{Actor, ActorName, Delivery, DeliveryKey, LoggedAction};
+use chrono::{DateTime, TimeDelta};
+use clock::Clock as _;
+use emulator::{Fault, Operation, Wire};
+use rest::{Caller, TokenSubject};
+use store::{CardLink, Paging};
+use testkit::fault_in_first_calls;
+use ulid::Ulid;
+
+use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
+
+/// A request that changes something, a refused request to the same route, and the kind of the entry.
+struct Case {
+    operation: &'static str,
+    request: &'static str,
+    body: &'static str,
+    refused_body: &'static str,
+    kind: &'static str,
+}
+
+const fn case(
+    operation: &'static str,
+    request: &'static str,
+    body: &'static str,
+    refused_body: &'static str,
+    kind: &'static str,
+) -> Case {
+    Case { operation, request, body, refused_body, kind }
+}
+
+/// The requests, in an order in which each of them changes something.
+const CASES: [Case; 16] = [
+    case(
+        "put_account",
+        "PUT /accounts/acme",
+        r#"{"email": "new@example.com", "name": "Ms Secret", "mail_status": "bounced"}"#,
+        r#"{"email": "x"}"#,
+        "account.put",
+    ),
+    case(
+        "create_subscription",
+        "POST /accounts/acme/subscriptions",
+        NEW_SUBSCRIPTION,
+        r#"{"sku": "x"}"#,
+        "subscription.create",
+    ),
+    case("change_subscription", "PATCH {gold}", r#"{"amount": 1499}"#, r#"{"amount": -1}"#, "subscription.change"),
+    case("pause_subscription", "POST {gold}/pause", "{}", r#"{"x": 1}"#, "subscription.pause"),
+    case("resume_subscription", "POST {gold}/resume", "{}", r#"{"x": 1}"#, "subscription.resume"),
+    case(
+        "cancel_subscription",
+        "POST {gold}/cancel",
+        r#"{"at_period_end": true}"#,
+        r#"{"at_period_end": 1}"#,
+        "subscription.cancel",
+    ),
+    case("uncancel_subscription", "POST {gold}/uncancel", "{}", r#"{"x": 1}"#, "subscription.uncancel"),
+    case(
+        "refund_receipt",
+        "POST /accounts/acme/receipts/{receipt}/refund",
+        r#"{"amount": 100, "reason": "ticket 4711"}"#,
+        r#"{"amount": 99999}"#,
+        "refund.create",
+    ),
+    case("retry_subscription", "POST {gold}/retry", "{}", r#"{"x": 1}"#, "subscription.retry"),
+    case("open_card_link", "POST /card-links/{link}", "", "-", "payment_method_setup.create"),
+    case(
+        "create_payment_method_setup",
+        "POST /accounts/acme/payment-method-setups",
+        "{}",
+        r#"{"subscriptions": []}"#,
+        "payment_method_setup.create",
+    ),
+    case(
+        "create_webhook_endpoint",
+        "POST /webhook-endpoints",
+        r#"{"url": "https://example.com/secret"}"#,
+        r#"{"url": "http://example.com"}"#,
+        "webhook_endpoint.create",
+    ),
+    case(
+        "change_webhook_endpoint",
+        "PATCH /webhook-endpoints/{endpoint}",
+        r#"{"types": ["payment.succeeded"]}"#,
+        r#"{"types": ["x"]}"#,
+        "webhook_endpoint.change",
+    ),
+    case(
+        "rotate_webhook_secret",
+        "POST /webhook-endpoints/{endpoint}/rotate-secret",
+        "{}",
+        r#"{"x": 1}"#,
+        "webhook_endpoint.rotate_secret",
+    ),
+    case(
+        "redeliver_event",
+        "POST /webhook-endpoints/{endpoint}/deliveries/e1/redeliver",
+        "{}",
+        r#"{"x": 1}"#,
+        "delivery.redeliver",
+    ),
+    case("remove_webhook_endpoint", "DELETE /webhook-endpoints/{endpoint}", "", "-", "webhook_endpoint.remove"),
+];
+
+impl World {
+    /// Returns all entries of the action log, in no particular order.
+    async fn logged(&self) -> Vec<LoggedAction> {
+        let (paging, now) = (Paging::all(), self.clock.now());
+        let mut all = self.table.get_actions_by_account(&self.gold.account, &paging, now).await.unwrap();
+        let mut without = self.table.get_actions_without_account(&paging, now).await.unwrap();
+        assert!(all.unreadable.is_empty() && without.unreadable.is_empty());
+        all.items.append(&mut without.items);
+        all.items
+    }
+}
+
+/// The items that the paths of the requests name.
+struct Ids {
+    receipt: String,
+    endpoint: String,
+}
+
+impl Ids {
+    fn path(&self, request: &str) -> String {
+        let link = Ulid(77).to_string();
+        let request = request.replace("{receipt}", &self.receipt).replace("{link}", &link);
+        request.replace("{endpoint}", &self.endpoint)
+    }
+}
+
+/// Sends `request`; every request for a refund gets a key of its own.
+async fn send(world: &World, request: &str, key: &str, body: &str) -> u16 {
+    let headers = [("idempotency-key", key)];
+    let headers: &[(&str, &str)] = if request.ends_with("/refund") { &headers } else { &[] };
+    world.request_with_headers(request, headers, body).await.status
+}
+
+/// Lets the payment of the subscription be declined, so that it is owed, and stores a card link for it.
+async fn decline_payment(world: &World) {
+    let card = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa_chargeDeclinedInsufficientFunds"}}"#;
+    assert_eq!(world.request("PATCH {gold}", card).await.status, 200);
+    world.run_payments("2026-04-10T06:00:00Z").await;
+    let gold = world.stored_gold().await;
+    let link = CardLink { account: gold.account, subscription: gold.id, due_on: gold.due_on };
+    world.table.put_card_link(Ulid(77), &link, world.clock.now()).await.unwrap();
+}
+
+/// Stores a delivery of the event `e1` to the endpoint, whose id it returns.
+async fn store_delivery(world: &World) -> String {
+    let list = world.request("GET /webhook-endpoints", "").await.json();
+    let endpoint = list["data"][0]["id"].as_str().unwrap().to_owned();
+    let key = DeliveryKey { endpoint: endpoint.parse().unwrap(), event: "e1".to_owned() };
+    let delivery = Delivery::new(key, "account.created".to_owned(), "{}".to_owned(), DateTime::UNIX_EPOCH);
+    assert!(world.table.create_delivery(&delivery).await.unwrap());
+    endpoint
+}
+
+#[tokio::test]
+async fn each_route_that_changes_something_writes_one_entry_and_a_refused_request_writes_none() {
+    let document = api::document();
+    let mut changing = BTreeSet::new();
+    for methods in document["paths"].as_object().unwrap().values() {
+        for (_, operation) in methods.as_object().unwrap().iter().filter(|(method, _)| *method != "get") {
+            changing.insert(operation["operationId"].as_str().unwrap().to_owned());
+        }
+    }
+    let logged: BTreeSet<String> = CASES.iter().map(|case| case.operation.to_owned()).collect();
+    assert_eq!(changing, logged, "add a case for each new route that changes something");
+
+    let world = World::new().await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let mut ids = Ids { receipt: format!("2026-03-10.{}.{}", world.gold.id, world.gold.sku), endpoint: String::new() };
+    assert_eq!(world.logged().await, [], "runs log no action");
+    for (number, case) in CASES.iter().enumerate() {
+        match case.operation {
+            "retry_subscription" => decline_payment(&world).await,
+            "change_webhook_endpoint" => ids.endpoint = store_delivery(&world).await,
+            _ => {}
+        }
+        let (request, before) = (ids.path(case.request), world.logged().await);
+        if case.refused_body == "-" {
+            let missing = request.replace(&ids.path("{link}"), &Ulid(78).to_string());
+            let missing =
+                if ids.endpoint.is_empty() { missing } else { missing.replace(&ids.endpoint, &Ulid(79).to_string()) };
+            assert_eq!(send(&world, &missing, "missing", "").await, 404, "{missing}");
+        } else {
+            let status = send(&world, &request, &format!("refused {number}"), case.refused_body).await;
+            assert!((400..500).contains(&status), "{request} {}: {status}", case.refused_body);
+        }
+        assert_eq!(world.logged().await.len(), before.len(), "{request} was refused");
+        let status = send(&world, &request, &format!("key {number}"), case.body).await;
+        assert!((200..400).contains(&status), "{request} {}: {status}", case.body);
+        let mut after = world.logged().await;
+        after.retain(|entry| !before.contains(entry));
+        let kinds: Vec<String> = after.iter().map(|entry| entry.kind.to_string()).collect();
+        assert_eq!(kinds, [case.kind], "{request} {}", case.body);
+        assert_eq!((&after[0].actor, after[0].at), (&Actor::Anonymous, world.clock.now()), "{request}");
+        world.clock.set(world.clock.now() + TimeDelta::seconds(1));
+    }
+    let items = world.table.scan().await.unwrap();
+    let entries = items.into_iter().filter(|item| item["SK"].as_s().unwrap().starts_with("ACTION#"));
+    let entries: Vec<String> = entries.map(|item| format!("{item:?}")).collect();
+    assert_eq!(entries.len(), CASES.len() + 1, "one more for the change of the payment method before the retry");
+    for secret in ["new@example.com", "Ms Secret", "cus_1", "pm_card", "example.com/secret"] {
+        assert!(!entries.iter().any(|entry| entry.contains(secret)), "{secret}: {entries:?}");
+    }
+}
+
+#[tokio::test]
+async fn repeated_request_and_a_change_without_effect_write_no_entry() {
+    let world = World::new().await;
+    for _ in 0..2 {
+        assert_eq!(world.request_with_key("POST {gold}/pause", "k", "{}").await.status, 200);
+        assert_eq!(world.request("PATCH {gold}", r#"{"amount": 1499}"#).await.status, 200);
+        assert_eq!(world.request_with_key("POST {gold}/resume", "r", "{}").await.status, 200);
+        assert_eq!(
+            world.request_with_key("POST /accounts/acme/subscriptions", "n", NEW_SUBSCRIPTION).await.status,
+            201
+        );
+    }
+    assert_eq!(world.logged().await.len(), 4);
+}
+
+#[tokio::test]
+async fn log_names_the_actor_and_hides_operators_and_reasons_from_the_account() {
+    let world = World::new().await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let receipt = format!("2026-03-10.{}.{}", world.gold.id, world.gold.sku);
+    let refund = format!("POST /accounts/acme/receipts/{receipt}/refund");
+    let with_subject = |subject: &str| world.with_subject(TokenSubject(ActorName::new(subject)));
+    let body = r#"{"amount": 100, "reason": "ticket 4711"}"#;
+    let key = [("idempotency-key", "k")];
+    let as_operator = with_subject("auth0|7").request_as(&Caller::Operator, &refund, &key, body).await;
+    assert_eq!(as_operator.status, 201, "{}", as_operator.text);
+    world.clock.set(at("2026-03-11T06:00:00Z"));
+    let as_account = with_subject("ms@example.com").request_as(&acme(), "POST {gold}/pause", &[], "").await;
+    assert_eq!(as_account.status, 200, "{}", as_account.text);
+
+    let path = "GET /accounts/acme/log";
+    let list = world.request(path, "").await.json();
+    let hashed = ActorName::new("ms@example.com").unwrap();
+    assert_eq!(list["data"][0]["actor"], serde_json::json!({"kind": "account", "name": hashed.as_str()}));
+    assert_eq!(list["data"][0]["before"]["status"], "active");
+    assert_eq!(list["data"][0]["after"]["status"], "paused");
+    assert_eq!(list["data"][1]["actor"], serde_json::json!({"kind": "operator", "name": "auth0|7"}));
+    assert_eq!(list["data"][1]["reason"], "ticket 4711");
+    assert_eq!(list["data"][1]["after"]["amount"], "1.00 EUR");
+
+    let own = world.request_as(&acme(), path, &[], "").await.json();
+    assert_eq!(own["data"][0], list["data"][0]);
+    assert_eq!(own["data"][1]["actor"], serde_json::json!({"kind": "operator", "name": null}));
+    assert_eq!(own["data"][1]["reason"], serde_json::Value::Null);
+    let other = world.request_as(&Caller::account("other".parse().unwrap()), path, &[], "").await;
+    assert_eq!(other.status, 404);
+    assert_eq!(world.request("GET /accounts/none/log", "").await.status, 404);
+
+    let first = world.request(&format!("{path}?limit=1"), "").await.json();
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = world.request(&format!("{path}?limit=1&cursor={cursor}"), "").await.json();
+    assert_eq!((&first["data"][0], &second["data"][0]), (&list["data"][0], &list["data"][1]));
+    assert_eq!(second["next_cursor"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn entries_expire_after_two_years_and_the_list_without_account_reads_all_months() {
+    let world = World::new().await;
+    let months = ["2026-03-31T23:59:59Z", "2026-04-01T00:00:00Z", "2026-07-05T12:00:00Z"];
+    for (number, time) in months.into_iter().enumerate() {
+        world.clock.set(at(time));
+        let body = format!(r#"{{"url": "https://example.com/{number}"}}"#);
+        assert_eq!(world.request("POST /webhook-endpoints", &body).await.status, 201);
+    }
+    let times = async |after, limit, now| {
+        let page = world.table.get_actions_without_account(&Paging { after, limit }, now).await.unwrap();
+        (page.items.iter().map(|entry| entry.at).collect::<Vec<_>>(), page.next)
+    };
+    let (newest, middle, oldest) = (at(months[2]), at(months[1]), at(months[0]));
+    assert_eq!(times(None, None, newest).await, (vec![newest, middle, oldest], None));
+    let (first, next) = times(None, Some(2), newest).await;
+    assert_eq!(first, [newest, middle]);
+    assert_eq!(times(next, Some(2), newest).await, (vec![oldest], None));
+    let (expired, kept) = (oldest + TimeDelta::days(730), oldest + TimeDelta::days(730) - TimeDelta::seconds(1));
+    assert_eq!(times(None, None, kept).await.0.len(), 3);
+    assert_eq!(times(None, None, expired).await.0, [newest, middle]);
+}
+
+#[tokio::test]
+async fn change_whose_response_was_lost_is_made_and_logged_once() {
+    let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
+    let wire = Wire::with_faults(lost).without_retries().without_transaction_tokens();
+    let world = World::with_wire(wire).await;
+    // The table repeats the transaction, and its condition fails because the first one was executed.
+    let if_match = [("if-match", "\"1\"")];
+    let changed = world.request_with_headers("PATCH {gold}", &if_match, r#"{"amount": 1499}"#).await;
+    assert_eq!((changed.status, changed.header("etag")), (200, "\"2\""), "{}", changed.text);
+    assert_eq!(world.logged().await.len(), 1);
+}

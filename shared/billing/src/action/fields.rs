@@ -1,0 +1,119 @@
+//! The fields of an item that an entry of the action log contains before and after a change. They contain no name, no
+//! e-mail address, no token of a payment method or customer, and no card data: a field with such content is only marked
+//! as changed.
+
+use std::collections::BTreeMap;
+
+use strum::IntoEnumIterator as _;
+
+use crate::{Account, PaymentLimit, PaymentLimits, Subscription, WebhookEndpoint};
+
+/// The value of a field whose content is not stored in the action log.
+const CHANGED: &str = "changed";
+
+/// One field of an item: its name and its value as text.
+pub(super) enum Field {
+    /// The value is stored in the action log.
+    Shown(&'static str, Option<String>),
+    /// Only the fact that the value has changed is stored in the action log.
+    Hidden(&'static str, Option<String>),
+}
+
+/// The fields that differ between two states of an item, before and after the change.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct FieldDifference {
+    pub before: BTreeMap<String, String>,
+    pub after: BTreeMap<String, String>,
+}
+
+impl FieldDifference {
+    /// Creates the difference of a new item with `fields`.
+    pub(super) fn of_new<const N: usize>(fields: [(&str, String); N]) -> Self {
+        let after = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Self { before: BTreeMap::new(), after }
+    }
+
+    /// Compares the fields of an item before and after its change. `before` is `None` if the item is new, and `after` if
+    /// it was removed.
+    pub(super) fn between<T>(before: Option<&T>, after: Option<&T>, fields: impl Fn(&T) -> Vec<Field>) -> Self {
+        let fields_of = |item: Option<&T>| item.map(&fields).unwrap_or_default();
+        let (old, new) = (fields_of(before), fields_of(after));
+        let mut difference = Self::default();
+        for field in &old {
+            if let Field::Shown(name, Some(value)) = field
+                && value_of(&new, name) != Some(value)
+            {
+                difference.before.insert((*name).to_owned(), value.clone());
+            }
+        }
+        for field in &new {
+            match field {
+                Field::Shown(name, Some(value)) if value_of(&old, name) != Some(value) => {
+                    difference.after.insert((*name).to_owned(), value.clone());
+                }
+                Field::Hidden(name, value) if before.is_some() && value_of(&old, name) != value.as_ref() => {
+                    difference.after.insert((*name).to_owned(), CHANGED.to_owned());
+                }
+                _ => {}
+            }
+        }
+        difference
+    }
+}
+
+/// Returns the value of the field `name`; `None` if there is none.
+fn value_of<'a>(fields: &'a [Field], name: &str) -> Option<&'a String> {
+    fields.iter().find_map(|field| match field {
+        Field::Shown(other, value) | Field::Hidden(other, value) if *other == name => value.as_ref(),
+        _ => None,
+    })
+}
+
+/// Returns the fields of an account.
+pub(super) fn fields_of_account(account: &Account) -> Vec<Field> {
+    vec![
+        Field::Shown("locale", Some(account.locale.as_str().to_owned())),
+        Field::Shown("mail_status", Some(account.mail_status.to_string())),
+        Field::Hidden("email", Some(account.email.as_str().to_owned())),
+        Field::Hidden("name", Some(account.name.as_str().to_owned())),
+    ]
+}
+
+/// Returns the fields of a subscription. A price or payment day that applies to later months is in `waiting_terms`.
+pub(super) fn fields_of_subscription(subscription: &Subscription) -> Vec<Field> {
+    let waiting: Vec<String> = subscription
+        .waiting_terms
+        .iter()
+        .map(|terms| format!("from {}: {} on day {}", terms.from, terms.price, terms.payment_day))
+        .collect();
+    let method = &subscription.payment_method;
+    vec![
+        Field::Shown("status", Some(subscription.status.to_string())),
+        Field::Shown("sku", Some(subscription.sku.to_string())),
+        Field::Shown("price", Some(subscription.price.to_string())),
+        Field::Shown("payment_day", Some(subscription.payment_day.to_string())),
+        Field::Shown("waiting_terms", (!waiting.is_empty()).then(|| waiting.join("; "))),
+        Field::Shown("due_on", Some(subscription.due_on.to_string())),
+        Field::Shown("next_payment_on", subscription.next_payment_on.map(|on| on.to_string())),
+        Field::Shown("cancels_on", subscription.cancels_on().map(|on| on.to_string())),
+        Field::Shown("disputed_at", subscription.disputed_at.map(|at| at.to_rfc3339())),
+        Field::Hidden("payment_method", Some(format!("{} {}", method.customer, method.payment_method))),
+        Field::Hidden("product_name", Some(subscription.product_name.as_str().to_owned())),
+        Field::Hidden("email", subscription.email.as_ref().map(|email| email.as_str().to_owned())),
+    ]
+}
+
+/// Returns the fields of a webhook endpoint. Its URL may contain a secret.
+pub(super) fn fields_of_endpoint(endpoint: &WebhookEndpoint) -> Vec<Field> {
+    let types: Vec<String> = endpoint.types.iter().map(ToString::to_string).collect();
+    vec![
+        Field::Shown("enabled", Some(endpoint.disabled_because.is_none().to_string())),
+        Field::Shown("types", (!types.is_empty()).then(|| types.join(", "))),
+        Field::Hidden("url", Some(endpoint.url.as_str().to_owned())),
+    ]
+}
+
+/// Returns the fields of the limits of the payment batch.
+pub(super) fn fields_of_limits(limits: &PaymentLimits) -> Vec<Field> {
+    PaymentLimit::iter().map(|limit| Field::Shown(limit.into(), Some(limits.text_of(limit)))).collect()
+}

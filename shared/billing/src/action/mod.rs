@@ -1,0 +1,220 @@
+//! The action log: one entry for each change that a person or a program makes with the API or with a command. An entry
+//! says who made which change when, and the harmless fields of the item before and after it. Payments, reminders and
+//! deliveries of the daily runs are no actions.
+
+mod actor;
+mod fields;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use strum::{Display, EnumString};
+use ulid::Ulid;
+
+use crate::{
+    Account, AccountId, Delivery, DeliveryKey, Finding, Label, PaymentMethodSetup, Refund, Subscription,
+    SubscriptionId, WebhookEndpoint,
+};
+pub use actor::{Actor, ActorKind, ActorName};
+use fields::{FieldDifference, fields_of_account, fields_of_endpoint, fields_of_limits, fields_of_subscription};
+
+/// The kind of a logged action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString)]
+pub enum ActionKind {
+    #[strum(serialize = "account.put")]
+    PutAccount,
+    #[strum(serialize = "subscription.create")]
+    CreateSubscription,
+    #[strum(serialize = "subscription.change")]
+    ChangeSubscription,
+    #[strum(serialize = "subscription.pause")]
+    PauseSubscription,
+    #[strum(serialize = "subscription.resume")]
+    ResumeSubscription,
+    #[strum(serialize = "subscription.cancel")]
+    CancelSubscription,
+    #[strum(serialize = "subscription.uncancel")]
+    UncancelSubscription,
+    #[strum(serialize = "subscription.retry")]
+    RetrySubscription,
+    #[strum(serialize = "payment_method_setup.create")]
+    CreateSetup,
+    #[strum(serialize = "refund.create")]
+    CreateRefund,
+    #[strum(serialize = "webhook_endpoint.create")]
+    CreateEndpoint,
+    #[strum(serialize = "webhook_endpoint.change")]
+    ChangeEndpoint,
+    #[strum(serialize = "webhook_endpoint.remove")]
+    RemoveEndpoint,
+    #[strum(serialize = "webhook_endpoint.rotate_secret")]
+    RotateEndpointSecret,
+    #[strum(serialize = "webhook_endpoint.encrypt_secrets")]
+    EncryptEndpointSecrets,
+    #[strum(serialize = "delivery.redeliver")]
+    RedeliverEvent,
+    #[strum(serialize = "charging.switch")]
+    SwitchCharging,
+    #[strum(serialize = "payment.resolve")]
+    ResolvePayment,
+    #[strum(serialize = "finding.resolve")]
+    ResolveFinding,
+    #[strum(serialize = "gateway.move")]
+    MoveGateway,
+    #[strum(serialize = "clock.confirm")]
+    ConfirmClock,
+    #[strum(serialize = "table.confirm")]
+    ConfirmTable,
+    #[strum(serialize = "settings.change")]
+    ChangeSettings,
+    #[strum(serialize = "shards.set")]
+    SetShards,
+    #[strum(serialize = "shards.reshard")]
+    Reshard,
+    #[strum(serialize = "subscriptions.import")]
+    ImportSubscriptions,
+}
+
+/// A change that a person or a program is about to make. Its entry is written in the same transaction as the change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewAction {
+    pub at: DateTime<Utc>,
+    pub actor: Actor,
+    pub kind: ActionKind,
+    /// The reason that the actor gave; `None` if it gave none.
+    pub reason: Option<Label>,
+}
+
+/// An entry of the action log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoggedAction {
+    /// The id of the entry. It begins with the time of the action. The rest is computed from the changed item and its
+    /// version, so a repeated write of the same change replaces its own entry.
+    pub id: Ulid,
+    pub at: DateTime<Utc>,
+    pub actor: Actor,
+    pub kind: ActionKind,
+    /// The account that the change concerns; `None` if it concerns no account.
+    pub account: Option<AccountId>,
+    pub subscription: Option<SubscriptionId>,
+    /// The id of the changed item if it is neither an account nor a subscription, such as the id of a refund.
+    pub item: Option<String>,
+    /// The changed fields before the change, as text by name. Empty for a new item.
+    pub before: BTreeMap<String, String>,
+    /// The changed fields after the change, as text by name. The value `changed` stands for content that is not stored.
+    pub after: BTreeMap<String, String>,
+    pub reason: Option<Label>,
+}
+
+impl NewAction {
+    /// Returns the entry for the change of an account; `before` is `None` if the account is new.
+    pub fn on_account(&self, before: Option<&Account>, after: &Account) -> LoggedAction {
+        let difference = FieldDifference::between(before, Some(after), fields_of_account);
+        LoggedAction { account: Some(after.id.clone()), ..self.entry(after.id.as_str(), after.version, difference) }
+    }
+
+    /// Returns the entry for the change of a subscription; `before` is `None` if the subscription is new.
+    pub fn on_subscription(&self, before: Option<&Subscription>, after: &Subscription) -> LoggedAction {
+        let difference = FieldDifference::between(before, Some(after), fields_of_subscription);
+        let (account, subscription) = (Some(after.account.clone()), Some(after.id));
+        LoggedAction { account, subscription, ..self.entry(&after.id.to_string(), after.version, difference) }
+    }
+
+    /// Returns the entry for the request for `refund`.
+    pub fn on_refund(&self, refund: &Refund) -> LoggedAction {
+        let id = refund.id.to_string();
+        let after = [("receipt", refund.receipt.to_string()), ("amount", refund.amount.to_string())];
+        LoggedAction {
+            account: Some(refund.account.clone()),
+            subscription: Some(refund.receipt.subscription),
+            item: Some(id.clone()),
+            ..self.entry(&id, refund.version, FieldDifference::of_new(after))
+        }
+    }
+
+    /// Returns the entry for the new `setup`.
+    pub fn on_setup(&self, setup: &PaymentMethodSetup) -> LoggedAction {
+        let id = setup.id.to_string();
+        let entry = self.entry(&id, setup.version, FieldDifference::default());
+        LoggedAction { account: Some(setup.account.clone()), item: Some(id), ..entry }
+    }
+
+    /// Returns the entry for the change of a webhook endpoint; `before` is `None` if the endpoint is new.
+    pub fn on_endpoint(&self, before: Option<&WebhookEndpoint>, after: &WebhookEndpoint) -> LoggedAction {
+        let difference = FieldDifference::between(before, Some(after), fields_of_endpoint);
+        let id = after.id.to_string();
+        LoggedAction { item: Some(id.clone()), ..self.entry(&id, after.version, difference) }
+    }
+
+    /// Returns the entry for the removal of the webhook endpoint `id`.
+    pub fn on_removed_endpoint(&self, id: Ulid) -> LoggedAction {
+        let id = id.to_string();
+        LoggedAction { item: Some(id.clone()), ..self.entry(&id, 0, FieldDifference::default()) }
+    }
+
+    /// Returns the entry for the repeated delivery of an event to a webhook endpoint.
+    pub fn on_delivery(&self, delivery: &Delivery) -> LoggedAction {
+        let DeliveryKey { endpoint, event } = &delivery.key;
+        let id = format!("{endpoint} {event}");
+        LoggedAction { item: Some(id.clone()), ..self.entry(&id, delivery.version, FieldDifference::default()) }
+    }
+
+    /// Returns the entry for the decision about a finding of the subscription `stored`.
+    pub fn on_finding(&self, stored: &Subscription, finding: &Finding) -> LoggedAction {
+        let id = finding.payment.to_string();
+        let fields = [("due_on", finding.due_on.to_string()), ("amount", finding.amount.to_string())];
+        LoggedAction {
+            account: Some(stored.account.clone()),
+            subscription: Some(stored.id),
+            item: Some(id.clone()),
+            ..self.entry(&id, finding.version, FieldDifference::of_new(fields))
+        }
+    }
+
+    /// Returns the entry for the new value `after` of the setting `name` of the table.
+    pub fn on_setting(&self, name: &str, after: String) -> LoggedAction {
+        self.entry(&after.clone(), 0, FieldDifference::of_new([(name, after)]))
+    }
+
+    /// Returns the entry for the change of the limits of the payment batch.
+    pub fn on_payment_limits(&self, before: &PaymentLimits, after: &PaymentLimits) -> LoggedAction {
+        let difference = FieldDifference::between(Some(before), Some(after), fields_of_limits);
+        let key: String = difference.after.iter().map(|(name, value)| format!("{name} {value} ")).collect();
+        self.entry(&key, 0, difference)
+    }
+
+    /// Returns the entry of a job that changes many items; `counts` are the numbers of items by what was done. All
+    /// entries of one job have the same id, so a later one replaces an earlier one.
+    pub fn on_job<const N: usize>(&self, counts: [(&str, u64); N]) -> LoggedAction {
+        let counts = counts.map(|(name, count)| (name, count.to_string()));
+        self.entry("job", 0, FieldDifference::of_new(counts))
+    }
+
+    /// Creates the entry for the change of the item `key`, whose version is `version`.
+    fn entry(&self, key: &str, version: u64, difference: FieldDifference) -> LoggedAction {
+        let FieldDifference { before, after } = difference;
+        LoggedAction {
+            id: self.id_of_change(key, version),
+            at: self.at,
+            actor: self.actor.clone(),
+            kind: self.kind,
+            account: None,
+            subscription: None,
+            item: None,
+            before,
+            after,
+            reason: self.reason.clone(),
+        }
+    }
+
+    fn id_of_change(&self, key: &str, version: u64) -> Ulid {
+        let digest = Sha256::digest(format!("{}\n{key}\n{version}", self.kind));
+        let random: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
+        let milliseconds = u64::try_from(self.at.timestamp_millis()).unwrap_or_default();
+        Ulid::from_parts(milliseconds, u128::from_be_bytes(random))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The action log: who made which change when. An entry is written in the same transaction as the change. The entries of
+//! an account are in its partition. The entries that concern no account are in one partition for each month.
+
+use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
+use chrono::{DateTime, TimeDelta, Utc};
+use ulid::Ulid;
+
+use super::{Cursor, IdempotentRequest, Item, Page, Paging, Table, TableError, keys};
+use billing::{AccountId, LoggedAction, NewAction, Period};
+use dynamo::{Entity as _, PrefixQuery, TIME_TO_LIVE, TransactionOutcome, UpdateItemOutcome, expiry, key_of, n};
+
+/// How long the entries of the action log are stored, unless the table is configured otherwise.
+pub const DEFAULT_RETENTION: TimeDelta = TimeDelta::days(730);
+
+/// The records that are written in the same transaction as a change.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChangeRecords<'a> {
+    /// The idempotency record of the request; `None` if the request has no key.
+    pub request: Option<&'a IdempotentRequest>,
+    /// The action whose entry is written; `None` if the change is not logged, because no person and no program asked for
+    /// it.
+    pub action: Option<&'a NewAction>,
+}
+
+/// The records of a change that is not logged.
+impl<'a> From<Option<&'a IdempotentRequest>> for ChangeRecords<'a> {
+    fn from(request: Option<&'a IdempotentRequest>) -> Self {
+        Self { request, action: None }
+    }
+}
+
+impl Table {
+    /// Builds the write of a transaction that stores `entry`. It has no condition, because no other change has the id of
+    /// the entry.
+    pub(super) fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem {
+        self.build_put(self.action_item(entry))
+    }
+
+    /// Returns the item of `entry` with the time at which it expires.
+    fn action_item(&self, entry: &LoggedAction) -> Item {
+        let mut item = entry.to_item();
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(entry.at, self.action_retention)));
+        item
+    }
+
+    /// Stores `entry`, for a job whose changes are many transactions. Replaces an earlier entry of the same job. Sends one
+    /// PutItem request.
+    pub async fn put_action(&self, entry: &LoggedAction) -> Result<(), TableError> {
+        self.put(self.action_item(entry)).await
+    }
+
+    /// Executes `update`, and stores `entry` in the same transaction if it is given. Sends one UpdateItem request or, with
+    /// an `entry`, one TransactWriteItems request.
+    pub(super) async fn send_logged_update(
+        &self,
+        update: Update,
+        entry: Option<LoggedAction>,
+    ) -> Result<UpdateItemOutcome, TableError> {
+        let Some(entry) = entry else { return self.send_update(update, ReturnValue::None).await };
+        let update = TransactWriteItem::builder().update(update).build();
+        Ok(match self.transact_with_retries(vec![update, self.build_action_put(&entry)]).await? {
+            TransactionOutcome::Written => UpdateItemOutcome::Updated(Item::new()),
+            TransactionOutcome::ConditionFailed(failed) => {
+                let stored = failed.into_iter().next().flatten();
+                UpdateItemOutcome::ConditionFailed(stored.filter(|item| !item.is_empty()))
+            }
+        })
+    }
+
+    /// Returns the actions that concern `account` and have not expired at `now`, the newest first. Sends a Query with
+    /// `PK = ACC#<account> AND begins_with(SK, "ACTION#")`.
+    pub async fn get_actions_by_account(
+        &self,
+        account: &AccountId,
+        paging: &Paging,
+        now: DateTime<Utc>,
+    ) -> Result<Page<LoggedAction>, TableError> {
+        let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::ACTIONS);
+        let page = self.list(&list.descending().unexpired_at(now), paging).await?;
+        Ok(page.read(|item| LoggedAction::from_item(&item)))
+    }
+
+    /// Returns the actions that concern no account and have not expired at `now`, the newest first. Sends a Query with
+    /// `PK = ACTIONS#<month>` for each month, from the month of the cursor or of `now` back to the first month with
+    /// stored actions, until the page is full.
+    pub async fn get_actions_without_account(
+        &self,
+        paging: &Paging,
+        now: DateTime<Utc>,
+    ) -> Result<Page<LoggedAction>, TableError> {
+        let month_of = |at: DateTime<Utc>| Period::from_day(at.date_naive());
+        let oldest = month_of(now - self.action_retention);
+        let mut month = paging.after.as_ref().and_then(time_of).map_or(month_of(now), month_of);
+        let (mut items, mut after, mut next) = (Vec::new(), paging.after.clone(), None);
+        while month >= oldest {
+            let list = PrefixQuery::new(keys::partition_key_of_actions(month), keys::ACTIONS);
+            // One item more than the page has room for shows that there is a next page.
+            let limit = paging.limit.map(|limit| limit.saturating_add(1).saturating_sub(items.len()));
+            let paging_of_month = Paging { after: after.take(), limit };
+            items.append(&mut self.list(&list.descending().unexpired_at(now), &paging_of_month).await?.items);
+            if let Some(limit) = paging.limit.filter(|limit| items.len() > *limit) {
+                items.truncate(limit);
+                next = items.last().map(|item| Cursor::after(key_of(item).sk));
+                break;
+            }
+            month = month.previous();
+        }
+        Ok(Page { items, unreadable: Vec::new(), next }.read(|item| LoggedAction::from_item(&item)))
+    }
+
+    /// Reads the cursor of a list of actions.
+    pub fn cursor_of_actions(text: String) -> Option<Cursor> {
+        Cursor::with_prefix(keys::ACTIONS, text)
+    }
+}
+
+/// Returns the time in the id of the action to which `cursor` points; `None` if the cursor contains no id.
+fn time_of(cursor: &Cursor) -> Option<DateTime<Utc>> {
+    let id: Ulid = cursor.as_str().strip_prefix(keys::ACTIONS)?.parse().ok()?;
+    DateTime::from_timestamp_millis(i64::try_from(id.timestamp_ms()).ok()?)
+}
