@@ -2,7 +2,7 @@
 //! lagging indexes and the event consumer, in the order in which they took effect.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use audit::InvariantChecker;
 use clock::{Clock as _, SimulatedClock};
@@ -35,6 +35,8 @@ pub struct History {
     index: Mutex<LaggingIndex>,
     items: Mutex<BTreeMap<ItemKey, Value>>,
     event_consumer: Mutex<EventConsumer>,
+    /// The id that the engine has given to the table; it is set when a process has first read it.
+    dynamodb_id: OnceLock<String>,
 }
 
 impl History {
@@ -46,7 +48,8 @@ impl History {
         seed: u64,
     ) -> Self {
         let index = Mutex::new(LaggingIndex::new(seed));
-        Self { engine, clock, schedule, oracle, index, items: Mutex::default(), event_consumer: Mutex::default() }
+        let (items, event_consumer) = (Mutex::default(), Mutex::default());
+        Self { engine, clock, schedule, oracle, index, items, event_consumer, dynamodb_id: OnceLock::new() }
     }
 
     /// Sets whether every write is visible in the indexes immediately.
@@ -57,7 +60,15 @@ impl History {
     /// Adds all current items to the trace of the simulation.
     pub fn add_table_to_trace(&self) {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-        items.iter().for_each(|(key, item)| self.schedule.add_to_trace(&format!("{key:?} {item}")));
+        items.iter().for_each(|(key, item)| self.add_to_trace(&format!("{key:?} {item}")));
+    }
+
+    /// Adds `line` to the trace of the simulation, without the id of the table, which the engine chooses at random.
+    fn add_to_trace(&self, line: &str) {
+        match self.dynamodb_id.get() {
+            Some(id) => self.schedule.add_to_trace(&line.replace(id, "TABLE")),
+            None => self.schedule.add_to_trace(line),
+        }
     }
 
     /// Returns the differences between the state that follows from all events and the current items.
@@ -161,6 +172,9 @@ impl RequestObserver for ProcessObserver {
         let (history, actor) = (&self.history, self.process_schedule.actor());
         // The engine may return attributes in any order, so the body is parsed before it is compared or traced.
         let body: Value = response.map_or_else(serde_json::from_str, serde_json::from_str).unwrap_or_default();
+        if let Some(id) = body["Table"]["TableId"].as_str() {
+            history.dynamodb_id.get_or_init(|| id.to_owned());
+        }
         if actor != 0 {
             let mut traced = request.clone();
             // The SDK creates this token at random, independent of the simulation's seed, so the trace must not contain
@@ -168,7 +182,7 @@ impl RequestObserver for ProcessObserver {
             if let Some(fields) = traced.as_object_mut() {
                 fields.remove("ClientRequestToken");
             }
-            history.schedule.add_to_trace(&format!("{actor} {operation} {traced} {body}"));
+            history.add_to_trace(&format!("{actor} {operation} {traced} {body}"));
         }
         if operation == "GetItem" && request["Key"]["PK"]["S"] == "CTL#settings" {
             let is_charging = body.get("Item").and_then(|item| flag(item, "Charging"));

@@ -148,7 +148,7 @@ fn kinds_and_ids(day: &DayReconciliation) -> Vec<(DifferenceKind, String)> {
 async fn day_without_a_difference_is_clean() {
     let charged = ChargedWorld::new(&["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa"]).await;
     let receipt = charged.receipt(0).await;
-    charged.refunds().refund(&receipt.account, &receipt.id(), Ulid::from_parts(1, 1), Some(500)).await.unwrap();
+    charged.refunds().refund(&receipt.account, &receipt.id(), Ulid::from_parts(1, 1), Some(500), None).await.unwrap();
     // Payments of another deployment at the same gateway account are ignored.
     charged.charge_at_gateway(1, DAY, 9, Ulid::from_parts(9, 9)).await;
     let day = charged.reconcile().await;
@@ -179,7 +179,7 @@ async fn every_kind_of_difference_is_found_at_its_record_and_no_other() {
     // Neither the request for this refund nor its look-up gets a response.
     charged.server.set_next_faults([None, Some(StripeFault::NotBegun), Some(StripeFault::NotBegun)]);
     let (receipt, id) = (charged.receipt(6).await, Ulid::from_parts(5, 5));
-    charged.refunds().refund(&receipt.account, &receipt.id(), id, Some(100)).await.unwrap();
+    charged.refunds().refund(&receipt.account, &receipt.id(), id, Some(100), None).await.unwrap();
     charged.server.set_next_faults([]);
     expected.push((DifferenceKind::RefundNotAtGateway, id.to_string()));
     let dispute = charged.server.dispute(charged.receipt(7).await.payment.as_str(), "needs_response");

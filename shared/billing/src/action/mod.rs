@@ -13,7 +13,7 @@ use strum::{Display, EnumString};
 use ulid::Ulid;
 
 use crate::{
-    Account, AccountId, Delivery, DeliveryKey, Finding, Label, PaymentMethodSetup, Refund, Subscription,
+    Account, AccountId, Delivery, DeliveryKey, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, Subscription,
     SubscriptionId, WebhookEndpoint,
 };
 pub use actor::{Actor, ActorKind, ActorName};
