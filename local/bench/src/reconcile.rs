@@ -78,7 +78,7 @@ fn eur() -> Currency {
 /// Writes the receipt of each payment.
 async fn create_receipts(table: &Table, gateway: &NumberedPayments) -> Result<(), Failure> {
     table.create_if_absent().await?;
-    let settings = Settings { shards: SHARDS, charging: true, table_id: ulid(0), gateway: None, latest_run_at: None };
+    let settings = Settings::new(SHARDS, ulid(0));
     table.init_settings(&settings).await?;
     let sample = sample::subscription(31, gateway.at.date_naive());
     for start in (0..gateway.count).step_by(RECEIPTS_PER_REQUEST as usize) {
