@@ -84,11 +84,12 @@ pub struct Corruption {
 }
 
 /// Returns the kind of an item of an account: the prefix of its sort key, and for a subscription its status. Returns
-/// `None` for an item outside of the accounts.
+/// `None` for an item outside of the accounts, and for an entry of the action log: it is only shown, and nothing else in the
+/// table determines it.
 pub fn kind_of_account_item(item: &Value) -> Option<String> {
     let sk = item["SK"]["S"].as_str()?;
     let prefix = sk.split('#').next()?;
-    item["PK"]["S"].as_str()?.strip_prefix("ACC#")?;
+    item["PK"]["S"].as_str()?.strip_prefix("ACC#").filter(|_| prefix != "ACTION")?;
     Some(match (prefix, item["Status"]["S"].as_str()) {
         ("SUB", Some(_)) if item.get("AttemptNo").is_some() => "SUB with open attempt".to_owned(),
         ("SUB", Some(status)) => format!("SUB {status}"),
