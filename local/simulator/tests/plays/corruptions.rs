@@ -132,7 +132,7 @@ fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mu
 #[test]
 fn audit_finds_corrupted_attributes_or_they_are_listed_as_harmless() {
     let mut found = Found::new();
-    // Some of these simulations end with open attempts, others with rejected ones.
+    // One of these simulations ends with open attempts, the other with rejected ones.
     for seed in [5, 12] {
         let (checker, items) = simulated_items(seed);
         corrupt_each_attribute(checker, &items, &mut found);
