@@ -7,11 +7,12 @@ use chrono::{TimeDelta, Utc};
 use clap::Args;
 use emulator::{Engine, STRIPE_KEY};
 use orders::OrdersTable;
-use store::Table;
+use store::{Settings, Table};
 use testkit::{Function, InvocationResult, sample};
 
 use crate::Failure;
 use crate::contestant::milliseconds;
+use crate::engine::ulid;
 use crate::first_events::{STRIPE_SIGNING_SECRET, check_success, first_event, start_event_bridge};
 use crate::process::built_program;
 use crate::report::median;
@@ -105,6 +106,7 @@ async fn engine_with_account() -> Result<Engine, Failure> {
     let engine = Engine::memory();
     let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
     table.create_if_absent().await?;
+    table.init_settings(&Settings::new(4, ulid(0))).await?;
     table.put_account(&sample::account()).await?;
     OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await?;
     Ok(engine)
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn every_function_of_the_template_has_a_first_event() {
         let functions = deployed_functions();
-        assert_eq!(functions.len(), 10, "{functions:?}");
+        assert_eq!(functions.len(), 11, "{functions:?}");
         for function in functions {
             first_event(function, Utc::now()).unwrap();
         }

@@ -4,7 +4,7 @@
 //! The comparison has four steps ([`billing::ReconciliationStep`]). Each step reads one list, one list page at a time, and
 //! stores its position and the differences after each list page, so an interrupted comparison continues there. The memory
 //! does not grow with the day: one list page of the gateway, one account of the table, at most 100 differences, and the
-//! hashes of at most [`MAX_SEEN_PAYMENTS`] payments ([`seen`]).
+//! hashes of at most [`MAX_SEEN_PAYMENTS`] payments ([`SeenPayments`]).
 //!
 //! `compare.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment that the gateway
 //! reports late, or stored as a finding (`settling::Findings`). Everything else only reads.
