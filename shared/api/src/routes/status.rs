@@ -18,7 +18,7 @@ use crate::Api;
 
 /// The state of the whole system.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Status)]
+#[schema(as = SystemStatus)]
 pub struct StatusView {
     /// The current date in the billing time zone.
     today: NaiveDate,
