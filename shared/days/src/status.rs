@@ -17,7 +17,7 @@ use store::{Batch, Paging, Settings, Table, TableError};
 pub struct SystemStatus {
     /// The current date in the billing time zone.
     pub today: NaiveDate,
-    /// Whether charging is switched on.
+    /// True if charging is switched on.
     pub charging: bool,
     /// The limits of the payment batch, by name.
     pub limits: BTreeMap<String, String>,

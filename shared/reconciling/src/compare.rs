@@ -9,9 +9,9 @@ use ulid::Ulid;
 /// The result of the comparison of a successful payment with the receipt of its period.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PaymentComparison {
-    /// The receipt is of this payment, and has the same amount.
+    /// The receipt contains this payment, with the same amount.
     Matches,
-    /// The receipt is of this payment, and differs from it.
+    /// The receipt contains this payment, with another amount.
     Differs(Difference),
     /// The payment has no receipt. Contains the difference to report if it is not settled.
     WithoutReceipt(Difference),
