@@ -159,7 +159,7 @@ impl DailyComparison {
         let mut reconciler = Reconciler::new(
             (self.table.clone(), settings.table_id),
             self.gateway.clone(),
-            (self.billing.policy.clone(), Settlement::SettleOrStoreFinding),
+            (self.billing.policy.clone(), Settlement::of_table(&settings)),
             self.clock.clone(),
             now.with_timezone(&self.billing.zone).date_naive(),
         );

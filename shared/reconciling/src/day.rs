@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
 use gateways::{GatewayError, Refunds, TimeRange};
 use settling::{FindingError, Settling};
-use store::{Table, TableError};
+use store::{Settings, Table, TableError};
 use ulid::Ulid;
 
 use crate::seen::{MAX_SEEN_PAYMENTS, SeenPayments};
@@ -26,6 +26,16 @@ pub enum Settlement {
     /// Settles a payment without a receipt like [`Settlement::SettleOrStoreFinding`], in a table that was restored from a
     /// backup: also writes the receipt of a payment for the due month if the backup does not contain its attempt.
     WriteReceiptsOfRestoredTable,
+}
+
+impl Settlement {
+    /// Returns how payments without a receipt are settled in the table with the settings `settings`.
+    pub fn of_table(settings: &Settings) -> Self {
+        match settings.copy_noticed_at {
+            Some(_) => Self::WriteReceiptsOfRestoredTable,
+            None => Self::SettleOrStoreFinding,
+        }
+    }
 }
 
 /// The reason why a day could not be compared.

@@ -120,11 +120,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let gateway = open_table.gateway(context).await?;
-    let settlement = match open_table.settings.copy_noticed_at {
-        _ if args.report_only => Settlement::ReportOnly,
-        Some(_) => Settlement::WriteReceiptsOfRestoredTable,
-        None => Settlement::SettleOrStoreFinding,
-    };
+    let settlement = if args.report_only { Settlement::ReportOnly } else { Settlement::of_table(&open_table.settings) };
     let mut reconciler = Reconciler::new(
         (open_table.table.clone(), open_table.settings.table_id),
         gateway,

@@ -25,7 +25,7 @@ async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
     let mut reconciler = Reconciler::new(
         (restored.table.clone(), settings.table_id),
         world.sandbox.clone(),
-        (policy, Settlement::WriteReceiptsOfRestoredTable),
+        (policy, Settlement::of_table(&settings)),
         world.clock.clone(),
         date("2026-03-11"),
     );
