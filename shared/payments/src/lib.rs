@@ -7,7 +7,6 @@ mod charge;
 mod charge_now;
 mod claim;
 mod config;
-mod copied_table;
 mod first_payment;
 mod gateway_account;
 mod outcome;
@@ -124,10 +123,7 @@ impl Task for PaymentBatch {
     }
 
     async fn reason_to_refuse_table(&self, table: &Table, settings: &Settings) -> Result<Option<String>, TableError> {
-        match self.reason_to_refuse_copied_table(table, settings).await? {
-            Some(reason) => Ok(Some(reason)),
-            None => self.reason_to_refuse_gateway_account(table, settings).await,
-        }
+        self.reason_to_refuse_gateway_account(table, settings).await
     }
 
     async fn reason_to_refuse_day(

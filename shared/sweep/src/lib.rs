@@ -12,6 +12,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod config;
+mod copied_table;
 mod daily_execution;
 mod execution_messages;
 mod monitor;

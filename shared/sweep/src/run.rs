@@ -212,13 +212,17 @@ impl<T: Task> Sweep<T> {
         Ok(report)
     }
 
-    /// Checks the machine's clock, the date and the shards of `request`. Returns the settings of the table, and the
-    /// requested shards.
+    /// Checks the machine's clock, the date and the shards of `request`, and that the table is not an unconfirmed copy.
+    /// Returns the settings of the table, and the requested shards.
     pub(super) async fn check_request(&self, request: &BatchRequest) -> Result<(Settings, Vec<u32>), SweepError> {
         self.check_clock().await?;
         let settings = self.read_settings().await?;
-        self.check_latest_run(&settings).await?;
+        self.check_latest_run(&settings)?;
         let shards = self.requested_shards(request, settings.shards)?;
+        if let Some(reason) = self.reason_to_refuse_copied_table(&settings).await? {
+            return Err(self.record_refusal(request.date, (settings.shards, &shards), reason).await?);
+        }
+        self.record_run_time(&settings).await?;
         Ok((settings, shards))
     }
 
@@ -265,16 +269,21 @@ impl<T: Task> Sweep<T> {
     }
 
     /// Checks that the clock of this machine is not far behind the stored time of the latest run. If it is far behind,
-    /// one of the two runs had a wrong clock, and an operator must find out which. Otherwise stores the time of this
-    /// run.
-    async fn check_latest_run(&self, settings: &Settings) -> Result<(), SweepError> {
+    /// one of the two runs had a wrong clock, and an operator must find out which.
+    fn check_latest_run(&self, settings: &Settings) -> Result<(), SweepError> {
         let now = self.clock.now();
-        let latest = settings.latest_run_at;
-        if let Some(latest) = latest.filter(|latest| now + MAX_BEHIND_LATEST_RUN < *latest) {
-            return Err(SweepError::ClockBehind { now, latest });
+        match settings.latest_run_at.filter(|latest| now + MAX_BEHIND_LATEST_RUN < *latest) {
+            Some(latest) => Err(SweepError::ClockBehind { now, latest }),
+            None => Ok(()),
         }
+    }
+
+    /// Stores the time of this run. In a restored backup, the stored time must stay the time of the latest run before the
+    /// backup, until an operator has confirmed the table: the days since then have payments that the backup lacks.
+    async fn record_run_time(&self, settings: &Settings) -> Result<(), SweepError> {
+        let now = self.clock.now();
         // The runs of a day begin at about the same time. It is enough that one of them stores the time.
-        if latest.is_none_or(|latest| latest + RUN_TIME_RESOLUTION <= now) {
+        if settings.latest_run_at.is_none_or(|latest| latest + RUN_TIME_RESOLUTION <= now) {
             self.table.record_run_time(now).await?;
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! `dueday confirm-table`: an operator confirms that a restored or copied table may be charged.
 
 use billing::{ActionKind, DayReconciliation, GatewayList};
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use serde::Serialize;
+use store::Settings;
 
-use super::values::parse_date;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -16,17 +16,14 @@ use crate::{Exit, Failure};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A table that was restored from a backup does not contain the payments that were made after the backup. The first run \
-notices that DynamoDB has given the table another id, switches charging off, and does not start. Then compare each day \
-since the backup with the gateway (`dueday reconcile`), up to the day on which the run has noticed it. The command \
-refuses a table without these comparisons. It leaves charging off.
+notices that DynamoDB has given the table another id, switches charging off, and does not start. Then compare with the \
+gateway (`dueday reconcile`) each day from the latest run in the backup to the day on which the copy was noticed. The \
+command refuses a table without these comparisons, and names the days. It leaves charging off.
 
 Examples:
-  dueday reconcile --from 2027-01-29 --table TABLE --gateway stripe
-  dueday confirm-table --restored-to 2027-01-29 --table TABLE")]
+  dueday reconcile --from 2027-01-29 --to 2027-01-30 --table TABLE --gateway stripe
+  dueday confirm-table --table TABLE")]
 pub struct ConfirmTableArgs {
-    /// The day (in UTC) to which the table was restored: the day of the backup
-    #[arg(long, value_name = "DATE", value_parser = parse_date)]
-    pub restored_to: NaiveDate,
     #[command(flatten)]
     pub confirmation: ConfirmationArgs,
 }
@@ -40,8 +37,8 @@ struct TableConfirmation {
 }
 
 /// # Errors
-/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the backup was not
-/// compared with the gateway or has differences, or if another person confirms the table at the same time.
+/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the latest run in the
+/// backup was not compared with the gateway or has differences, or if another person confirms the table at the same time.
 pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, settings) = (&open_table.table, &open_table.settings);
@@ -59,24 +56,17 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
             context.clock.now()
         }
     };
-    let last = noticed_at.date_naive();
-    if args.restored_to > last {
-        return Err(Failure::Refused(format!(
-            "--restored-to must not be later than {last}, when the copy was noticed"
-        )));
-    }
-    for day in args.restored_to.iter_days().take_while(|day| *day <= last) {
+    let (first, last) = (first_day_to_compare(settings), noticed_at.date_naive());
+    for day in first.iter_days().take_while(|day| *day <= last) {
         let compared = table.get_reconciliation(day).await?;
         if let Some(problem) = problem_of(compared.as_ref(), noticed_at) {
-            let command = format!("reconcile --from {} --to {last}", args.restored_to);
-            let reason = format!("{day} {problem}: run `{}` first", context.command_line(&command));
-            return Err(Failure::Refused(reason));
+            let command = context.command_line(&format!("reconcile --from {first} --to {last}"));
+            return Err(Failure::Refused(format!("{day} {problem}: run `{command}` first")));
         }
     }
     args.confirmation.confirm(&format!(
-        "The settings were written for the table {before}. The payments from {} to {last} agree with the gateway. May this \
-         table ({dynamodb_id}) be charged, and does no other table of the same customers exist that is charged?",
-        args.restored_to
+        "The settings were written for the table {before}. The payments from {first} to {last} agree with the gateway. May this \
+         table ({dynamodb_id}) be charged, and does no other table of the same customers exist that is charged?"
     ))?;
     let action = context.action(ActionKind::ConfirmTable, None);
     if !table.confirm_copy(&before, &dynamodb_id, Some(&action)).await? {
@@ -87,6 +77,14 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
         format!("confirmed. Charging is off: `{hint}` switches it on, and the next run charges what is due\n")
     })?;
     Ok(Exit::Done)
+}
+
+/// Returns the first day (in UTC) that may have payments which a restored table lacks: the day of the latest run in the
+/// backup. Runs store their time in the settings, but not in a copy that was not confirmed. The hour is the largest
+/// difference of the clocks of two machines for which a run still begins.
+fn first_day_to_compare(settings: &Settings) -> NaiveDate {
+    let latest_run_at = settings.latest_run_at.unwrap_or(settings.created_at());
+    (latest_run_at - TimeDelta::hours(1)).date_naive()
 }
 
 /// Returns the reason why the comparison of a day does not prove that the table agrees with the gateway; `None` if it

@@ -60,8 +60,12 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
         refused.starts_with("the run was not started: this table was restored from a backup or copied"),
         "{refused}"
     );
+    let reminders = restored.reminders().await.unwrap();
+    let not_sent = reminders.run(&request, billing_time("2026-03-12")).await.unwrap_err().to_string();
+    assert_eq!(not_sent, refused, "reminders that were sent after the backup are not sent again");
     let settings = restored.table.get_settings().await.unwrap().unwrap();
     assert!(!settings.charging, "sign-ups are not charged either");
+    assert_eq!(settings.latest_run_at, Some(billing_time("2026-03-09")), "the latest run in the backup stays known");
     assert_eq!(settings.copy_noticed_at, Some(billing_time("2026-03-11")));
 
     // Charging is switched on again by mistake, without a confirmation.
