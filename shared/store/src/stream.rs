@@ -4,9 +4,9 @@ use super::{Item, Key, TableError, keys};
 use billing::ItemImage;
 use dynamo::{Entity, key_of};
 
-/// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding,
-/// for an action, and for an item that belongs neither to an account nor to the lists of audits and of comparisons with the
-/// gateway, such as a run record.
+/// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding, and
+/// for an item that belongs neither to an account nor to the lists of actions, audits and comparisons with the gateway,
+/// such as a run record.
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the item cannot be read.
@@ -18,8 +18,12 @@ pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
     if pk == keys::RECONCILIATIONS {
         return Ok(Some(ItemImage::Reconciliation(Box::new(Entity::from_item(item)?))));
     }
-    // Only operators see findings; no event is published for them. The change that an action logs has its own event.
-    if !pk.starts_with(keys::ACCOUNTS) || sk.starts_with(keys::FINDINGS) || sk.starts_with(keys::ACTIONS) {
+    let has_account = pk.starts_with(keys::ACCOUNTS);
+    if sk.starts_with(keys::ACTIONS) && (has_account || pk.starts_with(keys::ACTIONS_OF_MONTH)) {
+        return Ok(Some(ItemImage::Action(Box::new(Entity::from_item(item)?))));
+    }
+    // Only operators see findings; no event is published for them.
+    if !has_account || sk.starts_with(keys::FINDINGS) {
         return Ok(None);
     }
     Ok(Some(if sk.starts_with(keys::ACCOUNTS) {

@@ -134,6 +134,10 @@ fn event_details(data: &EventData) -> String {
             day.counts.payments,
             day.differences.values().fold(0_u64, |sum, count| sum.saturating_add(*count))
         ),
+        EventData::ActionTaken(taken) => match &taken.actor_name {
+            Some(name) => format!("{} by {} {name}", taken.action, taken.actor),
+            None => format!("{} by {}", taken.action, taken.actor),
+        },
         EventData::ReceiptExpired(gone) => format!("{}, due {}", gone.amount, gone.due_on),
     }
 }

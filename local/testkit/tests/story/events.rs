@@ -5,161 +5,19 @@ use std::path::PathBuf;
 
 use billing::CloudEvent;
 use billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, AuditRecord, ClaimToken, DayReconciliation, Difference,
-    DifferenceKind, Dispute, DisputeStatus, EventType, GatewayList, ItemImage, MailStatus, Money, Period,
-    REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms, WaivedPeriod,
-    WaivedReason, events_between_images,
+    Account, ActionKind, Attempt, AttemptEnd, ClaimToken, DisputeStatus, EventType, ItemImage, MailStatus,
+    RefundStatus, ReminderClaim, Status, Subscription, Terms, events_between_images,
 };
-use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 use ulid::Ulid;
 
-fn date(text: &str) -> NaiveDate {
-    text.parse().unwrap()
-}
-
-fn event_time() -> DateTime<Utc> {
-    "2028-01-31T06:00:00.123Z".parse().unwrap()
-}
-
-fn period(text: &str) -> Period {
-    text.parse().unwrap()
-}
-
-/// Returns an active subscription that is due on January 31, 2028.
-fn active_subscription() -> Subscription {
-    let subscription = sample::subscription(31, date("2028-01-02"));
-    Subscription { email: Some("desk@acme.example.com".parse().unwrap()), ..subscription }
-}
-
-fn changed_subscription(set: impl FnOnce(&mut Subscription)) -> Subscription {
-    let mut subscription = active_subscription();
-    set(&mut subscription);
-    subscription
-}
-
-fn open_attempt(subscription: &Subscription) -> Attempt {
-    Attempt {
-        table: Some(Ulid::from_parts(1, 1)),
-        no: 1,
-        due_on: subscription.due_on,
-        amount: subscription.price,
-        payment_method: subscription.payment_method.clone(),
-        claimed_at: event_time(),
-        leased_until: event_time(),
-        claim_token: ClaimToken(Ulid::from_parts(2, 2)),
-    }
-}
-
-fn receipt() -> Receipt {
-    let Subscription { account, id, sku, product_name, email, due_on, price, .. } = active_subscription();
-    let payment = "pay_4711".parse().unwrap();
-    let refunded = Money::new(0, price.currency());
-    Receipt {
-        account,
-        subscription: id,
-        sku,
-        product_name,
-        email,
-        due_on,
-        amount: price,
-        payment,
-        customer: None,
-        card: None,
-        processed_at: event_time(),
-        refunded,
-        refunded_at: None,
-        reversal: None,
-    }
-}
-
-fn refund_image(status: RefundStatus) -> ItemImage {
-    let receipt = receipt();
-    ItemImage::Refund(Refund {
-        id: Ulid::from_parts(3, 3),
-        account: receipt.account.clone(),
-        receipt: receipt.id(),
-        payment: receipt.payment.clone(),
-        amount: receipt.amount,
-        requested: None,
-        status,
-        gateway_refund: None,
-        code: None,
-        created_at: event_time(),
-        leased_until: event_time(),
-        settled_at: Some(event_time()),
-        expires: 0,
-        version: 1,
-    })
-}
-
-/// Returns a refund that the gateway rejected before it started.
-fn refund_rejected_by_gateway() -> ItemImage {
-    match refund_image(RefundStatus::Failed) {
-        ItemImage::Refund(refund) => ItemImage::Refund(Refund { code: Some(REFUSED_BY_GATEWAY.to_owned()), ..refund }),
-        other => other,
-    }
-}
-
-fn dispute_image(status: DisputeStatus) -> ItemImage {
-    let receipt = receipt();
-    ItemImage::Dispute(Dispute {
-        id: "dp_4711".parse().unwrap(),
-        account: receipt.account.clone(),
-        receipt: receipt.id(),
-        payment: receipt.payment.clone(),
-        payment_method: "pm_1".parse().unwrap(),
-        amount: receipt.amount,
-        reason: "fraudulent".to_owned(),
-        status,
-        opened_at: event_time(),
-        closed_at: Some(event_time()),
-        version: 1,
-    })
-}
-
-fn attempt_record(outcome: AttemptEnd) -> AttemptRecord {
-    let Subscription { account, id, due_on, price, .. } = active_subscription();
-    let code = "insufficient_funds".to_owned();
-    AttemptRecord {
-        account,
-        subscription: id,
-        due_on,
-        attempt_no: 3,
-        amount: price,
-        customer: None,
-        outcome,
-        code,
-        hard: false,
-        is_decline: outcome == AttemptEnd::Declined,
-        processed_at: event_time(),
-    }
-}
-
-fn waived_period() -> WaivedPeriod {
-    let Subscription { account, id, due_on, .. } = active_subscription();
-    WaivedPeriod { account, subscription: id, due_on, reason: WaivedReason::Paused, waived_at: event_time() }
-}
-
-/// Returns an audit that found a violation.
-fn audit(ended_at: Option<DateTime<Utc>>) -> AuditRecord {
-    let mut audit = AuditRecord::new(Ulid::from_parts(4, 4), false, event_time());
-    audit.add_violation("indexed", "ACC#acme", "the payment index does not contain it");
-    AuditRecord { ended_at, accounts: 2, subscriptions: 3, ..audit }
-}
-
-fn reconciliation(ended_at: Option<DateTime<Utc>>) -> ItemImage {
-    let mut day = DayReconciliation::new(date("2028-01-31"), event_time());
-    day.add(Difference { kind: DifferenceKind::PaidTwice, id: "pi_2".to_owned(), what: "paid twice".to_owned() });
-    day.not_compared.insert(GatewayList::Disputes);
-    ItemImage::Reconciliation(Box::new(DayReconciliation { ended_at, ..day }))
-}
-
-fn subscription_image(subscription: Subscription) -> ItemImage {
-    ItemImage::Subscription(Box::new(subscription))
-}
+use crate::event_images::{
+    action_image, active_subscription, attempt_record, audit, changed_subscription, date, dispute_image, event_time,
+    open_attempt, period, receipt, reconciliation, refund_image, refund_rejected_by_gateway, subscription_image,
+    waived_period,
+};
 
 type EventTypes = &'static [&'static str];
 /// The name of a change, the item before and after the change (`None`: no item), and the types of the expected events.
@@ -369,6 +227,18 @@ fn changes_with_events() -> Vec<Change> {
             Some(reconciliation(Some(event_time()))),
             &["day.reconciled"],
         ),
+        (
+            "an operator pauses a subscription",
+            None,
+            Some(action_image(ActionKind::PauseSubscription, &[])),
+            &["action.taken"],
+        ),
+        (
+            "an import ends",
+            Some(action_image(ActionKind::ImportSubscriptions, &[])),
+            Some(action_image(ActionKind::ImportSubscriptions, &[("created", "3")])),
+            &["action.taken"],
+        ),
         ("a month is waived", None, Some(ItemImage::Waived(waived_period())), &["period.waived"]),
     ]
 }
@@ -401,6 +271,13 @@ fn changes_without_events() -> Vec<Change> {
         ("a comparison begins again", Some(reconciliation(Some(event_time()))), Some(reconciliation(None)), &[]),
         ("a comparison expires", Some(reconciliation(Some(event_time()))), None, &[]),
         ("an audit expires", Some(ItemImage::Audit(audit(Some(event_time())))), None, &[]),
+        (
+            "an action is written twice",
+            Some(action_image(ActionKind::PauseSubscription, &[])),
+            Some(action_image(ActionKind::PauseSubscription, &[])),
+            &[],
+        ),
+        ("an action expires", Some(action_image(ActionKind::PauseSubscription, &[])), None, &[]),
         ("a dropped attempt", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Dropped))), &[]),
         ("the expiry of an attempt record", Some(ItemImage::Attempt(attempt_record(AttemptEnd::Declined))), None, &[]),
         ("the expiry of a waived month", Some(ItemImage::Waived(waived_period())), None, &[]),

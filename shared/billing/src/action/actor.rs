@@ -1,5 +1,6 @@
 //! The person or program that makes a change.
 
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
 use strum::{Display, EnumString};
 
@@ -23,7 +24,7 @@ pub enum Actor {
 }
 
 /// The kind of an [`Actor`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, SerializeDisplay, DeserializeFromStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ActorKind {
     Operator,

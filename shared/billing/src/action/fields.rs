@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use strum::IntoEnumIterator as _;
 
-use crate::{Account, PaymentLimit, PaymentLimits, Subscription, WebhookEndpoint};
+use crate::{Account, PaymentLimit, PaymentLimits, Subscription};
 
 /// The value of a field whose content is not stored in the action log.
 const CHANGED: &str = "changed";
 
 /// One field of an item: its name and its value as text.
-pub(super) enum Field {
+pub(crate) enum Field {
     /// The value is stored in the action log.
     Shown(&'static str, Option<String>),
     /// Only the fact that the value has changed is stored in the action log.
@@ -21,21 +21,21 @@ pub(super) enum Field {
 
 /// The fields that differ between two states of an item, before and after the change.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct FieldDifference {
+pub(crate) struct FieldDifference {
     pub before: BTreeMap<String, String>,
     pub after: BTreeMap<String, String>,
 }
 
 impl FieldDifference {
     /// Creates the difference of a new item with `fields`.
-    pub(super) fn of_new<const N: usize>(fields: [(&str, String); N]) -> Self {
+    pub(crate) fn of_new<const N: usize>(fields: [(&str, String); N]) -> Self {
         let after = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Self { before: BTreeMap::new(), after }
     }
 
     /// Compares the fields of an item before and after its change. `before` is `None` if the item is new, and `after` if
     /// it was removed.
-    pub(super) fn between<T>(before: Option<&T>, after: Option<&T>, fields: impl Fn(&T) -> Vec<Field>) -> Self {
+    pub(crate) fn between<T>(before: Option<&T>, after: Option<&T>, fields: impl Fn(&T) -> Vec<Field>) -> Self {
         let fields_of = |item: Option<&T>| item.map(&fields).unwrap_or_default();
         let (old, new) = (fields_of(before), fields_of(after));
         let mut difference = Self::default();
@@ -100,16 +100,6 @@ pub(super) fn fields_of_subscription(subscription: &Subscription) -> Vec<Field> 
         Field::Hidden("payment_method", Some(format!("{} {}", method.customer, method.payment_method))),
         Field::Hidden("product_name", Some(subscription.product_name.as_str().to_owned())),
         Field::Hidden("email", subscription.email.as_ref().map(|email| email.as_str().to_owned())),
-    ]
-}
-
-/// Returns the fields of a webhook endpoint. Its URL may contain a secret.
-pub(super) fn fields_of_endpoint(endpoint: &WebhookEndpoint) -> Vec<Field> {
-    let types: Vec<String> = endpoint.types.iter().map(ToString::to_string).collect();
-    vec![
-        Field::Shown("enabled", Some(endpoint.disabled_because.is_none().to_string())),
-        Field::Shown("types", (!types.is_empty()).then(|| types.join(", "))),
-        Field::Hidden("url", Some(endpoint.url.as_str().to_owned())),
     ]
 }
 

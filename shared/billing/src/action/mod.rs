@@ -8,19 +8,20 @@ mod fields;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
 use strum::{Display, EnumString};
 use ulid::Ulid;
 
 use crate::{
-    Account, AccountId, Delivery, DeliveryKey, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, Subscription,
-    SubscriptionId, WebhookEndpoint,
+    Account, AccountId, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, Subscription, SubscriptionId,
 };
 pub use actor::{Actor, ActorKind, ActorName};
-use fields::{FieldDifference, fields_of_account, fields_of_endpoint, fields_of_limits, fields_of_subscription};
+pub(crate) use fields::{Field, FieldDifference};
+use fields::{fields_of_account, fields_of_limits, fields_of_subscription};
 
 /// The kind of a logged action.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, SerializeDisplay, DeserializeFromStr)]
 pub enum ActionKind {
     #[strum(serialize = "account.put")]
     PutAccount,
@@ -140,26 +141,6 @@ impl NewAction {
         LoggedAction { account: Some(setup.account.clone()), item: Some(id), ..entry }
     }
 
-    /// Returns the entry for the change of a webhook endpoint; `before` is `None` if the endpoint is new.
-    pub fn on_endpoint(&self, before: Option<&WebhookEndpoint>, after: &WebhookEndpoint) -> LoggedAction {
-        let difference = FieldDifference::between(before, Some(after), fields_of_endpoint);
-        let id = after.id.to_string();
-        LoggedAction { item: Some(id.clone()), ..self.entry(&id, after.version, difference) }
-    }
-
-    /// Returns the entry for the removal of the webhook endpoint `id`.
-    pub fn on_removed_endpoint(&self, id: Ulid) -> LoggedAction {
-        let id = id.to_string();
-        LoggedAction { item: Some(id.clone()), ..self.entry(&id, 0, FieldDifference::default()) }
-    }
-
-    /// Returns the entry for the repeated delivery of an event to a webhook endpoint.
-    pub fn on_delivery(&self, delivery: &Delivery) -> LoggedAction {
-        let DeliveryKey { endpoint, event } = &delivery.key;
-        let id = format!("{endpoint} {event}");
-        LoggedAction { item: Some(id.clone()), ..self.entry(&id, delivery.version, FieldDifference::default()) }
-    }
-
     /// Returns the entry for the decision about a finding of the subscription `stored`.
     pub fn on_finding(&self, stored: &Subscription, finding: &Finding) -> LoggedAction {
         let id = finding.payment.to_string();
@@ -192,7 +173,7 @@ impl NewAction {
     }
 
     /// Creates the entry for the change of the item `key`, whose version is `version`.
-    fn entry(&self, key: &str, version: u64, difference: FieldDifference) -> LoggedAction {
+    pub(crate) fn entry(&self, key: &str, version: u64, difference: FieldDifference) -> LoggedAction {
         let FieldDifference { before, after } = difference;
         LoggedAction {
             id: self.id_of_change(key, version),

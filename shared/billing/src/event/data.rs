@@ -11,7 +11,7 @@ use super::super::{
     GatewayList, GatewayToken, Label, Locale, MailStatus, Money, Receipt, ReconciledCounts, Refund, Sku,
     SubscriptionId, WaivedPeriod, WaivedReason,
 };
-use super::SubscriptionData;
+use super::{ActionData, SubscriptionData};
 
 /// The type and the data of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, EnumDiscriminants)]
@@ -114,6 +114,10 @@ pub enum EventData {
     #[serde(rename = "day.reconciled")]
     #[strum_discriminants(strum(serialize = "day.reconciled"))]
     DayReconciled(ReconciliationData),
+    /// A person or a program made a change with the API or with a command.
+    #[serde(rename = "action.taken")]
+    #[strum_discriminants(strum(serialize = "action.taken"))]
+    ActionTaken(ActionData),
 }
 crate::openapi_schema!(EventType, "EventType", schema());
 

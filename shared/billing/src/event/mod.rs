@@ -4,6 +4,7 @@
 //! events from these two images alone, so a repeated computation gives equal events with equal ids. Events contain ids,
 //! dates and amounts, but no e-mail address, no token of a payment method or customer, and no card data.
 
+mod action;
 mod cloud_event;
 mod data;
 mod received;
@@ -12,9 +13,10 @@ mod subscription;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Account, AttemptEnd, AttemptRecord, AuditRecord, DayReconciliation, Dispute, DisputeStatus, Receipt, Refund,
-    RefundStatus, Subscription, WaivedPeriod,
+    Account, AttemptEnd, AttemptRecord, AuditRecord, DayReconciliation, Dispute, DisputeStatus, LoggedAction, Receipt,
+    Refund, RefundStatus, Subscription, WaivedPeriod,
 };
+pub use action::ActionData;
 pub use cloud_event::CloudEvent;
 pub use data::{
     AccountData, AuditData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData,
@@ -35,16 +37,17 @@ pub enum ItemImage {
     Waived(WaivedPeriod),
     Audit(AuditRecord),
     Reconciliation(Box<DayReconciliation>),
+    Action(Box<LoggedAction>),
 }
 
-/// A fact about a change of an account, a subscription or a payment, about an audit of the table, or about the comparison
-/// of a day with the gateway.
+/// A fact about a change of an account, a subscription or a payment, about an audit of the table, about the comparison of
+/// a day with the gateway, or about a change that a person or a program made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// The unique id of the event. A repeated computation of the same event gives the same id.
     pub id: String,
     /// The id of the account; `audit/` and the id of the audit for an event of an audit; `reconciliation/` and the date for an
-    /// event of a comparison with the gateway.
+    /// event of a comparison with the gateway; `action/` and the id of the entry for an action that concerns no account.
     pub subject: String,
     /// When the change happened.
     pub at: DateTime<Utc>,
@@ -109,6 +112,13 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
                 .map(|ended_at| reconciliation_event(day, ended_at))
                 .into_iter()
                 .collect()
+        }
+        (old, Some(ItemImage::Action(entry))) => {
+            let old = match old {
+                Some(ItemImage::Action(old)) => Some(old.as_ref()),
+                _ => None,
+            };
+            action::action_event(old, entry, at).into_iter().collect()
         }
         // The records of attempts and waived periods never change, and their expiry publishes no event.
         _ => Vec::new(),

@@ -1,5 +1,6 @@
 //! The domain types of outbound webhooks: endpoints, secrets and deliveries.
 
+mod actions;
 mod backoff;
 mod delivery;
 mod endpoint;

@@ -39,6 +39,7 @@ const ALLOWED_IN_BILLING: &[&str] = &[
     "iso_currency",
     "serde",
     "serde_json",
+    "serde_with",
     "sha2",
     "strum",
     "thiserror",

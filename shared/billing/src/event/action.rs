@@ -1,0 +1,64 @@
+//! The event of a change that a person or a program made with the API or with a command.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::super::{AccountId, ActionKind, ActorKind, Label, LoggedAction, SubscriptionId};
+use super::{Event, EventData};
+
+/// The data of the event of a change that a person or a program made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ActionData {
+    /// The kind of the change, such as `subscription.pause`.
+    pub action: ActionKind,
+    pub actor: ActorKind,
+    /// The subject of the token, or the name of the user who ran the command; `None` if there is none. A name that
+    /// contains `@` is replaced by a hash.
+    pub actor_name: Option<String>,
+    /// The account that the change concerns; `None` if it concerns no account.
+    pub account: Option<AccountId>,
+    pub subscription: Option<SubscriptionId>,
+    /// The id of the changed item if it is neither an account nor a subscription, such as the id of a refund.
+    pub item: Option<String>,
+    /// The changed fields before the change, without personal data.
+    pub before: BTreeMap<String, String>,
+    /// The changed fields after the change. The value `changed` stands for content that is not in the log.
+    pub after: BTreeMap<String, String>,
+    /// The reason that the actor gave; `None` if it gave none.
+    pub reason: Option<Label>,
+}
+
+impl ActionData {
+    fn from_entry(entry: &LoggedAction) -> Self {
+        let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, before, after, reason } =
+            entry.clone();
+        Self {
+            action: kind,
+            actor: actor.kind(),
+            actor_name: actor.name().map(str::to_owned),
+            account,
+            subscription,
+            item,
+            before,
+            after,
+            reason,
+        }
+    }
+}
+
+/// Returns the event of an entry of the action log that was stored at `at` in place of `old`. A job stores its entry when
+/// it begins, and stores it again with its counts when it ends; each of the two has an event. A repeated write of the
+/// same entry has none.
+pub(super) fn action_event(old: Option<&LoggedAction>, entry: &LoggedAction, at: DateTime<Utc>) -> Option<Event> {
+    let (number, at) = match old {
+        None => (1, entry.at),
+        Some(old) if old == entry => return None,
+        Some(_) => (2, at),
+    };
+    let data = EventData::ActionTaken(ActionData::from_entry(entry));
+    let id = format!("{}.{number}.{}", entry.id, data.event_type());
+    let subject = entry.account.as_ref().map_or_else(|| format!("action/{}", entry.id), AccountId::to_string);
+    Some(Event { id, subject, at, data })
+}
