@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Days, NaiveDate, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 use strum::IntoEnumIterator as _;
@@ -11,6 +11,11 @@ use ulid::Ulid;
 use super::{DayReader, DayState};
 use billing::{ChargeTotal, PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
+
+/// The number of days after which the latest comparison with the gateway is old: a day can be compared on the day
+/// after it, and the function that compares has all of that day for it. Dates in UTC and in the billing time zone may
+/// differ by a day.
+const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
 
 /// The state of the whole system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -141,9 +146,14 @@ impl SystemStatus {
         if let Some(audit) = self.latest_audit.as_ref().filter(|audit| audit.violations > 0) {
             problems.push(format!("violations that the audit {} found: {}", audit.id, audit.violations));
         }
-        if let Some(compared) = self.latest_comparison.as_ref().filter(|compared| compared.differences > 0) {
-            let LatestComparison { date, differences, .. } = compared;
-            problems.push(format!("differences between the table and the gateway on {date}: {differences}"));
+        match &self.latest_comparison {
+            Some(LatestComparison { date, differences, .. }) if *differences > 0 => {
+                problems.push(format!("differences between the table and the gateway on {date}: {differences}"));
+            }
+            Some(LatestComparison { date, .. }) if *date + MAX_DAYS_WITHOUT_COMPARISON < self.today => {
+                problems.push(format!("the latest day that was compared with the gateway is {date}"));
+            }
+            _ => {}
         }
         problems
     }

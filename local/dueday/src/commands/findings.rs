@@ -1,7 +1,7 @@
 //! `dueday findings`: lists successful payments without a receipt, and stores a person's decision about each.
 
 use api::SubscriptionView;
-use billing::{AccountId, ActionKind, Finding, FindingReason, GatewayToken, SubscriptionId};
+use billing::{AccountId, ActionKind, Finding, FindingReason, GatewayToken, Label, SubscriptionId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use settling::{FindingDecision, FindingError, Findings, Settling};
@@ -59,9 +59,9 @@ pub struct ResolveArgs {
     pub payment: GatewayToken,
     #[command(flatten)]
     pub decision: DecisionArgs,
-    /// The reason for the decision; it is stored with the finding
+    /// The reason for the decision; it is stored with the finding and in the action log
     #[arg(long, value_name = "REASON")]
-    pub because: String,
+    pub because: Label,
     /// Close the finding although the gateway still has the payment and its period is owed; the customer is charged
     /// again
     #[arg(long, requires = "close")]
@@ -135,12 +135,12 @@ async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure>
         (false, true) => FindingDecision::CloseAlthoughPaid,
     };
     let policy = context.config.billing.policy.clone();
-    let action = context.action(ActionKind::ResolveFinding, None);
+    let action = context.action(ActionKind::ResolveFinding, Some(&args.because));
     let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone()).with_action(action);
     let findings = Findings { settling: &settling, gateway: gateway.as_ref() };
     let of = (&args.account, &args.payment);
     let settled =
-        findings.resolve(of, decision, &args.because, context.today()).await.map_err(|error| match error {
+        findings.resolve(of, decision, args.because.as_str(), context.today()).await.map_err(|error| match error {
             FindingError::Table(error) => error.into(),
             error => Failure::Refused(error.to_string()),
         })?;

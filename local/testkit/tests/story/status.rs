@@ -1,10 +1,11 @@
 //! Tests of the state of the system, which an operator reads each morning.
 
+use billing::DayReconciliation;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use days::{DayState, SystemStatus};
 
-use crate::world::{World, billing_time, new_subscription};
+use crate::world::{World, billing_time, date, new_subscription};
 
 /// Reads the state one hour after the runs of `day`.
 async fn status_on(world: &World, day: &str) -> SystemStatus {
@@ -52,4 +53,15 @@ async fn status_shows_yesterday_and_today_and_what_needs_a_person() {
             "a payment has been due since 2026-03-11",
         ]
     );
+}
+
+#[tokio::test]
+async fn status_names_the_latest_compared_day_if_it_is_old() {
+    let world = World::new().await;
+    let started_at = billing_time("2026-03-08");
+    let compared = DayReconciliation::new(date("2026-03-07"), started_at);
+    assert!(world.table.create_reconciliation(&compared).await.unwrap());
+    let is_old = "the latest day that was compared with the gateway is 2026-03-07".to_owned();
+    assert!(!status_on(&world, "2026-03-10").await.problems.contains(&is_old));
+    assert!(status_on(&world, "2026-03-11").await.problems.contains(&is_old));
 }

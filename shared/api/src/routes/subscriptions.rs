@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{
-    ActionKind, Changes, Currency, EmailAddress, ExternalId, Label, NewSubscription, PaymentDay, PaymentMethod,
-    Settlement, Sku, Subscription, SubscriptionId,
+    ActionKind, Changes, Currency, EmailAddress, ExternalId, Label, NewAction, NewSubscription, PaymentDay,
+    PaymentMethod, Settlement, Sku, Subscription, SubscriptionId,
 };
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
@@ -87,6 +87,9 @@ pub struct SubscriptionChange {
     #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = Option<EmailAddress>, required = false)]
     email: Option<Option<EmailAddress>>,
+    /// The reason for the change, for the action log. Do not write personal data into it.
+    #[serde(default)]
+    reason: Option<Label>,
 }
 
 /// Reads a field that is present in the request. A null value is an error unless null is a valid `T`. An absent field
@@ -293,7 +296,7 @@ pub async fn change(
     if_match: IfMatch,
     body: Body<SubscriptionChange>,
 ) -> Result<Response, Problem> {
-    let SubscriptionChange { amount, payment_day, payment_method, product_name, email } = body.value;
+    let SubscriptionChange { amount, payment_day, payment_method, product_name, email, reason } = body.value;
     let operator_fields =
         [("amount", amount.is_some()), ("product_name", product_name.is_some()), ("email", email.is_some())];
     if let Some((field, _)) =
@@ -316,7 +319,7 @@ pub async fn change(
         Some(_) => api.table.get_disputes_by_account(&path.account).await?,
         None => Vec::new(),
     };
-    let action = new_action(ActionKind::ChangeSubscription, actor, now);
+    let action = NewAction { reason, ..new_action(ActionKind::ChangeSubscription, actor, now) };
     api.change_subscription(&path, ChangeRecords { request: None, action: Some(&action) }, |stored| {
         if_match.check_version(stored.version)?;
         let has_other_customer = |method: &PaymentMethod| method.customer != stored.payment_method.customer;

@@ -4,8 +4,8 @@
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{ActionKind, Refusal, Settlement, Subscription};
-use rest::body::{Body, EmptyObject};
+use billing::{ActionKind, Label, NewAction, Refusal, Settlement, Subscription};
+use rest::body::Body;
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
@@ -60,6 +60,16 @@ impl<T> IntoParams for Transition<T> {
     }
 }
 
+/// The reason for a change of the subscription.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ChangeReason)]
+pub struct ChangeReason {
+    /// The reason for the change, for the action log. Do not write personal data into it.
+    #[serde(default)]
+    reason: Option<Label>,
+}
+
 /// When to cancel the subscription: now, or on its next due date.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -68,6 +78,27 @@ pub struct Cancellation {
     /// Whether to cancel on the next due date, without charging it. By default, the subscription is cancelled now.
     #[serde(default)]
     at_period_end: bool,
+    /// The reason for the change, for the action log. Do not write personal data into it.
+    #[serde(default)]
+    reason: Option<Label>,
+}
+
+/// The body of a transition.
+trait TransitionBody {
+    /// Returns the reason that the caller gives; `None` if it gives none.
+    fn reason(&self) -> Option<&Label>;
+}
+
+impl TransitionBody for ChangeReason {
+    fn reason(&self) -> Option<&Label> {
+        self.reason.as_ref()
+    }
+}
+
+impl TransitionBody for Cancellation {
+    fn reason(&self) -> Option<&Label> {
+        self.reason.as_ref()
+    }
 }
 
 /// Pause a subscription
@@ -80,11 +111,11 @@ pub struct Cancellation {
     path = "/accounts/{account}/subscriptions/{subscription}/pause",
     operation_id = "pause_subscription",
     tag = "subscriptions",
-    params(Transition<EmptyObject>),
-    request_body = EmptyObject,
+    params(Transition<ChangeReason>),
+    request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+pub async fn pause(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
     api.apply_transition(&request, AccountAction::Pause, |stored| stored.pause(request.now.today)).await
 }
 
@@ -98,11 +129,11 @@ pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> 
     path = "/accounts/{account}/subscriptions/{subscription}/resume",
     operation_id = "resume_subscription",
     tag = "subscriptions",
-    params(Transition<EmptyObject>),
-    request_body = EmptyObject,
+    params(Transition<ChangeReason>),
+    request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn resume(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+pub async fn resume(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
     let (Now { at, today }, policy) = (request.now, &api.billing.policy);
     api.apply_transition(&request, AccountAction::Resume, |stored| {
         stored.resume(policy.on_resume, policy.lead, today, at)
@@ -140,11 +171,11 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
     path = "/accounts/{account}/subscriptions/{subscription}/uncancel",
     operation_id = "uncancel_subscription",
     tag = "subscriptions",
-    params(Transition<EmptyObject>),
-    request_body = EmptyObject,
+    params(Transition<ChangeReason>),
+    request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn uncancel(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+pub async fn uncancel(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
     api.apply_transition(&request, AccountAction::Uncancel, |stored| {
         stored.uncancel(api.billing.policy.lead, request.now.today)
     })
@@ -160,11 +191,11 @@ pub async fn uncancel(State(api): State<Api>, request: Transition<EmptyObject>) 
     path = "/accounts/{account}/subscriptions/{subscription}/retry",
     operation_id = "retry_subscription",
     tag = "subscriptions",
-    params(Transition<EmptyObject>),
-    request_body = EmptyObject,
+    params(Transition<ChangeReason>),
+    request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn retry(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+pub async fn retry(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
     let (Now { at, today }, is_operator) = (request.now, request.caller == Caller::Operator);
     api.apply_transition(&request, AccountAction::Retry, |stored| stored.retry(is_operator, today, at)).await
 }
@@ -177,7 +208,7 @@ impl Api {
     /// 403 if the caller is an account that may not make the change `action`, 412 if `If-Match` does not allow the stored version,
     /// 422 if the idempotency key was used with another body, 429 if an account has retried too often, and
     /// the problem of a refused `change`.
-    async fn apply_transition<T, S: Into<Settlement>>(
+    async fn apply_transition<T: TransitionBody, S: Into<Settlement>>(
         &self,
         request: &Transition<T>,
         action: AccountAction,
@@ -207,6 +238,7 @@ impl Api {
             }
         };
         let action = new_action(kind, request.actor.clone(), request.now);
+        let action = NewAction { reason: request.body.reason().cloned(), ..action };
         let records = ChangeRecords { request: request.idempotent.as_ref(), action: Some(&action) };
         self.change_subscription(&request.path, records, change).await
     }

@@ -299,3 +299,23 @@ async fn change_whose_response_was_lost_is_made_and_logged_once() {
     assert_eq!((changed.status, changed.header("etag")), (200, "\"2\""), "{}", changed.text);
     assert_eq!(world.logged().await.len(), 1);
 }
+
+#[tokio::test]
+async fn changes_of_a_subscription_are_logged_with_the_reason_of_the_caller() {
+    let world = World::new().await;
+    let changes = [
+        ("PATCH {gold}", r#"{"amount": 1499, "reason": "a better price"}"#),
+        ("POST {gold}/pause", r#"{"reason": "moves house"}"#),
+        ("POST {gold}/resume", r#"{"reason": "has moved"}"#),
+        ("POST {gold}/cancel", r#"{"at_period_end": true, "reason": "too expensive"}"#),
+        ("POST {gold}/uncancel", r#"{"reason": "was a mistake"}"#),
+    ];
+    for (request, body) in changes {
+        let response = world.request(request, body).await;
+        assert_eq!(response.status, 200, "{request}: {}", response.text);
+        world.clock.set(world.clock.now() + TimeDelta::seconds(1));
+    }
+    let reasons: Vec<String> =
+        world.logged().await.iter().map(|entry| entry.reason.as_ref().unwrap().as_str().to_owned()).collect();
+    assert_eq!(reasons, ["was a mistake", "too expensive", "has moved", "moves house", "a better price"]);
+}
