@@ -1,26 +1,30 @@
-//! Read-only analyses of a table: explanations why a subscription was or was not charged on a day, checks of
+//! Analyses of a table, which write nothing but the records of audits: explanations why a subscription was or was not charged on a day, checks of
 //! invariants, reconciliation with the gateway, forecasts and reports.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod account_check;
 mod consistency;
+mod endpoints;
 mod explanation;
 mod forecast;
 mod gateway_lists;
 mod invariants;
 mod reconciliation;
+mod recorder;
 mod repair;
 mod report;
 mod sentence;
 mod unfinished_runs;
 mod why;
 
+pub use endpoints::{check_endpoints, unreadable_endpoint};
 pub use explanation::{Explanation, ReasonCode, explain};
 pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use reconciliation::Reconciliation;
+pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};
 pub use repair::Repair;
 pub use report::{
     ProductSales, Report, ReportSource, ReportedDay, ReportedDaysError, UnsettledNow, first_reportable_day, report,

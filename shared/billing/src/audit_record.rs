@@ -25,6 +25,8 @@ pub struct AuditRecord {
     pub position: Option<String>,
     /// Whether the audit also compares the table with the lists of the gateway.
     pub has_gateway_lists: bool,
+    /// Whether the schedule has started the audit. Its function continues it every day until it ends; a person does not.
+    pub is_scheduled: bool,
     /// The number of accounts that were checked.
     pub accounts: u64,
     /// The number of subscriptions that were checked.
@@ -60,6 +62,7 @@ impl AuditRecord {
             ended_at: None,
             position: None,
             has_gateway_lists,
+            is_scheduled: false,
             accounts: 0,
             subscriptions: 0,
             violations: BTreeMap::new(),

@@ -1,11 +1,10 @@
 //! The part of `dueday audit` that checks the webhook endpoints.
 
-use audit::{BrokenInvariant, Invariant};
-use billing::{StoredSecret, WebhookEndpoint};
+use audit::{BrokenInvariant, check_endpoints, unreadable_endpoint};
 use chrono::{DateTime, Utc};
 use delivery::EndpointSecrets;
 use encryption::ENCRYPTION_KEYS;
-use store::{Paging, TableError};
+use store::Paging;
 
 use crate::Failure;
 use crate::context::Context;
@@ -23,16 +22,12 @@ pub async fn audit_endpoints(
     now: DateTime<Utc>,
 ) -> Result<Vec<BrokenInvariant>, Failure> {
     let page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
-    let unreadable = |error: &TableError| violation(Invariant::Readable, error.to_string());
-    let mut broken: Vec<_> = page.unreadable.iter().map(unreadable).collect();
-    broken.extend(page.items.iter().filter(|endpoint| has_plain_secret(endpoint)).map(|endpoint| {
-        violation(Invariant::Encrypted, format!("a signing secret of {} is stored as plain text", endpoint.id))
-    }));
+    let mut broken = check_endpoints(&page);
     match open_table.encryption_keys(context)? {
         Some(keys) => {
             let secrets = EndpointSecrets::new(keys, context.clock.clone());
             let decrypted = page.items.iter().map(|endpoint| secrets.signing_secrets(endpoint, now));
-            broken.extend(decrypted.filter_map(Result::err).map(|error| unreadable(&error)));
+            broken.extend(decrypted.filter_map(Result::err).map(|error| unreadable_endpoint(&error)));
         }
         None if page.items.is_empty() => {}
         None => output::print_message(format!(
@@ -41,15 +36,4 @@ pub async fn audit_endpoints(
         )),
     }
     Ok(broken)
-}
-
-/// Returns whether the item of `endpoint` contains a secret in plain text.
-fn has_plain_secret(endpoint: &WebhookEndpoint) -> bool {
-    let previous = endpoint.previous_secret.as_ref().map(|(secret, _)| secret);
-    std::iter::once(&endpoint.secret).chain(previous).any(|secret| matches!(secret, StoredSecret::Plain(_)))
-}
-
-/// Returns the violation of `invariant` by a webhook endpoint.
-fn violation(invariant: Invariant, what: String) -> BrokenInvariant {
-    BrokenInvariant { invariant, key: "webhook endpoint".to_owned(), what }
 }

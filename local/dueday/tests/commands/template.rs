@@ -291,6 +291,8 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
             "OrdersFunction" => &["SQS", "ScheduleV2"],
             // The schedule compares the day before with the gateway.
             "ReconcileFunction" => &["ScheduleV2"],
+            // The schedules audit the table, and check that the day is done.
+            "AuditFunction" => &["ScheduleV2"],
             _ => &["HttpApi"],
         };
         let is_known = |event: &Value| starts.contains(&text(&event["Type"]).as_str());

@@ -18,6 +18,8 @@ pub struct AuditItem {
     /// The key of the last item that was checked.
     position: Option<String>,
     with_gateway_lists: bool,
+    #[serde(default)]
+    scheduled: bool,
     accounts: u64,
     subscriptions: u64,
     violations: BTreeMap<String, u64>,
@@ -50,6 +52,7 @@ impl Entity<Payments> for AuditRecord {
             ended_date: self.ended_at.map(Instant),
             position: self.position.clone(),
             with_gateway_lists: self.has_gateway_lists,
+            scheduled: self.is_scheduled,
             accounts: self.accounts,
             subscriptions: self.subscriptions,
             violations: self.violations.clone(),
@@ -67,6 +70,7 @@ impl Entity<Payments> for AuditRecord {
             ended_at: item.ended_date.map(|at| at.0),
             position: item.position,
             has_gateway_lists: item.with_gateway_lists,
+            is_scheduled: item.scheduled,
             accounts: item.accounts,
             subscriptions: item.subscriptions,
             violations: item.violations,

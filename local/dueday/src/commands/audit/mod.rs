@@ -1,13 +1,12 @@
 //! `dueday audit`: checks the invariants of all items in the table, and stores the result. `dueday audit list` and
 //! `dueday audit show` show stored audits.
 
-mod recorder;
 mod stored;
 
 use std::collections::BTreeSet;
 
 use audit::unfinished_runs;
-use audit::{BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair};
+use audit::{AuditRecorder, BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair};
 use billing::AuditRecord;
 use clap::{Args, Subcommand};
 use days::DayReader;
@@ -26,10 +25,9 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
-use recorder::Recorder;
 
-/// The maximum number of violations that the command prints, and of repairs that it makes.
-const MAX_SHOWN: usize = 1_000;
+/// The maximum number of repairs that the command makes.
+const MAX_REPAIRS: usize = 1_000;
 
 const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), Column::text("problem")];
 
@@ -117,7 +115,7 @@ struct AuditReport {
     subscriptions: u64,
     /// The number of all violations.
     violations: u64,
-    /// The first violations, sorted: at most [`MAX_SHOWN`].
+    /// The first violations, sorted: at most [`MAX_SHOWN_VIOLATIONS`].
     broken: Vec<BrokenInvariant>,
     /// The repairs that `--fix` has made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -153,10 +151,10 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     }
     let mut recorder = match stored {
         // The first part of the audit has already recorded the missing lists.
-        Some(stored) => Recorder::resume(table, stored),
+        Some(stored) => AuditRecorder::resume(table, stored),
         None => {
             let audit = AuditRecord::new(context.clock.ulid(), args.gateway_list, judge.now);
-            let mut recorder = Recorder::begin(table, audit).await?;
+            let mut recorder = AuditRecorder::begin(table, audit).await?;
             recorder.add(unlisted).await?;
             recorder
         }
@@ -169,7 +167,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
             broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
         recorder.add_account(&partition, broken, partitions.position()).await?;
-        if args.fix && repairs.len() < MAX_SHOWN {
+        if args.fix && repairs.len() < MAX_REPAIRS {
             repairs.extend(judge.repairs(partition));
         }
         progress.set_message(format!("{} read", format_count(recorder.audit().accounts, "account")));

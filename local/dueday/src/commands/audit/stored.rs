@@ -90,12 +90,12 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the latest audit, which was interrupted.
+/// Returns the latest audit that a person has started, which was interrupted.
 ///
 /// # Errors
-/// [`Failure::Refused`] if there is no audit, or the latest audit has ended.
+/// [`Failure::Refused`] if there is no such audit, or it has ended.
 pub async fn interrupted_audit(table: &Table, now: DateTime<Utc>) -> Result<AuditRecord, Failure> {
-    match latest_audit(table, now).await? {
+    match table.get_latest_audit(false, now).await? {
         Some(audit) if audit.ended_at.is_none() => Ok(audit),
         _ => Err(Failure::Refused("no audit was interrupted: run `dueday audit` without --resume".to_owned())),
     }

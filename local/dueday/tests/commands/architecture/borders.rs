@@ -83,6 +83,10 @@ pub const BORDERS: &[Border] = &[
     border(&["sqs"], &["gateways", "payments"]),
     border(&["payments-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "lettre", "axum"]),
     border(&["reconcile-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "lettre", "payments"]),
+    border(
+        &["audit-function"],
+        &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager", "mail", "axum"],
+    ),
     border(&["reminders-function"], &["aws-sdk-sqs", "aws-sdk-eventbridge", "axum"]),
     border(&["events-function"], &["gateways", "aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-secretsmanager"]),
     border(&["deliver-function"], &["gateways", "payments"]),

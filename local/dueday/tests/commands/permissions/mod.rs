@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::Api;
+use audit_function::Checks;
 use aws_sdk_dynamodb::types::AttributeValue;
 use axum::body::Body;
 use axum::http::Request;
@@ -170,6 +171,22 @@ async fn reconcile_policy_matches_its_requests() {
     }
     assert!(compared > 0);
     assert_policy("ReconcileFunction", &world.wire.permissions());
+}
+
+#[tokio::test]
+async fn audit_policy_matches_its_requests() {
+    let world = World::new(&[]).await;
+    let recorded = &world.recorded;
+    let config = &recorded.config;
+    let (table, clock) = (recorded.table.clone(), recorded.clock.clone());
+    let checks = Checks::new(table, config.billing.clone(), config.charging.clone(), clock);
+    let deadline = six_oclock("2027-01-06");
+    world.system.clock.set(deadline);
+    // The first invocation has no time, and the second continues its audit.
+    for (check, deadline) in [("table", deadline), ("table", deadline + TimeDelta::minutes(15)), ("day", deadline)] {
+        checks.handle(serde_json::json!({ "check": check }), deadline).await.unwrap();
+    }
+    assert_policy("AuditFunction", &world.wire.permissions());
 }
 
 #[tokio::test]

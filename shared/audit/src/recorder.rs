@@ -1,12 +1,14 @@
 //! Records the progress of an audit in the table: the counts, the position and the violations, which are written as they are
 //! found.
 
-use audit::BrokenInvariant;
 use billing::{AuditRecord, AuditViolation};
 use chrono::{DateTime, Utc};
 use store::{AccountPartition, Table, TableError};
 
-use super::MAX_SHOWN;
+use super::BrokenInvariant;
+
+/// The maximum number of violations that a recorder returns at the end. All of them are counted.
+pub const MAX_SHOWN_VIOLATIONS: usize = 1_000;
 
 /// The number of violations that are written together.
 const BATCH: usize = 25;
@@ -15,7 +17,8 @@ const BATCH: usize = 25;
 const ACCOUNTS_PER_UPDATE: u64 = 1_000;
 
 /// The recorder of one audit.
-pub struct Recorder<'a> {
+#[derive(Debug)]
+pub struct AuditRecorder<'a> {
     table: &'a Table,
     /// The stored audit.
     stored: AuditRecord,
@@ -23,11 +26,11 @@ pub struct Recorder<'a> {
     next: AuditRecord,
     /// The violations that are not written yet.
     unwritten: Vec<AuditViolation>,
-    /// The first violations, to be printed.
+    /// The first violations, which are returned at the end.
     shown: Vec<BrokenInvariant>,
 }
 
-impl<'a> Recorder<'a> {
+impl<'a> AuditRecorder<'a> {
     /// Stores the new audit `audit`, and returns its recorder.
     pub async fn begin(table: &'a Table, audit: AuditRecord) -> Result<Self, TableError> {
         table.create_audit(&audit).await?;
@@ -49,7 +52,7 @@ impl<'a> Recorder<'a> {
         for broken in broken {
             let BrokenInvariant { invariant, key, what } = &broken;
             self.unwritten.extend(self.next.add_violation(&invariant.to_string(), key, what));
-            if self.shown.len() < MAX_SHOWN {
+            if self.shown.len() < MAX_SHOWN_VIOLATIONS {
                 self.shown.push(broken);
             }
         }
@@ -69,6 +72,15 @@ impl<'a> Recorder<'a> {
         self.next.position = position.map(str::to_owned);
         self.add(broken).await?;
         self.write_if(self.next.accounts >= self.stored.accounts.saturating_add(ACCOUNTS_PER_UPDATE)).await
+    }
+
+    /// Stores the counts and the position, so that another process can continue the audit. Returns the stored audit.
+    ///
+    /// # Errors
+    /// [`TableError::Contended`] if another process has continued the audit.
+    pub async fn interrupt(mut self) -> Result<AuditRecord, TableError> {
+        self.write_if(true).await?;
+        Ok(self.stored)
     }
 
     /// Stores that the audit ended at `now`. Returns the audit and the first violations that this process found.

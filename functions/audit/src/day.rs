@@ -1,0 +1,40 @@
+//! The check that the batches of today are done by the hour that the merchant has set.
+
+use chrono::NaiveDate;
+use days::{DayReader, DayState};
+use serde::Serialize;
+use store::{Batch, Settings, TableError};
+
+use crate::Checks;
+
+/// The log message if today is not done. The filter of an alarm in `template.yaml` contains the same text.
+pub const DAY_NOT_DONE_MESSAGE: &str = "a batch of the day is not done by the hour that was set";
+
+/// The response to the check of a day.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct DayResponse {
+    /// The current date in the billing time zone.
+    pub date: NaiveDate,
+    /// The batches that are not done.
+    pub not_done: Vec<Batch>,
+}
+
+impl Checks {
+    /// Checks whether the run records prove that both batches of today are done. Sends a Query for each batch.
+    pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
+        let (now, zone) = (self.clock.now(), self.billing.zone);
+        let date = now.with_timezone(&zone).date_naive();
+        let mut not_done = Vec::new();
+        for batch in Batch::ALL {
+            let mut reader = DayReader::new(&self.table, batch, settings.shards, zone, now);
+            if DayState::from_proofs(&reader.read(date).await?.prove()) != DayState::Done {
+                not_done.push(batch);
+            }
+        }
+        match not_done.as_slice() {
+            [] => tracing::info!(%date, "both batches of the day are done"),
+            batches => tracing::error!(%date, ?batches, "{DAY_NOT_DONE_MESSAGE}: see `dueday status`"),
+        }
+        Ok(DayResponse { date, not_done })
+    }
+}

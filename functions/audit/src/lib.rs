@@ -1,0 +1,118 @@
+//! The Lambda function that checks the table. A schedule invokes it every night: it audits a part of the table, and continues
+//! the audit in the next night until all items are checked. A second schedule invokes it at the hour by which the day must be
+//! done.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod day;
+mod table;
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use clock::Clock;
+use config::{BillingConfig, ConfigError, Env};
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use payments::ChargeConfig;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{Table, TableConfig, TableError, load_sdk_config};
+
+pub use day::{DAY_NOT_DONE_MESSAGE, DayResponse};
+pub use table::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse, VIOLATIONS_MESSAGE};
+
+/// The checks of a table, with their configuration.
+#[derive(Debug)]
+pub struct Checks {
+    table: Table,
+    billing: BillingConfig,
+    charging: ChargeConfig,
+    clock: Arc<dyn Clock>,
+}
+
+/// The event that invokes the function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    check: Check,
+}
+
+/// What an invocation checks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Check {
+    /// All items of the table, in many invocations.
+    Table,
+    /// Whether the run records prove that the batches of today are done.
+    Day,
+}
+
+/// The response of the function.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Response {
+    Table(TableResponse),
+    Day(DayResponse),
+}
+
+/// The reason why an invocation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum InvocationError {
+    #[error("the event is not valid: {0}")]
+    Request(#[from] serde_json::Error),
+    #[error("the table has no settings: no run has used it yet")]
+    NoSettings,
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl InvocationError {
+    /// Returns the error type of the invocation.
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "Request",
+            Self::NoSettings => "NoSettings",
+            Self::Table(_) => "Table",
+        }
+    }
+}
+
+/// Creates the checks from the environment variables.
+///
+/// # Errors
+/// [`ConfigError`] if a variable is missing or not valid.
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, ConfigError> {
+    let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
+    let table = config.connect(&load_sdk_config().await);
+    Ok(Checks::new(table, billing, charging, clock))
+}
+
+/// Handles one invocation of the function.
+///
+/// # Errors
+/// An [`InvocationError`]. Its kind is the error type of the invocation.
+pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
+    let deadline = DateTime::<Utc>::from(event.context.deadline());
+    let response = checks.handle(event.payload, deadline).await;
+    response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
+}
+
+impl Checks {
+    /// Creates the checks of `table`.
+    pub fn new(table: Table, billing: BillingConfig, charging: ChargeConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { table, billing, charging, clock }
+    }
+
+    /// Handles the event `event` until shortly before `deadline`.
+    ///
+    /// # Errors
+    /// [`InvocationError::Request`] if the event is not valid. [`InvocationError::NoSettings`] if no run has used the table
+    /// yet. [`InvocationError::Table`] if a request failed: the next invocation continues.
+    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
+        let request: Request = serde_json::from_value(event)?;
+        let settings = self.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
+        match request.check {
+            Check::Table => Ok(Response::Table(self.audit_table(&settings, deadline).await?)),
+            Check::Day => Ok(Response::Day(self.check_day(&settings).await?)),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The audit of the table, in parts: each invocation checks as many accounts as its time allows.
+
+use audit::{AuditRecorder, InvariantChecker, check_endpoints, unfinished_runs};
+use billing::AuditRecord;
+use chrono::{DateTime, TimeDelta, Utc};
+use days::DayReader;
+use serde::Serialize;
+use store::{Batch, Paging, Settings, TableError};
+
+use crate::Checks;
+
+/// The log message if the audit has checked a part of the table. The filter of an alarm in `template.yaml` contains the
+/// same text.
+pub const AUDIT_CONTINUED_MESSAGE: &str = "the audit has checked a part of the table";
+
+/// The log message if an audit has found violations. The filter of an alarm in `template.yaml` contains the same text.
+pub const VIOLATIONS_MESSAGE: &str = "the audit has found violations";
+
+/// The log message if an audit needs too much time. [`AUDIT_CONTINUED_MESSAGE`] is not logged then, so its alarm fires.
+pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table in 31 days";
+
+/// The time in which an audit must check the whole table.
+const LONGEST_AUDIT: TimeDelta = TimeDelta::days(31);
+
+/// How long before the end of the invocation the audit stops. The requests for one account take less time.
+const MARGIN: TimeDelta = TimeDelta::seconds(30);
+
+/// The response to the audit of a part of the table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TableResponse {
+    /// The id of the audit.
+    pub audit: String,
+    /// Whether all items were checked. Otherwise the next invocation continues.
+    pub complete: bool,
+    /// The number of accounts that were checked so far.
+    pub accounts: u64,
+    /// The number of violations that were found so far.
+    pub violations: u64,
+}
+
+impl From<&AuditRecord> for TableResponse {
+    fn from(audit: &AuditRecord) -> Self {
+        Self {
+            audit: audit.id.to_string(),
+            complete: audit.ended_at.is_some(),
+            accounts: audit.accounts,
+            violations: audit.violation_count(),
+        }
+    }
+}
+
+impl Checks {
+    /// Continues the audit of the schedule, or begins a new one if the latest has ended. Stops shortly before `deadline`, or
+    /// at the end of the table.
+    pub(crate) async fn audit_table(
+        &self,
+        settings: &Settings,
+        deadline: DateTime<Utc>,
+    ) -> Result<TableResponse, TableError> {
+        let now = self.clock.now();
+        let interrupted = self.table.get_latest_audit(true, now).await?.filter(|audit| audit.ended_at.is_none());
+        let before = interrupted.as_ref().map_or(0, AuditRecord::violation_count);
+        let mut recorder = match interrupted {
+            Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
+            None => {
+                let audit = AuditRecord { is_scheduled: true, ..AuditRecord::new(self.clock.ulid(), false, now) };
+                AuditRecorder::begin(&self.table, audit).await?
+            }
+        };
+        let checker = self.checker(settings, now);
+        let mut partitions = self.table.partitions_after(recorder.audit().position.clone());
+        let audit = loop {
+            if self.clock.now() + MARGIN > deadline {
+                break recorder.interrupt().await?;
+            }
+            let Some(partition) = partitions.next().await? else {
+                break self.end_audit(recorder, checker, settings).await?;
+            };
+            let broken = checker.check(&partition);
+            recorder.add_account(&partition, broken, partitions.position()).await?;
+        };
+        let response = TableResponse::from(&audit);
+        let TableResponse { audit: id, complete, accounts, violations } = &response;
+        match !complete && audit.started_at + LONGEST_AUDIT < now {
+            true => tracing::error!(audit = %id, accounts, "{AUDIT_LATE_MESSAGE}"),
+            false => tracing::info!(audit = %id, complete, accounts, violations, "{AUDIT_CONTINUED_MESSAGE}"),
+        }
+        if *violations > before {
+            tracing::error!(audit = %id, violations, "{VIOLATIONS_MESSAGE}: see `dueday audit show`");
+        }
+        Ok(response)
+    }
+
+    /// Checks what belongs to no account, and ends the audit.
+    async fn end_audit(
+        &self,
+        mut recorder: AuditRecorder<'_>,
+        checker: InvariantChecker,
+        settings: &Settings,
+    ) -> Result<AuditRecord, TableError> {
+        let mut broken = check_endpoints(&self.table.get_webhook_endpoints(&Paging::all()).await?);
+        for batch in Batch::ALL {
+            let mut reader = DayReader::new(&self.table, batch, settings.shards, self.billing.zone, checker.now);
+            broken.extend(unfinished_runs(&mut reader, checker.today).await?);
+        }
+        recorder.add(broken).await?;
+        Ok(recorder.end(self.clock.now()).await?.0)
+    }
+
+    fn checker(&self, settings: &Settings, now: DateTime<Utc>) -> InvariantChecker {
+        let policy = &self.billing.policy;
+        InvariantChecker {
+            shards: settings.shards,
+            today: now.with_timezone(&self.billing.zone).date_naive(),
+            now,
+            records_kept: self.table.receipt_retention(),
+            retry_days: policy.dunning.days(),
+            lease: self.charging.lease,
+            lead: policy.lead,
+        }
+    }
+}

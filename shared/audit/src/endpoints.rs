@@ -1,0 +1,32 @@
+//! The checks of the stored webhook endpoints.
+
+use billing::{StoredSecret, WebhookEndpoint};
+use store::{Page, TableError};
+
+use super::{BrokenInvariant, Invariant};
+
+/// Returns the violations in `endpoints`, the items of the webhook endpoints: items that cannot be read, and secrets in plain
+/// text. The secrets are not decrypted.
+pub fn check_endpoints(endpoints: &Page<WebhookEndpoint>) -> Vec<BrokenInvariant> {
+    let mut broken: Vec<_> = endpoints.unreadable.iter().map(unreadable_endpoint).collect();
+    broken.extend(endpoints.items.iter().filter(|endpoint| has_plain_secret(endpoint)).map(|endpoint| {
+        violation(Invariant::Encrypted, format!("a signing secret of {} is stored as plain text", endpoint.id))
+    }));
+    broken
+}
+
+/// Returns the violation by a webhook endpoint that cannot be read because of `error`.
+pub fn unreadable_endpoint(error: &TableError) -> BrokenInvariant {
+    violation(Invariant::Readable, error.to_string())
+}
+
+/// Returns whether the item of `endpoint` contains a secret in plain text.
+fn has_plain_secret(endpoint: &WebhookEndpoint) -> bool {
+    let previous = endpoint.previous_secret.as_ref().map(|(secret, _)| secret);
+    std::iter::once(&endpoint.secret).chain(previous).any(|secret| matches!(secret, StoredSecret::Plain(_)))
+}
+
+/// Returns the violation of `invariant` by a webhook endpoint.
+fn violation(invariant: Invariant, what: String) -> BrokenInvariant {
+    BrokenInvariant { invariant, key: "webhook endpoint".to_owned(), what }
+}
