@@ -14,6 +14,7 @@ mod daily_execution;
 mod daily_limits;
 mod daily_report;
 mod day_reconciliation;
+mod day_reconciliation_crashes;
 mod disputes;
 mod event_images;
 mod events;

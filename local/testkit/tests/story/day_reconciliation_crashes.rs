@@ -1,0 +1,127 @@
+//! Tests of the comparison of a day with a fault at every step: whatever call fails, and wherever the process is killed, the
+//! next comparison settles the same payment once, and finds the same difference.
+
+use std::sync::Arc;
+
+use billing::{DayReconciliation, DifferenceKind, FindingReason, PaymentMethod, Subscription};
+use chrono::TimeDelta;
+use emulator::{Deployment, Fault, Injector, Wire};
+use gateways::ChargeRequest;
+use reconciling::{Reconciler, Settlement};
+use store::Paging;
+use testkit::{Faulty, fault_at_call};
+
+use crate::world::{World, billing_time, card, date, numbered_subscription};
+
+/// The day that is compared.
+const DAY: &str = "2026-03-10";
+
+const FAULTS: [Fault; 4] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter];
+
+/// A world in which the subscription 0 was paid, 1 was declined and nevertheless paid, and 2 was paid twice.
+struct ComparedWorld {
+    world: World,
+    subscriptions: Vec<Subscription>,
+}
+
+impl ComparedWorld {
+    async fn new() -> Self {
+        let world = World::new().await;
+        let mut subscriptions = Vec::new();
+        for (n, name) in (0..).zip(["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa"]) {
+            let subscription =
+                Subscription { payment_method: card(name), ..numbered_subscription(n, 10, "2026-03-01") };
+            world.store(&subscription).await;
+            subscriptions.push(subscription);
+        }
+        world.run_payments(DAY).await;
+        let compared = Self { world, subscriptions };
+        compared.charge_at_gateway(1, 1).await;
+        compared.charge_at_gateway(2, 7).await;
+        compared.world.clock.set(billing_time("2026-03-11"));
+        compared
+    }
+
+    /// Makes a payment of the subscription `n` at the gateway, without changing the table.
+    async fn charge_at_gateway(&self, n: usize, attempt_no: u32) {
+        let subscription = &self.subscriptions[n];
+        let request = ChargeRequest {
+            idempotency_key: format!("{n} {attempt_no}"),
+            table: Some(self.world.table.get_settings().await.unwrap().unwrap().table_id),
+            account: subscription.account.clone(),
+            subscription: subscription.id,
+            sku: subscription.sku.clone(),
+            due_on: date(DAY),
+            attempt_no,
+            amount: subscription.price,
+            payment_method: PaymentMethod {
+                payment_method: "pm_card_visa".parse().unwrap(),
+                ..subscription.payment_method.clone()
+            },
+        };
+        self.world.sandbox.charge_at(&request, billing_time(DAY) + TimeDelta::hours(3)).unwrap();
+    }
+
+    /// Compares the day with the requests of `injector`. Returns `None` if the comparison failed or was killed.
+    async fn reconcile(&self, injector: &Arc<Injector>) -> Option<DayReconciliation> {
+        let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
+        let Deployment { table, config, .. } = self.world.system.with_wire(wire);
+        let table_id = self.world.table.get_settings().await.unwrap().unwrap().table_id;
+        let mut reconciler = Reconciler::new(
+            (table, table_id),
+            Arc::new(Faulty::new(self.world.gateway.clone(), injector.clone())),
+            (config.billing.policy, Settlement::SettleOrStoreFinding),
+            self.world.clock.clone(),
+            date("2026-03-11"),
+        );
+        injector.run(reconciler.reconcile(date(DAY), None)).await.and_then(Result::ok)
+    }
+
+    /// Asserts that each subscription has one receipt, and that the second payment of subscription 2 is the only finding
+    /// and the only difference of `day`.
+    async fn assert_compared(&self, day: &DayReconciliation, fault: &str) {
+        let kinds: Vec<DifferenceKind> = day.first_differences.iter().map(|difference| difference.kind).collect();
+        assert_eq!(
+            (kinds.as_slice(), day.ended_at.is_some()),
+            ([DifferenceKind::PaidTwice].as_slice(), true),
+            "{fault}"
+        );
+        let findings = self.world.table.get_open_findings().await.unwrap();
+        let reasons: Vec<FindingReason> = findings.iter().map(|finding| finding.reason).collect();
+        assert_eq!(reasons, [FindingReason::PaidTwice], "{fault}");
+        for subscription in &self.subscriptions {
+            let now = billing_time("2026-03-11");
+            let receipts = self.world.table.get_receipts_by_account(&subscription.account, &Paging::all(), now).await;
+            assert_eq!(receipts.unwrap().items.len(), 1, "{fault}: {}", subscription.account);
+            let stored = self.world.table.get_subscription(&subscription.account, subscription.id).await;
+            assert_eq!(stored.unwrap().unwrap().due_on, date("2026-04-10"), "{fault}: {}", subscription.account);
+        }
+    }
+}
+
+#[tokio::test]
+async fn fault_at_any_call_of_a_comparison_changes_nothing_in_its_result() {
+    for fault in FAULTS {
+        let mut at = 1;
+        loop {
+            let compared = ComparedWorld::new().await;
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
+            let first = compared.reconcile(&injector).await;
+            let calls = injector.calls();
+            let name = format!("{fault:?} at call {at}");
+            let without_faults = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(0, fault))));
+            let day = match first {
+                Some(day) if day.ended_at.is_some() => day,
+                _ => compared.reconcile(&without_faults).await.expect(&name),
+            };
+            compared.assert_compared(&day, &name).await;
+            let again = compared.reconcile(&without_faults).await.expect(&name);
+            compared.assert_compared(&again, &format!("{name}, compared again")).await;
+            if at > calls {
+                assert!(calls > 20, "the comparison makes {calls} calls");
+                break;
+            }
+            at += 1;
+        }
+    }
+}
