@@ -20,7 +20,7 @@ pub const PAYMENT_WITHOUT_RECEIPT_MESSAGE: &str = "a successful payment has no r
 pub enum LatePaymentOutcome {
     /// The payment was settled now: it has a receipt, and the subscription has advanced to the next period.
     Settled(Box<Subscription>),
-    /// The payment is stored as a finding.
+    /// The payment is stored as a finding, which a person may have resolved.
     FindingStored(Box<Finding>),
     /// The payment has a receipt already, or an attempt of its period is open, which a run or a gateway event will
     /// settle.
@@ -79,8 +79,8 @@ pub struct Findings<'a> {
 
 impl Findings<'_> {
     /// Settles the successful `payment` on the day `today` if that is safe; otherwise stores the payment as a finding.
-    /// `sku` is the SKU of its subscription. Changes nothing if the payment has a receipt, or if an attempt of its
-    /// period is open.
+    /// `sku` is the SKU of its subscription. Changes nothing if the payment has a receipt, if an attempt of its period is
+    /// open, or if a person has resolved the finding about it.
     ///
     /// # Errors
     /// [`FindingError::Table`] or [`FindingError::Gateway`] if a request to the table or to the gateway failed: call
@@ -105,6 +105,12 @@ impl Findings<'_> {
         };
         if receipt.as_ref().is_some_and(|receipt| receipt.payment == payment.id) || is_period_open(&stored) {
             return Ok(LatePaymentOutcome::HandledElsewhere);
+        }
+        let findings = self.settling.table.get_findings_by_account(account).await?;
+        if let Some(decided) =
+            findings.into_iter().find(|found| found.payment == payment.id && found.resolved.is_some())
+        {
+            return Ok(LatePaymentOutcome::FindingStored(Box::new(decided)));
         }
         let record = self.settling.table.get_attempt_record(account, id, payment.due_on, payment.attempt_no).await?;
         let late = LateSuccess {

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use axum::Router;
 use billing::{
-    DayReconciliation, DifferenceKind, Dispute, DisputeStatus, FindingReason, GatewayList, PaymentMethod, Receipt,
-    ReconciledCounts, ReconciliationStep, Subscription,
+    DayReconciliation, DifferenceKind, Dispute, DisputeStatus, Finding, FindingReason, GatewayList, PaymentMethod,
+    Receipt, ReconciledCounts, ReconciliationStep, ResolvedFinding, Subscription,
 };
 use chrono::TimeDelta;
 use clock::Clock as _;
 use emulator::{Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
 use gateways::{ChargeRequest, ChargeResponse, HttpGateway, PaymentGateway as _, Stripe};
 use reconciling::{ReconcileError, Reconciler, Settlement};
-use settling::{FindingDecision, Findings, Refunds};
+use settling::{FindingDecision, Findings, LatePaymentOutcome, Refunds};
 use store::Paging;
 use sweep::BatchRequest;
 use ulid::Ulid;
@@ -238,6 +238,37 @@ async fn late_payment_is_settled_and_a_resolved_finding_is_no_difference() {
     findings.resolve(payment, FindingDecision::CloseAlthoughPaid, "kept", date(NEXT_DAY)).await.unwrap();
     let day = charged.reconcile().await;
     assert!(day.is_clean(), "a person has decided: {day:?}");
+}
+
+#[tokio::test]
+async fn late_payment_whose_finding_a_person_has_resolved_is_never_settled() {
+    let charged = ChargedWorld::new(&["pm_card_visa_chargeDeclined"]).await;
+    let (table, paid_on) = (&charged.world.table, charged.subscriptions[0].account.clone());
+    // The customer of the declined attempt 1 has nevertheless paid, and a person has decided about this payment.
+    let id = charged.charge_at_gateway(0, DAY, 1, charged.table_id().await).await;
+    let payment = charged.stripe.payment(&id.parse().unwrap()).await.unwrap().unwrap();
+    let stored = table.get_subscription(&paid_on, charged.subscriptions[0].id).await.unwrap().unwrap();
+    let resolved = ResolvedFinding { at: billing_time(NEXT_DAY), reason: "refunded by bank transfer".to_owned() };
+    let finding = |stored: &Subscription| Finding {
+        account: stored.account.clone(),
+        subscription: stored.id,
+        sku: stored.sku.clone(),
+        due_on: payment.due_on,
+        payment: payment.id.clone(),
+        amount: payment.amount,
+        reason: FindingReason::NoAttempt,
+        blocks: false,
+        found_at: billing_time(DAY),
+        resolved: Some(resolved.clone()),
+        version: 1,
+    };
+    table.put_finding(stored.clone(), finding).await.unwrap();
+    let findings = Findings { settling: &charged.world.settling, gateway: charged.stripe.as_ref() };
+    let outcome = findings.settle_or_store_finding(&payment, &stored.sku, date(NEXT_DAY)).await.unwrap();
+    assert!(matches!(outcome, LatePaymentOutcome::FindingStored(found) if found.resolved.is_some()));
+    let after = table.get_subscription(&paid_on, stored.id).await.unwrap().unwrap();
+    assert_eq!(after.due_on, stored.due_on, "the month is still owed");
+    assert!(charged.reconcile().await.is_clean());
 }
 
 #[tokio::test]
