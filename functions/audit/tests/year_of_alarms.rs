@@ -1,0 +1,230 @@
+//! A simulated year in which schedules do not start, runs are killed, the gateway does not respond and charging is switched
+//! off. Every evening the function checks the day. Its answer is compared with a calendar and with the gateway's ledger: no
+//! alarm is false, and none is missing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use audit_function::{Checks, DayResponse, Response};
+use billing::{Account, Money, Subscription, SubscriptionId};
+use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
+use clock::SimulatedClock;
+use emulator::{Deployment, Fault, Injector, Operation, Wire};
+use sandbox::LedgerEntry;
+use store::Batch;
+use sweep::{BatchRequest, Task};
+use testkit::{Faulty, InMemoryDeployment, RecordedMails, config, fault_at_call, sample};
+use ulid::Ulid;
+
+/// The number of days from the reminder to the due date.
+const LEAD: u64 = 7;
+
+/// The number of the call at which a run is killed: before its first payment or reminder is complete.
+const KILLED_AT: u64 = 5;
+
+/// What happens to the runs of a day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Normal,
+    NotStarted(Batch),
+    Killed(Batch),
+    /// The run is killed, and a later run of the day completes.
+    KilledAndRepeated(Batch),
+    GatewayDoesNotRespond,
+    ChargingOff,
+}
+
+/// Returns the fate of the day with the number `n`: two days of three are normal, and the others take turns.
+fn fate_of_day(n: u32) -> Fate {
+    if n % 3 != 0 {
+        return Fate::Normal;
+    }
+    match (n / 3) % 8 {
+        0 => Fate::NotStarted(Batch::Payments),
+        1 => Fate::NotStarted(Batch::Reminders),
+        2 => Fate::Killed(Batch::Payments),
+        3 => Fate::Killed(Batch::Reminders),
+        4 => Fate::KilledAndRepeated(Batch::Payments),
+        5 => Fate::KilledAndRepeated(Batch::Reminders),
+        6 => Fate::GatewayDoesNotRespond,
+        _ => Fate::ChargingOff,
+    }
+}
+
+fn date(text: &str) -> NaiveDate {
+    text.parse().unwrap()
+}
+
+fn at(day: NaiveDate, hour: u32) -> DateTime<Utc> {
+    day.and_hms_opt(hour, 0, 0).unwrap().and_utc()
+}
+
+/// The calendar of this test: the due date of a payment day in each month is that day, or the last day of a shorter month.
+fn due_dates(payment_day: u32, first: NaiveDate, last: NaiveDate) -> Vec<NaiveDate> {
+    let days = first.iter_days().take_while(|day| *day <= last);
+    days.filter(|day| {
+        let is_last_of_month = day.checked_add_days(Days::new(1)).unwrap().day() == 1;
+        day.day() == payment_day || (is_last_of_month && day.day() < payment_day)
+    })
+    .collect()
+}
+
+/// The system, with two subscriptions for each payment day. Each has its own account.
+struct World {
+    system: InMemoryDeployment,
+    mails: Arc<RecordedMails>,
+    payment_days: BTreeMap<SubscriptionId, u32>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let mails = Arc::new(RecordedMails::default());
+        let clock = SimulatedClock::new(at(date("2026-01-01"), 6), 7);
+        let settings = [("DUEDAY_SHARDS", "1"), ("DUEDAY_MERCHANT", "Shop")];
+        let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mails.clone()).await.unwrap();
+        let mut payment_days = BTreeMap::new();
+        for n in 0..62 {
+            let payment_day = n / 2 + 1;
+            let subscription = Subscription {
+                account: format!("account-{n}").parse().unwrap(),
+                id: SubscriptionId::new(Ulid::from_parts(2, n.into())),
+                ..sample::subscription(payment_day.into(), date("2026-01-01"))
+            };
+            let table = &system.deployment.table;
+            table.put_account(&Account { id: subscription.account.clone(), ..sample::account() }).await.unwrap();
+            table.create_subscription(&subscription, None).await.unwrap();
+            payment_days.insert(subscription.id, payment_day);
+        }
+        Self { system, mails, payment_days }
+    }
+
+    /// Runs the batch of `task` for `day` with the faults of `injector`. Errors are left to the check in the evening.
+    async fn run<T: Task>(&self, day: NaiveDate, injector: Injector, task: impl FnOnce(&Deployment) -> T) {
+        let injector = Arc::new(injector);
+        let deployment = Deployment {
+            gateway: Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
+            ..self.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()))
+        };
+        let sweep = deployment.sweep(task(&deployment)).await.unwrap();
+        let (request, deadline) = (BatchRequest::for_date(day), at(day, 23));
+        drop(injector.run(sweep.run(&request, deadline)).await);
+    }
+
+    async fn run_batch(&self, batch: Batch, day: NaiveDate, injector: Injector) {
+        match batch {
+            Batch::Payments => self.run(day, injector, Deployment::charge_due).await,
+            Batch::Reminders => self.run(day, injector, Deployment::reminder_task).await,
+        }
+    }
+
+    /// Runs both batches of `day`, which has the fate `fate`.
+    async fn live(&self, day: NaiveDate, fate: Fate) {
+        let table = &self.system.deployment.table;
+        table.set_charging(fate != Fate::ChargingOff, None).await.unwrap();
+        for batch in Batch::ALL {
+            self.system.clock.set(at(day, 6));
+            let injector = match fate {
+                Fate::NotStarted(missing) if missing == batch => continue,
+                Fate::Killed(killed) | Fate::KilledAndRepeated(killed) if killed == batch => {
+                    Injector::active_during_runs(Arc::new(fault_at_call(KILLED_AT, Fault::CrashBefore)))
+                }
+                Fate::GatewayDoesNotRespond => Injector::active_during_runs(Arc::new(|call: &emulator::Call<'_>| {
+                    matches!(call.operation, Operation::Charge | Operation::PaymentsOf).then_some(Fault::LostBefore)
+                })),
+                _ => without_faults(),
+            };
+            self.run_batch(batch, day, injector).await;
+        }
+        if let Fate::KilledAndRepeated(batch) = fate {
+            self.system.clock.set(at(day, 10));
+            self.run_batch(batch, day, without_faults()).await;
+        }
+    }
+
+    /// Returns what the function says about `day` at eight in the evening.
+    async fn check(&self, day: NaiveDate) -> DayResponse {
+        self.system.clock.set(at(day, 20));
+        let Deployment { table, config, clock, .. } = self.system.deployment.clone();
+        let checks = Checks::new(table, config.billing, config.charging, clock);
+        let response = checks.handle(serde_json::json!({ "check": "day" }), at(day, 21)).await.unwrap();
+        let Response::Day(response) = response else { panic!("{response:?}") };
+        response
+    }
+
+    /// Returns whether the gateway has a payment for each due date up to `day`, and no date is paid twice.
+    fn is_everything_charged(&self, day: NaiveDate) -> bool {
+        let mut charged: BTreeMap<SubscriptionId, Vec<NaiveDate>> = BTreeMap::new();
+        for entry in self.system.sandbox.entries() {
+            let LedgerEntry::Payment(payment) = entry else { continue };
+            assert_eq!(payment.request.amount, Money::new(1299, "EUR".parse().unwrap()));
+            charged.entry(payment.request.subscription).or_default().push(payment.request.due_on);
+        }
+        self.payment_days.iter().all(|(id, payment_day)| {
+            let mut dates = charged.remove(id).unwrap_or_default();
+            dates.sort();
+            let due = due_dates(*payment_day, date("2026-01-02"), day);
+            assert!(dates.len() <= due.len(), "{id}: charged for {dates:?}, due on {due:?}");
+            dates == due
+        })
+    }
+
+    /// Returns whether each customer has a reminder of each payment whose reminder was planned from February 1 to `day`.
+    fn is_everyone_reminded(&self, day: NaiveDate) -> bool {
+        let mut reminded: BTreeMap<String, usize> = BTreeMap::new();
+        for mail in self.mails.mails() {
+            if mail.written_at >= at(date("2026-02-01"), 0) {
+                *reminded.entry(mail.account.to_string()).or_default() += 1;
+            }
+        }
+        let until = day.checked_add_days(Days::new(LEAD)).unwrap();
+        (0..).zip(self.payment_days.values()).all(|(n, payment_day): (u32, _)| {
+            let planned = due_dates(*payment_day, date("2026-02-08"), until).len();
+            let sent = reminded.remove(&format!("account-{n}")).unwrap_or_default();
+            assert!(sent <= planned, "account-{n}: {sent} reminders instead of {planned}");
+            sent == planned
+        })
+    }
+}
+
+fn without_faults() -> Injector {
+    Injector::active_during_runs(Arc::new(|_: &emulator::Call<'_>| None))
+}
+
+#[tokio::test]
+async fn alarms_of_a_year_are_exactly_the_days_that_are_not_done() {
+    let world = World::new().await;
+    let (mut alarms, mut quiet) = (BTreeMap::new(), 0);
+    for (n, day) in (0..).zip(date("2026-01-02").iter_days().take_while(|day| *day <= date("2026-12-31"))) {
+        // January has no faults, so that the first reminders are sent on their days.
+        let fate = if day < date("2026-02-01") { Fate::Normal } else { fate_of_day(n) };
+        world.live(day, fate).await;
+        let response = world.check(day).await;
+        if day < date("2026-02-01") {
+            assert_eq!(response.not_done, [], "{day}");
+            continue;
+        }
+        let mut really_not_done = Vec::new();
+        if !world.is_everyone_reminded(day) {
+            really_not_done.push(Batch::Reminders);
+        }
+        if !world.is_everything_charged(day) {
+            really_not_done.push(Batch::Payments);
+        }
+        assert_eq!(response.not_done, really_not_done, "{day}: {fate:?}");
+        match really_not_done.is_empty() {
+            true => quiet += 1,
+            false => *alarms.entry(format!("{fate:?}")).or_insert(0) += 1,
+        }
+    }
+    assert!(quiet > 200, "{quiet}");
+    let kinds: Vec<&str> = alarms.keys().map(String::as_str).collect();
+    let expected = [
+        "ChargingOff",
+        "GatewayDoesNotRespond",
+        "Killed(Payments)",
+        "Killed(Reminders)",
+        "NotStarted(Payments)",
+        "NotStarted(Reminders)",
+    ];
+    assert_eq!(kinds, expected, "a run that was repeated on its day raises no alarm: {alarms:?}");
+}
