@@ -155,7 +155,10 @@ impl PaymentBatch {
             if !context.run.is_charging_enabled() {
                 return Err(result_because_switched_off(PaymentOutcome::InDoubt));
             }
-            match self.gateway.charge(&request).await.or_unknown_if_contradictory() {
+            let sent_at = self.clock.now();
+            let response = self.gateway.charge(&request).await.or_unknown_if_contradictory();
+            context.run.add_charge(&response, self.clock.now().signed_duration_since(sent_at));
+            match response {
                 // The gateway refused the request and made no payment. Repeat the same request while the permission is
                 // valid.
                 ChargeResponse::Throttled { retry_after } if self.pace.back_off(retry_after, &mut refusals) => {

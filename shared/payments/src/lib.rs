@@ -9,6 +9,7 @@ mod claim;
 mod config;
 mod first_payment;
 mod gateway_account;
+mod gateway_use;
 mod outcome;
 mod pace;
 mod run;
@@ -38,6 +39,7 @@ use sweep::{RunTotals, Task};
 pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
 pub use config::*;
 pub use first_payment::{FirstPayment, SignUp};
+pub use gateway_use::GatewayUse;
 pub use outcome::PaymentOutcome;
 pub use run::PaymentRun;
 

@@ -6,10 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use billing::{Money, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use gateways::ChargeResponse;
 use store::Settings;
 use sweep::RunTotals;
 
 use super::breaker::CircuitBreaker;
+use super::gateway_use::GatewayUse;
 
 /// The state of one run, which is shared by all rows that are processed concurrently. A new run charges nothing until
 /// it has read the settings.
@@ -28,6 +30,8 @@ pub struct PaymentRun {
 struct State {
     /// The totals of the payments since the last call of [`PaymentRun::take_totals`].
     totals: RunTotals,
+    /// The requests to charge since then.
+    gateway_use: GatewayUse,
     /// The subscriptions whose rows the first lane has counted and whose attempts it has left open. The second lane
     /// skips them.
     left_open: HashSet<SubscriptionId>,
@@ -80,9 +84,16 @@ impl PaymentRun {
         self.state().totals.sums.declined.add(amount);
     }
 
-    /// Returns the totals since the last call, and resets them to zero.
+    /// Adds a request to charge that returned `response` after `duration`.
+    pub(super) fn add_charge(&self, response: &ChargeResponse, duration: TimeDelta) {
+        self.state().gateway_use.add(response, duration);
+    }
+
+    /// Returns the totals since the last call, and resets them to zero. Logs the use of the gateway since then.
     pub(super) fn take_totals(&self) -> RunTotals {
-        std::mem::take(&mut self.state().totals)
+        let mut state = self.state();
+        std::mem::take(&mut state.gateway_use).log();
+        std::mem::take(&mut state.totals)
     }
 
     /// Records that the first lane has counted the row of `subscription` and left its attempt open.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use payments::PaymentOutcome;
-use reminders::ReminderOutcome;
+use chrono::{NaiveDate, TimeDelta};
+use clock::SimulatedClock;
 use serde_yaml_ng::Value;
-use store::{Batch, RunSums};
-use sweep::{Outcome as _, Report};
+use store::PaymentCounts;
+use sweep::{BatchRequest, Report};
+use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
@@ -43,8 +44,8 @@ const LOG_GROUPS: [(&str, &str); 7] = [
     ("AuditLog", "AuditFunction"),
 ];
 
-/// The pattern of the metric filters that read the counts of a run from the fields of the line that it logs at its end.
-const RUN_ENDED: &str = "{ $.fields.message = \"a run has ended\" }";
+/// The beginning of the patterns of the metric filters that read a number from a field of a line with a certain message.
+const FIELD_PATTERN: &str = "{ $.fields.message = ";
 
 /// Returns the resources of `template.yaml`.
 fn resources() -> Value {
@@ -71,7 +72,7 @@ fn template_metric_filters_match_exactly_the_logged_messages() {
     let resources = resources();
     let filters = resources.as_mapping().unwrap().iter();
     let filters = filters.filter(|(_, resource)| resource["Type"] == "AWS::Logs::MetricFilter");
-    let filters = filters.filter(|(_, resource)| resource["Properties"]["FilterPattern"] != RUN_ENDED);
+    let filters = filters.filter(|(_, resource)| !reads_a_field(resource));
     let mut matched = BTreeSet::new();
     for (name, filter) in filters {
         let filter = &filter["Properties"];
@@ -138,50 +139,69 @@ fn template_metric_filters_match_log_lines_as_text_and_as_json() {
     }
 }
 
-/// Returns the report of a run that has processed nothing.
-fn empty_report<C: Default>(batch: Batch) -> Report<C> {
-    Report {
-        batch,
-        date: "2027-01-31".parse().unwrap(),
-        shards: vec![0],
-        counts: C::default(),
-        sums: RunSums::default(),
-        unreminded: 0,
-        failures: Vec::new(),
-        next: None,
-        complete: true,
-        stopped: None,
-    }
+/// Returns whether the metric filter `resource` reads a number from a field of a line.
+fn reads_a_field(resource: &Value) -> bool {
+    resource["Properties"]["FilterPattern"].as_str().is_some_and(|pattern| pattern.starts_with(FIELD_PATTERN))
 }
 
-#[test]
-fn template_metric_filters_read_numbers_from_the_line_of_a_run() {
+#[tokio::test]
+async fn template_metric_filters_read_numbers_from_the_lines_of_a_run() {
     let resources = resources();
     let kept = LogBuffer::default();
     let writer = kept.clone();
     let lines = logs::line_layer(true, move || writer.clone());
-    tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
-        PaymentOutcome::log(&empty_report(Batch::Payments));
-        ReminderOutcome::log(&empty_report(Batch::Reminders));
-    });
+    let subscriber = tracing_subscriber::registry().with(lines);
+    let logging = tracing::subscriber::set_default(subscriber);
+    let shop = payments_of_a_day().await;
+    drop(logging);
+    assert_eq!(shop.counts.paid, 2);
     let logged: Vec<serde_json::Value> = kept.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let read: Vec<(String, &str, String)> = resources
-        .as_mapping()
-        .unwrap()
-        .iter()
-        .filter(|(_, resource)| resource["Properties"]["FilterPattern"] == RUN_ENDED)
-        .map(|(name, filter)| {
-            let group = referenced_name(&filter["Properties"]["LogGroupName"]);
-            let value = filter["Properties"]["MetricTransformations"][0]["MetricValue"].as_str().unwrap();
-            (group, name.as_str().unwrap(), value.strip_prefix("$.fields.").unwrap().to_owned())
-        })
-        .collect();
-    assert_eq!(read.len(), 10);
-    for (group, name, field) in read {
-        let line = if group == "PaymentsLog" { &logged[0] } else { &logged[1] };
-        assert_eq!(line["fields"]["message"], "a run has ended");
-        assert!(line["fields"][&field].is_u64(), "{name} reads {field} from {line}");
+    let filters = resources.as_mapping().unwrap().iter().filter(|(_, resource)| reads_a_field(resource));
+    let mut read = 0;
+    for (name, filter) in filters {
+        let group = referenced_name(&filter["Properties"]["LogGroupName"]);
+        let metric = &filter["Properties"]["MetricTransformations"][0];
+        let message = message_of(filter);
+        let batch = if group == "PaymentsLog" { "payments" } else { "reminders" };
+        let is_meant = |line: &&serde_json::Value| {
+            line["fields"]["message"] == message
+                && (line["fields"]["batch"].is_null() || line["fields"]["batch"] == batch)
+        };
+        let line = logged.iter().find(is_meant).unwrap_or_else(|| panic!("{name:?}: no line {message:?}"));
+        let field = metric["MetricValue"].as_str().unwrap().strip_prefix("$.fields.").unwrap();
+        assert!(line["fields"][field].is_u64() || line["fields"][field].is_i64(), "{name:?} reads {field} from {line}");
+        for dimension in metric["Dimensions"].as_sequence().into_iter().flatten() {
+            let field = dimension["Value"].as_str().unwrap().strip_prefix("$.fields.").unwrap();
+            assert_eq!(line["fields"][field], "EUR", "{name:?} reads {field} from {line}");
+        }
+        read += 1;
     }
+    assert_eq!(read, 17);
+}
+
+/// Returns the message in the pattern of a metric filter that reads a field.
+fn message_of(filter: &Value) -> String {
+    let pattern = filter["Properties"]["FilterPattern"].as_str().unwrap();
+    pattern.split('"').nth(1).unwrap().to_owned()
+}
+
+/// Runs both batches of a day on which two subscriptions are paid. Returns the report of the payments.
+async fn payments_of_a_day() -> Report<PaymentCounts> {
+    let day: NaiveDate = "2027-01-31".parse().unwrap();
+    let noon = day.and_hms_opt(12, 0, 0).unwrap().and_utc();
+    let clock = SimulatedClock::new(noon, 7);
+    let mails = Arc::new(RecordedMails::default());
+    let config = config(&[("DUEDAY_MERCHANT", "Shop")]).unwrap();
+    let system = InMemoryDeployment::new(config, clock, mails).await.unwrap();
+    let table = &system.deployment.table;
+    table.put_account(&sample::account()).await.unwrap();
+    for n in [30, 31] {
+        let subscription = sample::subscription(n, "2027-01-01".parse().unwrap());
+        table.create_subscription(&subscription, None).await.unwrap();
+    }
+    let (request, deadline) = (BatchRequest::for_date(day), noon + TimeDelta::hours(1));
+    system.deployment.reminders().await.unwrap().run(&request, deadline).await.unwrap();
+    system.deployment.payments().await.unwrap().run(&request, deadline).await.unwrap()
 }
 
 /// Lambda uses the level of a JSON line only if the line also has a timestamp in the format of RFC 3339.
