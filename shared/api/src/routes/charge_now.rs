@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{AccountId, SubscriptionId};
+use billing::{AccountId, Subscription, SubscriptionId};
 use chrono::NaiveDate;
 use payments::{FirstPayment, SignUp};
 use rest::Problem;
@@ -23,19 +23,18 @@ struct StoredFields {
 }
 
 impl Api {
-    /// Charges the first payment of the subscription `id`, which `request` has just created. Returns the subscription
-    /// with the state of that payment: 201 if it was paid, declined or rejected, 202 otherwise.
+    /// Charges the first payment of the subscription `created`, which `request` has just created. Returns the
+    /// subscription with the state of that payment: 201 if it was paid, declined or rejected, 202 otherwise.
     ///
     /// # Errors
     /// 503 if this deployment has no gateway; 409, 500 or 503 if a request to the table fails.
     pub(super) async fn charge_created_subscription(
         &self,
-        account: &AccountId,
-        id: SubscriptionId,
+        created: Subscription,
         request: &IdempotentRequest,
         today: NaiveDate,
     ) -> Result<Response, Problem> {
-        self.first_payment_response(account, id, request, false, today).await
+        self.first_payment_response(created, request, false, today).await
     }
 
     /// Returns the response to a repeated sign-up request, with the current state of the first payment. If the first
@@ -54,21 +53,20 @@ impl Api {
         let Replayed::SameRequest(stored) = replayed else { return Err(Problem::idempotency_key_reused()) };
         let StoredFields { id, payment } = serde_json::from_str(&stored.json).map_err(|_| Problem::internal())?;
         let was_processing = payment == Some(PaymentState::Processing);
-        Ok(marked_as_replayed(self.first_payment_response(account, id, request, was_processing, today).await?))
+        let stored = self.table.get_subscription(account, id).await?.ok_or_else(missing::subscription_not_found)?;
+        Ok(marked_as_replayed(self.first_payment_response(stored, request, was_processing, today).await?))
     }
 
-    /// Charges the first payment if it was not attempted yet, and returns the response with its state. `was_processing`
-    /// is true if the stored response to an earlier request has the state `processing`.
+    /// Charges the first payment of `stored` if it was not attempted yet, and returns the response with its state.
+    /// `was_processing` is true if the stored response to an earlier request has the state `processing`.
     async fn first_payment_response(
         &self,
-        account: &AccountId,
-        id: SubscriptionId,
+        stored: Subscription,
         request: &IdempotentRequest,
         was_processing: bool,
         today: NaiveDate,
     ) -> Result<Response, Problem> {
         let charges = self.charges.as_ref().ok_or_else(Problem::unavailable)?;
-        let stored = self.table.get_subscription(account, id).await?.ok_or_else(missing::subscription_not_found)?;
         // After a first attempt, only the daily runs retry the payment.
         let sign_up = match stored.attempt_seq {
             0 => charges.charge_now(&stored, today).await?.ok_or_else(missing::subscription_not_found)?,

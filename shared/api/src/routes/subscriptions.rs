@@ -197,7 +197,7 @@ pub async fn create(
     let records = ChangeRecords { request: request.as_ref(), action: Some(&action) };
     match (api.table.create_subscription(&subscription, records).await?, &request) {
         (CreateOutcome::Created, Some(request)) if charge_now => {
-            api.charge_created_subscription(account, subscription.id, request, now.today).await
+            api.charge_created_subscription(subscription, request, now.today).await
         }
         (CreateOutcome::Created, _) => Ok(json_response(StatusCode::CREATED, created)),
         (CreateOutcome::Replayed(replayed), Some(request)) if charge_now => {
