@@ -35,7 +35,8 @@ pub const QUESTIONS: [Question; 6] = [
         explanation: "In production. The profile dev charges at the sandbox gateway, which moves no money.\n\
             With Stripe: the ARN of the AWS Secrets Manager secret with your key. Create it with:\n\
             aws secretsmanager create-secret --name dueday/stripe-key --secret-string file://FILE\n\
-            With your own gateway: its https URL, and the ARN of the secret with the key that signs the requests to it.",
+            With your own gateway: its https URL, and the ARN of the secret with the key that signs the requests to it.\n\
+            With \"later\", only the profile dev is written.",
         check: check_gateway,
     },
     Question {
@@ -70,6 +71,9 @@ impl Question {
     }
 }
 
+/// The answer that leaves the gateway of production open.
+const LATER: &str = "later";
+
 /// The checked answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answers(Vec<String>);
@@ -78,6 +82,11 @@ impl Answers {
     /// Creates the answers from the checked `texts`, one for each of the [`QUESTIONS`].
     pub fn new(texts: Vec<String>) -> Self {
         Self(texts)
+    }
+
+    /// Returns whether the answers name the gateway of production.
+    pub fn have_gateway(&self) -> bool {
+        self.0.get(2).is_some_and(|gateway| gateway != LATER)
     }
 
     /// Returns the parameters of the template that the answers determine for the stage `stage`, with their values. Only the stage
@@ -89,6 +98,7 @@ impl Answers {
             vec![("Merchant", merchant), ("MailFrom", sender), ("MailUrl", "ses:".to_owned()), ("TimeZone", zone)];
         parameters.extend(match gateway.split_once(' ') {
             _ if stage != "prod" => vec![("Gateway", "sandbox".to_owned())],
+            _ if !self.have_gateway() => Vec::new(),
             None => vec![("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)],
             Some((url, secret)) => vec![("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
         });
@@ -128,10 +138,10 @@ fn check_sender(text: &str) -> Result<(), String> {
 fn check_gateway(text: &str) -> Result<(), String> {
     let is_url = |text: &str| text.strip_prefix("https://").is_some_and(|host| !host.is_empty());
     let is_valid = match text.split_once(' ') {
-        None => is_secret(text),
+        None => text == LATER || is_secret(text),
         Some((url, secret)) => is_url(url) && is_secret(secret.trim()),
     };
-    let allowed = "must be the complete ARN of a secret in AWS Secrets Manager, such as \
+    let allowed = "must be later, or the complete ARN of a secret in AWS Secrets Manager, such as \
         arn:aws:secretsmanager:eu-west-1:123456789012:secret:dueday/stripe-key-a1b2c3, or an https URL and such an ARN, with a \
         space between them";
     if is_valid { Ok(()) } else { Err(allowed.to_owned()) }

@@ -49,8 +49,8 @@ pub struct InitArgs {
     #[arg(long, value_name = "SENDER")]
     sender: Option<String>,
     /// The ARN of the AWS Secrets Manager secret with the key of Stripe; or the https URL of your own gateway, and the
-    /// ARN of the secret with the key that signs the requests to it
-    #[arg(long, value_name = "ARN|URL ARN")]
+    /// ARN of the secret with the key that signs the requests to it; or later, to write only the profile dev
+    #[arg(long, value_name = "ARN|URL ARN|later")]
     charge_with: Option<String>,
     /// The billing time zone, such as Europe/Vienna
     #[arg(long, value_name = "ZONE")]
@@ -101,14 +101,21 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     }
     let answers = Answers::new(texts);
     let text = profiles::with_profiles(&stored, &answers).map_err(refused)?;
-    std::fs::write(&path, text).map_err(failed)?;
-    let written = json!({ "written": path.display().to_string(), "profiles": ["dev", "prod"] });
+    std::fs::write(&path, &text).map_err(failed)?;
+    let has_prod = profiles::has_production(&text);
+    let names: &[&str] = if has_prod { &["dev", "prod"] } else { &["dev"] };
+    let written = json!({ "written": path.display().to_string(), "profiles": names });
+    let prod = match has_prod {
+        true => "sam build && sam deploy --config-env prod",
+        false => "create the secret of the gateway, and run dueday deploy init --replace",
+    };
     context.print(&written, || {
         format!(
-            "{} has the profiles dev and prod.\n\nDeploy for tests:     sam build && sam deploy\n\
-             Deploy for customers: sam build && sam deploy --config-env prod\n\
+            "{} has the profiles: {}.\n\nDeploy for tests:     sam build && sam deploy\n\
+             Deploy for customers: {prod}\n\
              Check it afterwards:  dueday doctor --table TABLE (the output TableName of the stack)\n",
-            path.display()
+            path.display(),
+            names.join(", ")
         )
     })?;
     Ok(Exit::Done)

@@ -38,6 +38,8 @@ const DETERMINED: [&str; 12] = [
     "UserPoolDomain",
     "AlarmEmail",
 ];
+/// The parameters that name the gateway. They stay as they are in production if the answers name none.
+const GATEWAY: [&str; 3] = ["Gateway", "StripeSecret", "GatewayKeySecret"];
 /// The parameters of an earlier profile that stay as they are, if the answers set them too.
 const KEPT: [&str; 2] = ["MailUrl", "UserPoolDomain"];
 
@@ -61,7 +63,7 @@ pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError
 }
 
 /// Returns the content of a file that contained `stored`, with the profiles for `answers`. Parameters of earlier profiles that the
-/// answers do not determine are kept.
+/// answers do not determine are kept. There is no new profile for production if the answers name no gateway.
 ///
 /// # Errors
 /// [`ProfileError::Unreadable`] if an earlier profile cannot be read.
@@ -69,11 +71,17 @@ pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileE
     let (kept, written) = stored.split_once(MARK).unwrap_or((stored, ""));
     let kept = if kept.trim().is_empty() { "version = 0.1" } else { kept.trim_end() };
     let earlier = earlier_parameters(written)?;
-    let profiles = PROFILES.into_iter().zip(&earlier);
+    let is_written = |stage: &str, earlier: &[String]| stage != "prod" || answers.have_gateway() || !earlier.is_empty();
+    let profiles = PROFILES.into_iter().zip(&earlier).filter(|((.., stage), earlier)| is_written(stage, earlier));
     let profiles: String = profiles
         .map(|((name, stack, stage), earlier)| profile(name, stack, &parameters(stage, answers, earlier)))
         .collect();
     Ok(format!("{kept}\n\n{MARK}\n{profiles}"))
+}
+
+/// Returns whether `text`, the content of a written file, has a profile for production.
+pub fn has_production(text: &str) -> bool {
+    text.contains("\n[prod.deploy.parameters]\n")
 }
 
 /// Returns the parameters of each of the [`PROFILES`] in `written`, the text that an earlier `dueday deploy init` has written.
@@ -97,13 +105,14 @@ fn overrides(written: &toml::Table, name: &str) -> Option<Vec<String>> {
 /// profile. The user pool keeps its domain: with another one, programs would get no tokens.
 fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String> {
     let name_of = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
+    let is_open = |name: &str| !answers.have_gateway() && GATEWAY.contains(&name);
     let answered = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters(stage));
     let mut all: Vec<String> = answered.map(|(name, value)| format!("{name}={}", quoted(&value))).collect();
     for parameter in earlier {
         let name = name_of(parameter);
         match all.iter_mut().find(|new| name_of(new) == name) {
             Some(new) if KEPT.contains(&name.as_str()) => new.clone_from(parameter),
-            None if !DETERMINED.contains(&name.as_str()) => all.push(parameter.clone()),
+            None if !DETERMINED.contains(&name.as_str()) || is_open(&name) => all.push(parameter.clone()),
             _ => {}
         }
     }
@@ -202,6 +211,21 @@ mod tests {
             assert_eq!((written.contains(own), written.contains("GatewayKeySecret")), (is_prod, is_prod), "{written}");
             assert_eq!(written.contains(sandbox), !is_prod, "{written}");
         }
+    }
+
+    #[test]
+    fn production_has_no_profile_without_a_gateway_and_an_earlier_one_keeps_its_gateway() {
+        let later = ["Shop", "shop@example.com", "later", "Europe/Vienna", "none", "ops@example.com"];
+        let later = Answers::new(later.map(str::to_owned).into());
+        let first = with_profiles("", &later).unwrap();
+        assert!(first.contains("[dev.deploy.parameters]") && !first.contains("[prod."), "{first}");
+        let with_gateway = with_profiles(&first, &answers()).unwrap();
+        let again = with_profiles(&with_gateway, &later).unwrap();
+        let (_, prod) = again.split_once("[prod.").unwrap();
+        for kept in ["Gateway=\\\"https://pay.example.com\\\"", "GatewayKeySecret=", "Merchant=\\\"Shop\\\""] {
+            assert!(prod.contains(kept), "{kept}: {prod}");
+        }
+        assert!(!prod.contains("sandbox"), "{prod}");
     }
 
     #[test]
