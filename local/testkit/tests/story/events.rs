@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use billing::CloudEvent;
 use billing::{
-    Account, ActionKind, Attempt, AttemptEnd, ClaimToken, DisputeStatus, EventType, ItemImage, MailStatus,
-    RefundStatus, ReminderClaim, Status, Subscription, Terms, events_between_images,
+    Account, ActionKind, Attempt, AttemptEnd, ClaimToken, DisputeStatus, EventType, ItemImage, LoggedAction,
+    MailStatus, RefundStatus, ReminderClaim, Status, Subscription, Terms, events_between_images,
 };
 use serde_json::Value;
 use strum::IntoEnumIterator as _;
@@ -275,6 +275,15 @@ fn changes_without_events() -> Vec<Change> {
             "an action is written twice",
             Some(action_image(ActionKind::PauseSubscription, &[])),
             Some(action_image(ActionKind::PauseSubscription, &[])),
+            &[],
+        ),
+        (
+            "the reason of an action is removed",
+            Some(action_image(ActionKind::PauseSubscription, &[])),
+            Some(match action_image(ActionKind::PauseSubscription, &[]) {
+                ItemImage::Action(entry) => ItemImage::Action(Box::new(LoggedAction { reason: None, ..*entry })),
+                other => other,
+            }),
             &[],
         ),
         ("an action expires", Some(action_image(ActionKind::PauseSubscription, &[])), None, &[]),

@@ -50,11 +50,11 @@ impl ActionData {
 
 /// Returns the event of an entry of the action log that was stored at `at` in place of `old`. A job stores its entry when
 /// it begins, and stores it again with its counts when it ends; each of the two has an event. A repeated write of the
-/// same entry has none.
+/// same entry has none, and neither has the removal of a reason or a name when the account is erased.
 pub(super) fn action_event(old: Option<&LoggedAction>, entry: &LoggedAction, at: DateTime<Utc>) -> Option<Event> {
     let (number, at) = match old {
         None => (1, entry.at),
-        Some(old) if old == entry => return None,
+        Some(old) if old.after == entry.after => return None,
         Some(_) => (2, at),
     };
     let data = EventData::ActionTaken(ActionData::from_entry(entry));
