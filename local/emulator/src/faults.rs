@@ -92,7 +92,7 @@ impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
 /// them.
 pub struct Injector {
     faults: Arc<dyn Faults>,
-    /// Whether calls are counted and can have faults at this moment.
+    /// True while calls are counted and can have faults.
     is_on: AtomicBool,
     calls: AtomicU64,
     /// Notifies the current run of a crash.

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 
 use super::{LeadDays, Money, Period, Subscription};
 
-/// A future payment of a subscription, as it is planned now.
+/// A future payment of a subscription, according to its present state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedPayment {
     pub due_on: NaiveDate,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Instant(pub DateTime<Utc>);
 
 impl Instant {
-    /// Returns the text as it is stored in the table.
+    /// Returns the text that is stored in the table.
     pub fn to_text(self) -> String {
         self.0.to_rfc3339_opts(SecondsFormat::Millis, true)
     }

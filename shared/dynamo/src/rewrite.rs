@@ -125,7 +125,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Writes the item that `change` computes from `stored`; after a write conflict, `change` computes the item again
-    /// from the newly stored item. If `change` returns `None`, nothing is written. Returns the item as it is stored
+    /// from the newly stored item. If `change` returns `None`, nothing is written. Returns the stored item
     /// afterwards; `None` if it does not exist any more.
     pub async fn change<T: Versioned<S>>(
         &self,

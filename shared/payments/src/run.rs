@@ -17,7 +17,7 @@ use super::gateway_use::GatewayUse;
 /// it has read the settings.
 #[derive(Debug, Default)]
 pub struct PaymentRun {
-    /// Whether charging was switched on in the settings when the last list page was read.
+    /// True if charging was switched on in the settings when the last list page was read.
     is_charging_enabled: AtomicBool,
     /// The number of days for which the bank may process a debit, from the same settings.
     max_processing_days: AtomicU32,

@@ -79,7 +79,7 @@ impl Claim {
 /// The result of a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClaimOutcome {
-    /// The claim succeeded. Contains the subscription as it is stored now.
+    /// The claim succeeded. Contains the stored subscription.
     Claimed(Box<Subscription>),
     /// The condition of the claim failed. Contains the stored subscription, or `None` if it does not exist.
     Refused(Option<Box<Subscription>>),

@@ -23,7 +23,7 @@ pub(super) const FORMAT: u32 = 1;
 pub struct Settings {
     /// The number of shards of each index. It is never lowered.
     pub shards: u32,
-    /// Whether charging is switched on. The payment batch reads this switch with every page of due payments. While it
+    /// True if charging is switched on. The payment batch reads this switch with every page of due payments. While it
     /// is off, the batch claims and charges nothing, but still settles open attempts with the outcomes that the gateway
     /// reports.
     pub charging: bool,

@@ -126,7 +126,11 @@ fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
         ("--sender", "Café <billing@example.com>", "in ASCII"),
         ("--sender", "Shop <billing@shop>", "a domain such as example.com"),
         ("--sender", "\"Shop @ Home\" <billing@example.com>", "a name without @"),
-        ("--charge-with", "sk_live_123", "must be later, or the complete ARN of a secret in AWS Secrets Manager, such as"),
+        (
+            "--charge-with",
+            "sk_live_123",
+            "must be later, or the complete ARN of a secret in AWS Secrets Manager, such as",
+        ),
         ("--charge-with", "arn:x:secretsmanager:", "or the complete ARN"),
         ("--charge-with", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe", "or the complete ARN"),
         ("--charge-with", "https://pay.example.com", "with a space between them"),

@@ -60,7 +60,7 @@ pub(super) struct ActorState {
     ceiling: Option<usize>,
     /// Whether the actor has read the settings.
     has_read_settings: bool,
-    /// Whether charging was switched off when the actor last read the settings.
+    /// True if charging was switched off when the actor last read the settings.
     has_read_charging_off: bool,
     /// The subscriptions whose index rows the actor read before it read in the settings that charging is switched off.
     rows_read_while_on: BTreeSet<SubscriptionName>,

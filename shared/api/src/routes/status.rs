@@ -22,7 +22,7 @@ use crate::Api;
 pub struct StatusView {
     /// The current date in the billing time zone.
     today: NaiveDate,
-    /// Whether charging is switched on. While it is off, runs charge nothing.
+    /// True if charging is switched on. While it is off, runs charge nothing.
     charging: bool,
     /// The limits of the payment batch, by name, such as `max-charges`. `none` is the value of a ceiling that does not
     /// exist.

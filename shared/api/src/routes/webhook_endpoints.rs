@@ -88,7 +88,7 @@ pub struct EndpointView {
     /// The event types that are delivered to the endpoint; all types if empty.
     #[schema(value_type = Vec<EventType>)]
     pub types: Vec<String>,
-    /// Whether events are delivered to the endpoint.
+    /// True if events are delivered to the endpoint.
     pub enabled: bool,
     /// Why the endpoint is disabled; null if it is enabled.
     pub disabled_because: Option<String>,
