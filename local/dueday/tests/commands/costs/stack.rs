@@ -1,0 +1,113 @@
+//! What `template.yaml` deploys: the filters, the rules, the batches, and the things that cost money each month.
+
+use serde_json::Value as Json;
+use serde_yaml_ng::Value;
+
+use super::patterns::is_match;
+use crate::template::{template, text};
+
+/// The conditions of the computed deployment: Stripe with its webhooks, Amazon SES, and alarms by mail.
+const TRUE_CONDITIONS: [&str; 5] = ["CreatesTable", "HasStripe", "HasStripeWebhooks", "HasSes", "HasAlarmEmail"];
+
+/// How Lambda forms the batches of a function from a stream or a queue.
+#[derive(Clone, Copy)]
+pub struct Batching {
+    /// The largest number of records or messages in an invocation.
+    pub size: f64,
+    /// The time for which Lambda waits for a full batch; 0 if it does not wait.
+    pub window_seconds: f64,
+    /// The number of batches of a stream shard that are processed at the same time. 1 for a queue.
+    pub parallel: f64,
+}
+
+/// The deployed stack.
+pub struct Stack {
+    template: Value,
+}
+
+impl Stack {
+    /// Reads the template.
+    pub fn read() -> Self {
+        Self { template: template() }
+    }
+
+    /// Returns the properties of the resource `name`.
+    pub fn properties(&self, name: &str) -> &Value {
+        &self.template["Resources"][name]["Properties"]
+    }
+
+    /// Returns the default of the parameter `name`, a number.
+    pub fn parameter(&self, name: &str) -> f64 {
+        self.template["Parameters"][name]["Default"].as_f64().unwrap_or_else(|| panic!("{name} is not a number"))
+    }
+
+    /// Returns the patterns of the stream's filter. A record reaches the function if it matches one of them.
+    pub fn stream_filters(&self) -> Vec<Json> {
+        let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
+        let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
+        // A filter of a parameter that is off by default is a tagged value (`!If`).
+        let filters = filters.filter(|filter| !matches!(filter, Value::Tagged(_)));
+        filters.map(|filter| serde_json::from_str(&text(&filter["Pattern"])).unwrap()).collect()
+    }
+
+    /// Returns whether the filter passes the stream record `record`.
+    pub fn is_passed(&self, record: &Json) -> bool {
+        self.stream_filters().iter().any(|pattern| is_match(pattern, record))
+    }
+
+    /// Returns whether the rule `name` matches `entry`, an event in the envelope of EventBridge.
+    pub fn is_routed(&self, name: &str, entry: &Json) -> bool {
+        is_match(&serde_json::to_value(&self.properties(name)["EventPattern"]).unwrap(), entry)
+    }
+
+    /// Returns how Lambda forms the batches of the event `event` of a function.
+    pub fn batching(&self, function: &str, event: &str) -> Batching {
+        let properties = &self.properties(function)["Events"][event]["Properties"];
+        let number = |name: &str, default: f64| properties[name].as_f64().unwrap_or(default);
+        Batching {
+            size: number("BatchSize", 10.0),
+            window_seconds: number("MaximumBatchingWindowInSeconds", 0.0),
+            parallel: number("ParallelizationFactor", 1.0),
+        }
+    }
+
+    /// Returns whether Lambda's own lines about each invocation are logged. They have the level INFO.
+    pub fn logs_each_invocation(&self) -> bool {
+        self.template["Globals"]["Function"]["LoggingConfig"]["SystemLogLevel"]
+            .as_str()
+            .is_none_or(|level| level == "INFO")
+    }
+
+    /// Returns all deployed resources of the type `kind`, such as `AWS::SQS::Queue`, with their names.
+    pub fn resources(&self, kind: &str) -> Vec<(String, &Value)> {
+        let all = self.template["Resources"].as_mapping().unwrap().iter();
+        let is_deployed = |resource: &Value| {
+            resource["Condition"].as_str().is_none_or(|condition| TRUE_CONDITIONS.contains(&condition))
+        };
+        let deployed = all.filter(|(_, resource)| resource["Type"] == kind && is_deployed(resource));
+        deployed.map(|(name, resource)| (text(name), &resource["Properties"])).collect()
+    }
+
+    /// Returns the number of metrics that the alarms watch. An alarm on an expression counts each of its metrics.
+    pub fn alarm_metrics(&self) -> usize {
+        let metrics = |alarm: &Value| {
+            alarm["Metrics"]
+                .as_sequence()
+                .map_or(1, |all| all.iter().filter(|metric| !metric["MetricStat"].is_null()).count())
+        };
+        self.resources("AWS::CloudWatch::Alarm").iter().map(|(_, alarm)| metrics(alarm)).sum()
+    }
+
+    /// Returns the number of metric filters that read numbers from the lines of the daily runs.
+    pub fn run_metrics(&self) -> usize {
+        let filters = self.resources("AWS::Logs::MetricFilter");
+        filters.iter().filter(|(_, filter)| text(&filter["FilterPattern"]).contains("$.fields")).count()
+    }
+
+    /// Returns the number of queues that Lambda polls.
+    pub fn polled_queues(&self) -> usize {
+        let functions = self.resources("AWS::Serverless::Function");
+        let events = functions.iter().flat_map(|(_, function)| function["Events"].as_mapping());
+        events.flat_map(|events| events.values()).filter(|event| event["Type"] == "SQS").count()
+    }
+}
