@@ -41,18 +41,35 @@ impl Stack {
         self.template["Parameters"][name]["Default"].as_f64().unwrap_or_else(|| panic!("{name} is not a number"))
     }
 
-    /// Returns the patterns of the stream's filter. A record reaches the function if it matches one of them.
-    pub fn stream_filters(&self) -> Vec<Json> {
+    /// Returns the patterns of the stream's filter: those that are always used, and those of parameters that are off by
+    /// default (`!If`).
+    fn stream_filters(&self) -> (Vec<Json>, Vec<Json>) {
+        let pattern = |filter: &Value| serde_json::from_str(&text(&filter["Pattern"])).unwrap();
         let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
-        let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
-        // A filter of a parameter that is off by default is a tagged value (`!If`).
-        let filters = filters.filter(|filter| !matches!(filter, Value::Tagged(_)));
-        filters.map(|filter| serde_json::from_str(&text(&filter["Pattern"])).unwrap()).collect()
+        let (mut always, mut optional) = (Vec::new(), Vec::new());
+        for filter in stream["FilterCriteria"]["Filters"].as_sequence().unwrap() {
+            match filter {
+                Value::Tagged(condition) => optional.push(pattern(&condition.value[1])),
+                filter => always.push(pattern(filter)),
+            }
+        }
+        (always, optional)
     }
 
-    /// Returns whether the filter passes the stream record `record`.
+    /// Returns whether the filter passes the stream record `record`, with the defaults of the parameters.
     pub fn is_passed(&self, record: &Json) -> bool {
-        self.stream_filters().iter().any(|pattern| is_match(pattern, record))
+        self.stream_filters().0.iter().any(|pattern| is_match(pattern, record))
+    }
+
+    /// Returns whether the filter passes the stream record `record` if the parameters switch all of its patterns on.
+    pub fn is_passed_with_all_filters(&self, record: &Json) -> bool {
+        self.is_passed(record) || self.stream_filters().1.iter().any(|pattern| is_match(pattern, record))
+    }
+
+    /// Returns the number of patterns of the stream's filter.
+    pub fn stream_filter_count(&self) -> usize {
+        let (always, optional) = self.stream_filters();
+        always.len() + optional.len()
     }
 
     /// Returns whether the rule `name` matches `entry`, an event in the envelope of EventBridge.

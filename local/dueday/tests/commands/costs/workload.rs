@@ -242,18 +242,24 @@ fn deadline(date: &str) -> DateTime<Utc> {
     six_o_clock(date) + TimeDelta::hours(1)
 }
 
+/// Returns the events of `records`, as the function `events` publishes them.
+pub async fn publish(records: &[&Value]) -> Vec<Value> {
+    let bus = KeptEvents::default();
+    let published = Publisher::new(bus.clone()).publish(&json!({ "Records": records })).await.unwrap();
+    assert_eq!((published.unreadable, published.first_unpublished), (0, None));
+    let entries = bus.0.lock().unwrap();
+    entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap()).collect()
+}
+
 /// Publishes the records that the filter passes, and counts the events by the rules that match them. Returns the messages
 /// in the queue of notices.
 async fn route(stack: &Stack, records: &[Value], counts: &mut Counts) -> Vec<String> {
     let passed: Vec<&Value> = records.iter().filter(|record| stack.is_passed(record)).collect();
-    let bus = KeptEvents::default();
-    let published = Publisher::new(bus.clone()).publish(&json!({ "Records": passed })).await.unwrap();
-    assert_eq!((published.unreadable, published.first_unpublished), (0, None));
+    let events = publish(&passed).await;
     let mut add = |count: Count, number: f64| *counts.entry(count).or_default() += number;
     add(Count::PassedRecords, passed.len() as f64);
     let mut notices = Vec::new();
-    for entry in bus.0.lock().unwrap().iter() {
-        let event = serde_json::to_value(&entry.event).unwrap();
+    for event in events {
         let entry = json!({ "source": "dueday", "detail-type": event["type"], "resources": [], "detail": event });
         add(Count::Events, 1.0);
         if stack.is_routed("DeliveriesRule", &entry) {
