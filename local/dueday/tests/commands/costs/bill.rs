@@ -126,6 +126,9 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let put_requests = events_invocations * (events_per_batch / ENTRIES_PER_REQUEST).ceil();
     let events_seconds = put_requests * PUT_EVENTS_SECONDS + events_invocations * TABLE_SECONDS;
 
+    // Each invocation reads whether there is a webhook endpoint.
+    let endpoint_reads = prices.dollars("read_unit", events_invocations);
+
     let queues = [("DeliverFunction", Count::DeliveryMessages), ("NoticesFunction", Count::NoticeMessages)];
     let queue_invocations: f64 = queues
         .iter()
@@ -152,7 +155,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let run_metrics = stack.run_metrics() as f64;
 
     let lines = vec![
-        line("DynamoDB: writes and reads", payments * units(one), table_fixed),
+        line("DynamoDB: writes and reads", payments * units(one) + endpoint_reads, table_fixed),
         line(
             "Lambda",
             prices.dollars("invocation", invocations) + gigabyte_seconds(seconds),

@@ -1,6 +1,7 @@
 //! What `template.yaml` deploys: the filters, the rules, the batches, and the things that cost money each month.
 
-use serde_json::Value as Json;
+use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
+use serde_json::{Value as Json, json};
 use serde_yaml_ng::Value;
 
 use super::patterns::is_match;
@@ -126,5 +127,23 @@ impl Stack {
         let functions = self.resources("AWS::Serverless::Function");
         let events = functions.iter().flat_map(|(_, function)| function["Events"].as_mapping());
         events.flat_map(|events| events.values()).filter(|event| event["Type"] == "SQS").count()
+    }
+}
+
+#[test]
+fn deliveries_rule_excludes_only_events_that_were_published_without_a_webhook_endpoint() {
+    let stack = Stack::read();
+    let resources = |resource: &str| json!([resource]);
+    for (event_type, resources, expected) in [
+        ("payment.succeeded", resources(WEBHOOK_ENDPOINTS), true),
+        ("payment.succeeded", resources(NO_WEBHOOK_ENDPOINT), false),
+        // An entry of an earlier version of the function.
+        ("payment.succeeded", json!([]), true),
+        ("payment.succeeded", Json::Null, true),
+        ("record.unreadable", resources(WEBHOOK_ENDPOINTS), false),
+    ] {
+        let entry = json!({ "source": "dueday", "detail-type": event_type, "resources": resources });
+        assert_eq!(stack.is_routed("DeliveriesRule", &entry), expected, "{entry}");
+        assert!(stack.is_routed("EventsKeptRule", &entry), "each event is archived: {entry}");
     }
 }

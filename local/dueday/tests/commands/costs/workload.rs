@@ -11,6 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use delivery::{Bus, BusEntry, FailedEntry, Notices, Publisher};
 use emulator::{Engine, RequestObserver, Stream, Wire};
+use events_function::NO_WEBHOOK_ENDPOINT;
 use serde_json::{Value, json};
 use store::CreateOutcome;
 use sweep::BatchRequest;
@@ -260,7 +261,7 @@ async fn route(stack: &Stack, records: &[Value], counts: &mut Counts) -> Vec<Str
     add(Count::PassedRecords, passed.len() as f64);
     let mut notices = Vec::new();
     for event in events {
-        let entry = json!({ "source": "dueday", "detail-type": event["type"], "resources": [], "detail": event });
+        let entry = json!({ "source": "dueday", "detail-type": event["type"], "resources": [NO_WEBHOOK_ENDPOINT], "detail": event });
         add(Count::Events, 1.0);
         if stack.is_routed("DeliveriesRule", &entry) {
             add(Count::DeliveryMessages, 1.0);
