@@ -53,8 +53,9 @@ fn row(text: &mut String, name: &str, bills: &[Bill], cell: impl Fn(&Bill) -> f6
     writeln!(text, "| {mark}{name}{mark} | {} |", cells.join(" | ")).unwrap();
 }
 
-/// Returns the generated part of the document.
-pub fn render(bills: &[Bill; 3], one: &Counts, prices: &Prices) -> String {
+/// Returns the generated part of the document. `without_receipts` are the costs that grow with the payments, if no
+/// receipts are mailed.
+pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, prices: &Prices) -> String {
     let mut text = String::from("## A month\n\n");
     text.push_str(
         "| reminded payments in a month | AWS, without mails | with two mails for each payment by Amazon SES | ",
@@ -78,6 +79,8 @@ pub fn render(bills: &[Bill; 3], one: &Counts, prices: &Prices) -> String {
         }
     }
     row(&mut text, "grows with the payments", bills, Bill::by_payments, true);
+    let cells = without_receipts.map(grouped).join(" | ");
+    writeln!(text, "| grows with the payments, if no receipts are mailed (`MailsOff=paid`) | {cells} |").unwrap();
     for (index, line) in bills[0].lines.iter().enumerate().filter(|(_, line)| line.fixed >= 0.005) {
         row(&mut text, &format!("{}, without payments", line.service), bills, |bill| bill.lines[index].fixed, false);
     }

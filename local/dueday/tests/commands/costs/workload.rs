@@ -170,11 +170,11 @@ fn value_size(value: &Value) -> usize {
     }
 }
 
-/// Runs the whole workload for `payments` subscriptions, and returns its counts.
-pub async fn count(stack: &Stack, payments: u32) -> Counts {
+/// Runs the whole workload for `payments` subscriptions with the environment variables `settings`, and returns its counts.
+pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> Counts {
     let clock = SimulatedClock::new(six_o_clock("2024-01-01"), 1);
     let mailer = Arc::new(RecordedMails::default());
-    let system = InMemoryDeployment::new(config(&[]).unwrap(), clock, mailer.clone()).await.unwrap();
+    let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer.clone()).await.unwrap();
     let stream = system.engine.stream("dueday").unwrap();
     let meter = Arc::new(Meter { engine: system.engine.clone(), units: Mutex::default() });
     let deployment = system.with_wire(Arc::new(Wire::default().and_observer(meter.clone())));
@@ -279,7 +279,7 @@ async fn route(stack: &Stack, records: &[Value], counts: &mut Counts) -> Vec<Str
 }
 
 /// Returns the counts of one payment: the difference between forty payments and twenty payments, divided by twenty.
-pub async fn count_per_payment(stack: &Stack) -> Counts {
-    let (twenty, forty) = (count(stack, 20).await, count(stack, 40).await);
+pub async fn count_per_payment(stack: &Stack, settings: &[(&str, &str)]) -> Counts {
+    let (twenty, forty) = (count(stack, 20, settings).await, count(stack, 40, settings).await);
     forty.iter().map(|(count, number)| (*count, (number - twenty.get(count).copied().unwrap_or(0.0)) / 20.0)).collect()
 }
