@@ -20,8 +20,9 @@ const BYTES_PER_GIGABYTE: f64 = 1_073_741_824.0;
 const STREAM_SHARDS: f64 = 4.0;
 /// How often Lambda reads a shard of the stream in a second, if it does not wait for a full batch.
 const STREAM_READS_PER_SECOND: f64 = 4.0;
-/// The requests that Lambda sends to a queue at the same time, and the seconds for which each waits for a message.
+/// The requests that Lambda sends to a queue at the same time.
 const QUEUE_POLLS: f64 = 5.0;
+/// The seconds for which each of them waits for a message.
 const POLL_SECONDS: f64 = 20.0;
 /// The largest number of messages in a request to a queue.
 const MESSAGES_PER_REQUEST: f64 = 10.0;
@@ -29,9 +30,11 @@ const MESSAGES_PER_REQUEST: f64 = 10.0;
 const ENTRIES_PER_REQUEST: f64 = 10.0;
 /// The bytes of Lambda's own lines about an invocation (`platform.start`, `platform.report`) at the level INFO.
 const PLATFORM_LINES_BYTES: f64 = 900.0;
-/// The assumed seconds of a request to DynamoDB, of a PutEvents request and of sending a mail.
+/// The assumed seconds of a request to DynamoDB.
 const TABLE_SECONDS: f64 = 0.005;
+/// The assumed seconds of a PutEvents request.
 const PUT_EVENTS_SECONDS: f64 = 0.02;
+/// The assumed seconds of sending a mail.
 const MAIL_SECONDS: f64 = 0.1;
 /// The assumed seconds of an invocation that does almost nothing.
 const SHORT_INVOCATION_SECONDS: f64 = 0.1;
