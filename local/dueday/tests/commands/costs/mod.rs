@@ -2,6 +2,7 @@
 //! `docs/prices.json`. `UPDATE_EXAMPLES=1` updates the tables in `docs/costs.md`.
 
 mod bill;
+mod meters;
 mod patterns;
 mod prices;
 mod stack;

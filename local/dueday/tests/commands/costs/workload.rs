@@ -2,15 +2,13 @@
 //! code of the functions. The counts of one payment are the difference between two runs of different sizes.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use billing::{Account, ReceivedEvent, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
-use delivery::{Bus, BusEntry, FailedEntry, Notices, Publisher};
-use emulator::{Engine, RequestObserver, Stream, Wire};
+use delivery::{Notices, Publisher};
+use emulator::{Stream, Wire};
 use events_function::NO_WEBHOOK_ENDPOINT;
 use serde_json::{Value, json};
 use store::CreateOutcome;
@@ -20,6 +18,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use ulid::Ulid;
 
+use super::meters::{KeptEvents, LogBytes, Meter};
 use super::stack::Stack;
 
 /// The shards of the table. The rows are spread over them.
@@ -59,68 +58,6 @@ pub type Counts = BTreeMap<Count, f64>;
 const FIREHOSE_STEP: usize = 5 * 1024;
 /// The bytes that DynamoDB counts for each item in addition to its attributes.
 const ITEM_OVERHEAD: f64 = 100.0;
-
-/// Counts the capacity units of requests, the reads apart from the writes.
-struct Meter {
-    engine: Engine,
-    /// The read units, the write units and the requests.
-    units: Mutex<[f64; 3]>,
-}
-
-impl Meter {
-    fn take(&self) -> [f64; 3] {
-        std::mem::take(&mut *self.units.lock().unwrap())
-    }
-}
-
-impl RequestObserver for Meter {
-    /// Executes the request with the option that asks for its capacity units. A refused request is executed again by the
-    /// wire, and refused again.
-    fn replacement_response(&self, operation: &str, request: &Value) -> Option<Value> {
-        let mut request = request.clone();
-        request["ReturnConsumedCapacity"] = "TOTAL".into();
-        let response = self.engine.execute(operation, &request).ok()?;
-        let consumed = match &response["ConsumedCapacity"] {
-            Value::Array(tables) => tables.clone(),
-            one => vec![one.clone()],
-        };
-        let units: f64 = consumed.iter().filter_map(|table| table["CapacityUnits"].as_f64()).sum();
-        let is_read = matches!(operation, "GetItem" | "Query" | "Scan" | "BatchGetItem" | "TransactGetItems");
-        let mut counted = self.units.lock().unwrap();
-        counted[usize::from(!is_read)] += units;
-        counted[2] += 1.0;
-        Some(response)
-    }
-
-    fn completed(&self, _: &str, _: &Value, _: Result<&str, &str>) {}
-}
-
-/// A bus that keeps the published events.
-#[derive(Clone, Default)]
-struct KeptEvents(Arc<Mutex<Vec<BusEntry>>>);
-
-#[async_trait]
-impl Bus for KeptEvents {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
-        self.0.lock().unwrap().extend(entries.iter().cloned());
-        Vec::new()
-    }
-}
-
-/// A writer that counts the bytes of log lines.
-#[derive(Clone, Default)]
-struct LogBytes(Arc<Mutex<usize>>);
-
-impl Write for LogBytes {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        *self.0.lock().unwrap() += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 fn six_o_clock(date: &str) -> DateTime<Utc> {
     format!("{date}T06:00:00Z").parse().unwrap()
@@ -176,7 +113,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     let mailer = Arc::new(RecordedMails::default());
     let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer.clone()).await.unwrap();
     let stream = system.engine.stream("dueday").unwrap();
-    let meter = Arc::new(Meter { engine: system.engine.clone(), units: Mutex::default() });
+    let meter = Arc::new(Meter::new(system.engine.clone()));
     let deployment = system.with_wire(Arc::new(Wire::default().and_observer(meter.clone())));
     // A first run, because it stores the gateway's account in the settings.
     deployment.payments().await.unwrap().run(&request("2024-01-01"), deadline("2024-01-01")).await.unwrap();
@@ -230,8 +167,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     records.extend(expired);
     counts.insert(Count::StreamRecords, records.len() as f64);
     counts.insert(Count::Mails, mailer.mails().len() as f64);
-    let bytes = *log.0.lock().unwrap();
-    counts.insert(Count::LogBytes, bytes as f64);
+    counts.insert(Count::LogBytes, log.number() as f64);
     counts
 }
 
@@ -248,8 +184,7 @@ pub async fn publish(records: &[&Value]) -> Vec<Value> {
     let bus = KeptEvents::default();
     let published = Publisher::new(bus.clone()).publish(&json!({ "Records": records })).await.unwrap();
     assert_eq!((published.unreadable, published.first_unpublished), (0, None));
-    let entries = bus.0.lock().unwrap();
-    entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap()).collect()
+    bus.events()
 }
 
 /// Publishes the records that the filter passes, and counts the events by the rules that match them. Returns the messages
