@@ -42,35 +42,26 @@ impl Stack {
         self.template["Parameters"][name]["Default"].as_f64().unwrap_or_else(|| panic!("{name} is not a number"))
     }
 
-    /// Returns the patterns of the stream's filter: those that are always used, and those of parameters that are off by
-    /// default (`!If`).
-    fn stream_filters(&self) -> (Vec<Json>, Vec<Json>) {
-        let pattern = |filter: &Value| serde_json::from_str(&text(&filter["Pattern"])).unwrap();
+    /// Returns the patterns of the stream's filter. `publishes_expired_receipts` is the parameter `ExpiredReceiptEvents`.
+    pub fn stream_filters(&self, publishes_expired_receipts: bool) -> Vec<Json> {
         let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
-        let (mut always, mut optional) = (Vec::new(), Vec::new());
-        for filter in stream["FilterCriteria"]["Filters"].as_sequence().unwrap() {
-            match filter {
-                Value::Tagged(condition) => optional.push(pattern(&condition.value[1])),
-                filter => always.push(pattern(filter)),
-            }
-        }
-        (always, optional)
+        let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
+        let pattern = |filter: &Value| match &filter["Pattern"] {
+            // `!If` of the parameter: the pattern if it is on, and the pattern if it is off.
+            Value::Tagged(either) => text(&either.value[if publishes_expired_receipts { 1 } else { 2 }]),
+            pattern => text(pattern),
+        };
+        filters.map(|filter| serde_json::from_str(&pattern(filter)).unwrap()).collect()
     }
 
     /// Returns whether the filter passes the stream record `record`, with the defaults of the parameters.
     pub fn is_passed(&self, record: &Json) -> bool {
-        self.stream_filters().0.iter().any(|pattern| is_match(pattern, record))
+        self.stream_filters(false).iter().any(|pattern| is_match(pattern, record))
     }
 
-    /// Returns whether the filter passes the stream record `record` if the parameters switch all of its patterns on.
-    pub fn is_passed_with_all_filters(&self, record: &Json) -> bool {
-        self.is_passed(record) || self.stream_filters().1.iter().any(|pattern| is_match(pattern, record))
-    }
-
-    /// Returns the number of patterns of the stream's filter.
-    pub fn stream_filter_count(&self) -> usize {
-        let (always, optional) = self.stream_filters();
-        always.len() + optional.len()
+    /// Returns whether the filter passes the stream record `record` if expired receipts are published.
+    pub fn is_passed_with_expired_receipts(&self, record: &Json) -> bool {
+        self.stream_filters(true).iter().any(|pattern| is_match(pattern, record))
     }
 
     /// Returns whether the rule `name` matches `entry`, an event in the envelope of EventBridge.
