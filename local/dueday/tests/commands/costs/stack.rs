@@ -138,3 +138,18 @@ fn deliveries_rule_excludes_only_events_that_were_published_without_a_webhook_en
         assert!(stack.is_routed("EventsKeptRule", &entry), "each event is archived: {entry}");
     }
 }
+
+/// "Using Lambda with Amazon SQS" in the Lambda Developer Guide: a message must stay invisible for six times the time limit of
+/// the function, and for the batching window.
+#[test]
+fn messages_stay_invisible_while_lambda_waits_for_a_full_batch_and_repeats_it() {
+    let stack = Stack::read();
+    for (queue, function) in
+        [("Deliveries", "DeliverFunction"), ("Notices", "NoticesFunction"), ("Paid", "OrdersFunction")]
+    {
+        let window = stack.batching(function, "Queue").window_seconds;
+        let time_limit = stack.properties(function)["Timeout"].as_f64().unwrap();
+        let invisible = stack.properties(queue)["VisibilityTimeout"].as_f64().unwrap();
+        assert!(window > 0.0 && invisible >= 6.0 * time_limit + window, "{queue}");
+    }
+}
