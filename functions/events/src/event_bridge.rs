@@ -11,11 +11,17 @@ use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use delivery::{Bus, BusEntry, FailedEntry, OperatorEvent, StreamEvent};
+use store::Table;
 
 /// The `Source` of all entries except heartbeats, by which EventBridge rules can match them.
 const EVENT_SOURCE: &str = "dueday";
 /// The `Source` of heartbeats: rules of merchants for the other events do not match them.
 const HEARTBEAT_SOURCE: &str = "dueday.heartbeat";
+/// The `Resources` of an entry that was published while there was no webhook endpoint. The rule `DeliveriesRule` in
+/// `template.yaml` sends no entry with this text to the queue of deliveries.
+pub const NO_WEBHOOK_ENDPOINT: &str = "dueday:no-webhook-endpoint";
+/// The `Resources` of all other entries. Each entry has one of the two texts, so the rule never depends on an absent field.
+pub const WEBHOOK_ENDPOINTS: &str = "dueday:webhook-endpoints";
 /// The maximum number of entries in a request ("PutEvents" in the EventBridge API reference).
 const MAX_REQUEST_ENTRIES: usize = 10;
 /// The maximum size of a request in bytes. It is below the limit of EventBridge, because EventBridge also counts fields
@@ -26,11 +32,13 @@ const MAX_RETRIES: usize = 4;
 /// The delay before the first retry of rejected entries. The delay doubles with each further retry.
 const MIN_DELAY: Duration = Duration::from_millis(100);
 
-/// A bus of Amazon EventBridge, on which events are published.
+/// A bus of Amazon EventBridge, on which events are published. Reads the table of the webhook endpoints, once for each batch
+/// of entries.
 #[derive(Clone, Debug)]
 pub struct EventBridge {
     client: Client,
     bus: String,
+    table: Table,
 }
 
 /// An entry in the format of a PutEvents request, with its index among the entries to publish.
@@ -42,12 +50,26 @@ struct PreparedEntry {
 }
 
 impl EventBridge {
-    /// Creates a publisher on the bus with the name `bus`.
-    pub fn new(client: Client, bus: String) -> Self {
-        Self { client, bus }
+    /// Creates a publisher on the bus with the name `bus`. `table` contains the webhook endpoints.
+    pub fn new(client: Client, bus: String, table: Table) -> Self {
+        Self { client, bus, table }
     }
 
-    fn prepare_entry(&self, index: usize, entry: &BusEntry) -> PreparedEntry {
+    /// Returns the `Resources` of the entries of a batch. The changes in the batch are older than this strongly consistent
+    /// read, so it finds every endpoint that existed at the time of a change. If the table cannot be read, the
+    /// events are delivered, and the `deliver` function reads the endpoints.
+    async fn webhook_resource(&self) -> &'static str {
+        match self.table.has_webhook_endpoints().await {
+            Ok(true) => WEBHOOK_ENDPOINTS,
+            Ok(false) => NO_WEBHOOK_ENDPOINT,
+            Err(error) => {
+                tracing::warn!(%error, "the webhook endpoints cannot be read: the events are sent to the queue of deliveries");
+                WEBHOOK_ENDPOINTS
+            }
+        }
+    }
+
+    fn prepare_entry(&self, index: usize, entry: &BusEntry, resource: &str) -> PreparedEntry {
         let (source, event_type, at) = match &entry.event {
             StreamEvent::Event(event) => (EVENT_SOURCE, event.body.event_type().to_string(), event.time),
             StreamEvent::Operator(event) => {
@@ -59,10 +81,11 @@ impl EventBridge {
             }
         };
         let detail = serde_json::to_string(&entry.event).expect("every event can be serialized as JSON");
-        let bytes = detail.len() + event_type.len() + source.len();
+        let bytes = detail.len() + event_type.len() + source.len() + resource.len();
         let entry = PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)
             .source(source)
+            .resources(resource)
             .detail_type(event_type)
             .time(DateTime::from_millis(at.timestamp_millis()))
             .detail(detail);
@@ -112,8 +135,9 @@ fn split_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
 #[async_trait]
 impl Bus for EventBridge {
     async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let resource = self.webhook_resource().await;
         let mut remaining: Vec<_> =
-            entries.iter().enumerate().map(|(index, entry)| self.prepare_entry(index, entry)).collect();
+            entries.iter().enumerate().map(|(index, entry)| self.prepare_entry(index, entry, resource)).collect();
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_times(MAX_RETRIES).with_jitter();
         let mut delays = delays.build();
         loop {

@@ -9,18 +9,19 @@ use config::{ConfigError, Env};
 use delivery::{Bus, EVENT_BUS, Publisher};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
-use store::load_sdk_config;
+use store::{TableConfig, load_sdk_config};
 
-pub use event_bridge::EventBridge;
+pub use event_bridge::{EventBridge, NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
 
 /// Creates the publisher from the environment variables `env`. `DUEDAY_EVENT_BUS` is the name of the bus.
 ///
 /// # Errors
-/// Returns an error if the variable is missing or invalid.
+/// Returns an error if a variable is missing or invalid.
 pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError> {
-    let bus = env.text(&EVENT_BUS)?;
-    let client = aws_sdk_eventbridge::Client::new(&load_sdk_config().await);
-    Ok(Publisher::new(EventBridge::new(client, bus)))
+    let (bus, config) = (env.text(&EVENT_BUS)?, TableConfig::read(env)?);
+    let sdk = load_sdk_config().await;
+    let client = aws_sdk_eventbridge::Client::new(&sdk);
+    Ok(Publisher::new(EventBridge::new(client, bus, config.connect(&sdk))))
 }
 
 /// Publishes a batch of stream records. The response contains the first record that was not published: Lambda then

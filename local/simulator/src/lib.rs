@@ -37,6 +37,7 @@ pub use company::{Company, CompanySize, euro};
 pub use corruptions::{Corruption, HARMLESS_CORRUPTIONS, corruptions_of_attribute, kind_of_account_item};
 pub use daily_runs::DailyRuns;
 pub use error::SimulationError;
+pub use event_consumer::is_dropped_by_stream_filter;
 pub use fault_simulation::{
     FaultSimulationResult, FaultSimulationSettings, InjectedCorruption, simulate_seeds, simulate_with_corruptions,
     simulate_with_faults,

@@ -118,6 +118,10 @@ impl Notices {
         if !is_type_with_notice(&event.body) || now.signed_duration_since(event.time) > MAX_EVENT_AGE {
             return Ok(NoticeOutcome::NotNeeded);
         }
+        // A mail that is switched off needs no claim and no read.
+        if only_mail_kind(&event.body).is_some_and(|kind| self.merchant.unsent_mails.contains(&kind)) {
+            return Ok(NoticeOutcome::NotNeeded);
+        }
         // An import creates many subscriptions. Their events need no notice, so they are not claimed.
         if let EventData::SubscriptionCreated(data) = &event.body
             && let Some((_, stored)) = self.get_stored(&data.account, data.subscription).await?
@@ -341,5 +345,14 @@ impl Notices {
             (Some(account), Some(subscription)) => Some((account, subscription)),
             _ => None,
         })
+    }
+}
+
+/// Returns the kind of every mail about `event`, if there is only one kind; `None` if the kind depends on the table.
+fn only_mail_kind(event: &EventData) -> Option<MailKind> {
+    match event {
+        EventData::PaymentSucceeded(_) => Some(MailKind::Paid),
+        EventData::PaymentRefunded(_) => Some(MailKind::Refunded),
+        _ => None,
     }
 }

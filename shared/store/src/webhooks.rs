@@ -63,6 +63,13 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
+    /// Returns whether there is a webhook endpoint, also if it is disabled or cannot be read. Sends a Query with `PK =
+    /// WEBHOOKS`, a strongly consistent read.
+    pub async fn has_webhook_endpoints(&self) -> Result<bool, TableError> {
+        let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
+        Ok(!self.list(&list, &Paging { after: None, limit: Some(1) }).await?.items.is_empty())
+    }
+
     /// Returns all webhook endpoints with the event types that they receive, the oldest first. An endpoint that cannot
     /// be read is also returned, if its id can be read. Sends a Query with `PK = WEBHOOKS`.
     pub async fn get_webhook_subscribers(&self) -> Result<Page<EventSubscriber>, TableError> {

@@ -123,8 +123,11 @@ fn error_response(status: StatusCode, kind: &str) -> Response {
     (status, [("content-type", "application/x-amz-json-1.1")], body).into_response()
 }
 
-/// Returns the size of an entry in bytes, as EventBridge counts it: 14 bytes for the time, and the bytes of the texts.
+/// Returns the size of an entry in bytes, as EventBridge counts it: 14 bytes for the time, and the bytes of the
+/// texts.
 fn entry_size(entry: &Value) -> usize {
     let texts = ["Source", "DetailType", "Detail"].map(|name| entry[name].as_str().unwrap_or_default().len());
-    texts.iter().sum::<usize>() + 14
+    let resources = entry["Resources"].as_array().into_iter().flatten();
+    let resources: usize = resources.map(|resource| resource.as_str().unwrap_or_default().len()).sum();
+    texts.iter().sum::<usize>() + resources + 14
 }

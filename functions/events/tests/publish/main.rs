@@ -6,4 +6,5 @@ mod event_bridge;
 mod heartbeat;
 mod lambda;
 mod poison;
+mod webhook_endpoints;
 mod world;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use billing::{PaymentMethod, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
-use emulator::Stream;
+use emulator::{Engine, Stream};
 use serde_json::{Value, json};
-use store::{CreateOutcome, read_stream_image};
+use store::{CreateOutcome, Table, read_stream_image};
 use sweep::BatchRequest;
 use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 
@@ -92,8 +92,18 @@ pub fn texts(details: &[Value], name: &str) -> Vec<String> {
     details.iter().map(|detail| detail[name].as_str().unwrap().to_owned()).collect()
 }
 
-/// Creates a publisher on `bus` with the real AWS SDK.
+/// Creates a publisher on `bus` with the real AWS SDK. There is no webhook endpoint.
 pub async fn publisher(bus: &FakeEventBridge) -> delivery::Publisher<events_function::EventBridge> {
+    let table = Table::new(Engine::memory().client(), TABLE, TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    publisher_with_table(bus, table).await
+}
+
+/// Creates a publisher on `bus` with the real AWS SDK, which reads the webhook endpoints in `table`.
+pub async fn publisher_with_table(
+    bus: &FakeEventBridge,
+    table: Table,
+) -> delivery::Publisher<events_function::EventBridge> {
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
         .region("eu-west-1")
         .test_credentials()
@@ -101,5 +111,5 @@ pub async fn publisher(bus: &FakeEventBridge) -> delivery::Publisher<events_func
         .load()
         .await;
     let client = aws_sdk_eventbridge::Client::new(&config);
-    delivery::Publisher::new(events_function::EventBridge::new(client, "dueday-events".to_owned()))
+    delivery::Publisher::new(events_function::EventBridge::new(client, "dueday-events".to_owned(), table))
 }

@@ -4,6 +4,7 @@
 mod action_log;
 mod architecture;
 mod command;
+mod costs;
 mod deliveries;
 mod demo;
 mod deploy;

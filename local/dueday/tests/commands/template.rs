@@ -135,9 +135,12 @@ async fn template_enables_the_stream_and_filters_for_items_of_accounts() {
     assert_eq!(started["FunctionResponseTypes"][0], "ReportBatchItemFailures");
     assert!(!started["DestinationConfig"]["OnFailure"]["Destination"].is_null());
 
-    // SAM adds the policy for reading the stream. The function does not read the table.
-    let allowed = &function["Policies"][0]["Statement"];
-    assert_eq!((allowed.as_sequence().unwrap().len(), text(&allowed[0]["Action"])), (1, "events:PutEvents".to_owned()));
+    // SAM adds the policy for reading the stream. Of the table, the function reads only the webhook endpoints.
+    let allowed = function["Policies"][0]["Statement"].as_sequence().unwrap();
+    let actions: Vec<String> = allowed.iter().map(|statement| text(&statement["Action"])).collect();
+    assert_eq!(actions, ["events:PutEvents", "dynamodb:Query"]);
+    let keys = &allowed[1]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+    assert_eq!(*keys, serde_yaml_ng::from_str::<Value>("[WEBHOOKS]").unwrap());
 }
 
 #[test]

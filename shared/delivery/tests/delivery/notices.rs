@@ -138,6 +138,20 @@ impl World {
 }
 
 #[tokio::test]
+async fn receipt_mail_that_is_switched_off_needs_no_request() {
+    let mut world = World::new("pm_card_visa").await;
+    let events = world.run_payments("2026-03-11T03:00:00Z").await;
+    let paid: Vec<&String> = events.iter().filter(|event| event.contains("\"payment.succeeded\"")).collect();
+    assert_eq!(paid.len(), 1);
+    let wire = Arc::new(Wire::default());
+    let mut deployment = world.system.with_wire(wire.clone());
+    deployment.config.merchant.unsent_mails = [mail::MailKind::Paid].into();
+    let notices = World::notices(&world.system, &deployment);
+    assert_eq!(process_message(&notices, paid[0]).await.unwrap(), NoticeOutcome::NotNeeded);
+    assert_eq!((wire.requests().len(), world.mails().len()), (0, 0), "{:?}", wire.requests());
+}
+
+#[tokio::test]
 async fn receipt_is_sent_once_even_if_its_event_is_redelivered() {
     let mut world = World::new("pm_card_visa").await;
     // It is still March 9 in New York.

@@ -348,6 +348,13 @@ async fn notices_policy_matches_its_requests() {
 }
 
 #[tokio::test]
+async fn events_policy_matches_its_request() {
+    let world = World::new(&[]).await;
+    assert!(!world.recorded.table.has_webhook_endpoints().await.unwrap());
+    assert_policy("EventsFunction", &world.wire.permissions());
+}
+
+#[tokio::test]
 async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
     let world = World::new(&[]).await;
     let clock = world.system.clock.clone();

@@ -1,0 +1,88 @@
+//! Tests that the entries of events show whether there is a webhook endpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use billing::{ActionKind, Secret, WebhookEndpoint};
+use chrono::TimeDelta;
+use clock::{Clock as _, SimulatedClock};
+use delivery::EndpointSecrets;
+use emulator::{Engine, Fault, Wire};
+use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
+use serde_json::json;
+use store::Table;
+use testkit::{encryption_keys, sample};
+
+use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::world::{TABLE, World, publisher_with_table};
+
+/// The time of the tests.
+fn clock() -> Arc<SimulatedClock> {
+    Arc::new(SimulatedClock::new("2026-04-01T06:00:00Z".parse().unwrap(), 7))
+}
+
+/// Returns an endpoint that receives all events.
+fn endpoint() -> WebhookEndpoint {
+    let clock = clock();
+    let id = clock.ulid();
+    let secret =
+        EndpointSecrets::new(encryption_keys(), clock.clone()).encrypt(id, &Secret::new(clock.random_secret()));
+    WebhookEndpoint::new(id, "https://shop.example.com/webhooks".parse().unwrap(), secret, clock.now())
+}
+
+/// Publishes three months of changes with the endpoints in `table`. Returns the resources of all entries.
+async fn published_resources(table: Table) -> Vec<String> {
+    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| Behavior::Accepts).await);
+    let published = publisher_with_table(&bus, table).await.publish(&world.batch()).await.unwrap();
+    assert_eq!(published.first_unpublished, None);
+    let entries = bus.accepted_entries();
+    assert!(entries.len() > 10, "the batch needs several requests to the bus");
+    let mut resources: Vec<String> =
+        entries.iter().map(|entry| entry["Resources"].as_array().unwrap()[0].as_str().unwrap().to_owned()).collect();
+    resources.dedup();
+    resources
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_show_whether_a_webhook_endpoint_exists() {
+    let engine = Engine::memory();
+    let table = Table::new(engine.client(), TABLE, TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    assert_eq!(published_resources(table.clone()).await, [NO_WEBHOOK_ENDPOINT]);
+
+    let created = endpoint();
+    table.create_webhook_endpoint(&created, None).await.unwrap();
+    assert_eq!(published_resources(table.clone()).await, [WEBHOOK_ENDPOINTS]);
+    let disabled = |stored: &WebhookEndpoint| Some(stored.disabled("it refuses events"));
+    table.change_webhook_endpoint(created.clone(), disabled).await.unwrap();
+    assert_eq!(
+        published_resources(table.clone()).await,
+        [WEBHOOK_ENDPOINTS],
+        "it is disabled, and may be enabled again"
+    );
+    table.delete_webhook_endpoint(created.id, &sample::action(ActionKind::RemoveEndpoint)).await.unwrap();
+    assert_eq!(published_resources(table.clone()).await, [NO_WEBHOOK_ENDPOINT]);
+
+    let unreadable = json!({ "PK": { "S": "WEBHOOKS" }, "SK": { "S": "ENDPOINT#1" } });
+    engine.execute("PutItem", &json!({ "TableName": TABLE, "Item": unreadable })).unwrap();
+    assert_eq!(published_resources(table).await, [WEBHOOK_ENDPOINTS], "an endpoint that cannot be read still exists");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_sent_to_the_deliveries_if_the_endpoints_cannot_be_read() {
+    let engine = Engine::memory();
+    Table::new(engine.client(), TABLE, TimeDelta::days(190)).create_if_absent().await.unwrap();
+    let wire = Wire::with_faults(|_| Some(Fault::Refused("AccessDeniedException"))).without_retries();
+    let table = Table::new(engine.client_with_wire(Arc::new(wire)), TABLE, TimeDelta::days(190));
+    assert_eq!(published_resources(table).await, [WEBHOOK_ENDPOINTS]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_needs_one_query_for_the_endpoints() {
+    let engine = Engine::memory();
+    let wire = Arc::new(Wire::default());
+    let table = Table::new(engine.client_with_wire(wire.clone()), TABLE, TimeDelta::days(190));
+    Table::new(engine.client(), TABLE, TimeDelta::days(190)).create_if_absent().await.unwrap();
+    published_resources(table).await;
+    assert_eq!(wire.requests(), BTreeMap::from([("Query".to_owned(), 1)]));
+}

@@ -1,0 +1,220 @@
+//! The bill of a month: the counts of one payment, times the payments of the month, times the prices, and what the stack
+//! costs without payments.
+
+use super::prices::Prices;
+use super::stack::{Batching, Stack};
+use super::workload::{Count, Counts};
+
+/// The days of an average month.
+const DAYS: f64 = 365.25 / 12.0;
+/// The daily runs of each of the two batches.
+const RUNS: f64 = DAYS * 2.0 * 2.0;
+/// The payments per second, and the reminders per second: Stripe's default limit of requests in live mode.
+const RATE: f64 = 100.0;
+/// The memory of a function in gigabytes (`MemorySize` in the template).
+const FUNCTION_GIGABYTES: f64 = 0.25;
+/// The seconds for which an invocation of the batches starts new payments.
+const WALK_SECONDS: f64 = 840.0;
+const BYTES_PER_GIGABYTE: f64 = 1_073_741_824.0;
+/// The shards of the stream of a new table with on-demand capacity.
+const STREAM_SHARDS: f64 = 4.0;
+/// How often Lambda reads a shard of the stream in a second, if it does not wait for a full batch.
+const STREAM_READS_PER_SECOND: f64 = 4.0;
+/// The requests that Lambda sends to a queue at the same time.
+const QUEUE_POLLS: f64 = 5.0;
+/// The seconds for which each of them waits for a message.
+const POLL_SECONDS: f64 = 20.0;
+/// The largest number of messages in a request to a queue.
+const MESSAGES_PER_REQUEST: f64 = 10.0;
+/// The largest number of entries in a PutEvents request.
+const ENTRIES_PER_REQUEST: f64 = 10.0;
+/// The bytes of Lambda's own lines about an invocation (`platform.start`, `platform.report`) at the level INFO.
+const PLATFORM_LINES_BYTES: f64 = 900.0;
+/// The assumed seconds of a request to DynamoDB.
+const TABLE_SECONDS: f64 = 0.005;
+/// The assumed seconds of a PutEvents request.
+const PUT_EVENTS_SECONDS: f64 = 0.02;
+/// The assumed seconds of sending a mail.
+const MAIL_SECONDS: f64 = 0.1;
+/// The assumed seconds of an invocation that does almost nothing.
+const SHORT_INVOCATION_SECONDS: f64 = 0.1;
+/// The secrets outside of the template: the key of Stripe and the signing secret of its webhooks.
+const OTHER_SECRETS: f64 = 2.0;
+
+/// The average price of a subscription, in dollars, for the comparison with Stripe Billing.
+pub const AVERAGE_DOLLARS: f64 = 20.0;
+
+/// One line of the bill, in dollars for a month.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub service: &'static str,
+    /// The part that grows with the payments.
+    pub by_payments: f64,
+    /// The part that does not.
+    pub fixed: f64,
+}
+
+/// The bill of a month.
+pub struct Bill {
+    pub lines: Vec<Line>,
+    /// The storage in the table, with its backups.
+    pub storage: f64,
+    /// The mails by Amazon SES.
+    pub mails: f64,
+    /// The price of Stripe Billing for the same payments, at twenty dollars each.
+    pub stripe_billing: f64,
+    /// The invocations of the function for events.
+    pub events_invocations: f64,
+    /// The invocations of the functions for the queues.
+    pub queue_invocations: f64,
+    /// The requests to the queues, without those that return no message.
+    pub queue_requests: f64,
+}
+
+impl Bill {
+    /// Returns the cost of the running system that grows with the payments, without mails and storage.
+    pub fn by_payments(&self) -> f64 {
+        self.lines.iter().map(|line| line.by_payments).sum()
+    }
+
+    /// Returns the cost that does not grow with the payments.
+    pub fn fixed(&self) -> f64 {
+        self.lines.iter().map(|line| line.fixed).sum()
+    }
+
+    /// Returns the whole bill without the mails.
+    pub fn without_mails(&self) -> f64 {
+        self.by_payments() + self.fixed() + self.storage
+    }
+}
+
+/// Returns the number of records in an average batch of the stream, if one record arrives for each payment or reminder.
+fn records_per_batch(stream: Batching) -> f64 {
+    let seconds = if stream.window_seconds > 0.0 { stream.window_seconds } else { 1.0 / STREAM_READS_PER_SECOND };
+    (RATE * seconds / (STREAM_SHARDS * stream.parallel)).clamp(1.0, stream.size)
+}
+
+/// Returns the number of messages in an average batch of a queue. Without a window, a request can return a single message.
+fn messages_per_batch(queue: Batching) -> f64 {
+    (RATE * queue.window_seconds / QUEUE_POLLS).clamp(1.0, queue.size)
+}
+
+/// Returns the bill of a month with this number of reminded payments. `one` are the counts of one payment, and `idle` the
+/// counts of a run of both batches without payments.
+pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payments: f64) -> Bill {
+    let each = |count: Count| one.get(&count).copied().unwrap_or(0.0);
+    let all = |count: Count| payments * each(count);
+    let line = |service, by_payments, fixed| Line { service, by_payments, fixed };
+    let at_once = stack.parameter("Shards").min(stack.parameter("ShardsAtOnce"));
+    let gigabyte_seconds = |seconds: f64| prices.dollars("gigabyte_second", seconds * FUNCTION_GIGABYTES);
+
+    let units = |counts: &Counts| {
+        let sum = |names: &[Count]| names.iter().filter_map(|name| counts.get(name)).sum::<f64>();
+        let writes = sum(&[Count::ReminderWrites, Count::PaymentWrites, Count::NoticeWrites]);
+        let reads = sum(&[Count::ReminderReads, Count::PaymentReads, Count::NoticeReads]);
+        prices.dollars("write_unit", writes) + prices.dollars("read_unit", reads)
+    };
+    let heartbeats = DAYS * 24.0 * 4.0;
+    let table_fixed = RUNS / 2.0 * units(idle) + prices.dollars("write_unit", heartbeats);
+
+    // The walks of the two batches. The concurrent walks share the rate, so each of them runs until the end.
+    let walk_seconds = 2.0 * payments / RATE * at_once;
+    let walk_invocations = walk_seconds / WALK_SECONDS;
+    let run_invocations = RUNS * (2.0 + stack.parameter("Shards"));
+    let transitions = RUNS * (10.0 + stack.parameter("Shards") * 4.0);
+
+    let stream = stack.batching("EventsFunction", "Stream");
+    let events_invocations = all(Count::PassedRecords) / records_per_batch(stream);
+    let events_per_batch = records_per_batch(stream) * each(Count::Events) / each(Count::PassedRecords);
+    let put_requests = events_invocations * (events_per_batch / ENTRIES_PER_REQUEST).ceil();
+    let events_seconds = put_requests * PUT_EVENTS_SECONDS + events_invocations * TABLE_SECONDS;
+
+    // Each invocation reads whether there is a webhook endpoint.
+    let endpoint_reads = prices.dollars("read_unit", events_invocations);
+
+    let queues = [("DeliverFunction", Count::DeliveryMessages), ("NoticesFunction", Count::NoticeMessages)];
+    let queue_invocations: f64 = queues
+        .iter()
+        .map(|(function, count)| all(*count) / messages_per_batch(stack.batching(function, "Queue")))
+        .sum();
+    let queue_requests: f64 = queues
+        .iter()
+        .map(|(function, count)| {
+            let per_request = messages_per_batch(stack.batching(function, "Queue")).min(MESSAGES_PER_REQUEST);
+            // Sent, received and deleted.
+            all(*count) * (1.0 + 2.0 / per_request)
+        })
+        .sum();
+    let notice_seconds = all(Count::NoticeRequests) * TABLE_SECONDS + all(Count::NoticeMessages) * MAIL_SECONDS;
+    let delivery_seconds = all(Count::DeliveryMessages) * TABLE_SECONDS;
+    let idle_polls = stack.polled_queues() as f64 * QUEUE_POLLS * DAYS * 86_400.0 / POLL_SECONDS;
+
+    let invocations = walk_invocations + events_invocations + queue_invocations;
+    let fixed_invocations = run_invocations + heartbeats + DAYS * 8.0;
+    let seconds = walk_seconds + events_seconds + notice_seconds + delivery_seconds;
+    let platform_bytes = if stack.logs_each_invocation() { PLATFORM_LINES_BYTES } else { 0.0 };
+    let log_gigabytes = |bytes: f64| bytes / BYTES_PER_GIGABYTE;
+    let count = |kind: &str| stack.resources(kind).len() as f64;
+    let run_metrics = stack.run_metrics() as f64;
+
+    let lines = vec![
+        line("DynamoDB: writes and reads", payments * units(one) + endpoint_reads, table_fixed),
+        line(
+            "Lambda",
+            prices.dollars("invocation", invocations) + gigabyte_seconds(seconds),
+            prices.dollars("invocation", fixed_invocations)
+                + gigabyte_seconds(fixed_invocations * SHORT_INVOCATION_SECONDS),
+        ),
+        line(
+            "Step Functions",
+            prices.dollars("transition", walk_invocations * 2.0),
+            prices.dollars("transition", transitions),
+        ),
+        line(
+            "EventBridge",
+            prices.dollars("event", all(Count::Events)),
+            prices.dollars("event", heartbeats) + prices.dollars("schedule", heartbeats + RUNS + DAYS * 8.0),
+        ),
+        line(
+            "SQS",
+            prices.dollars("queue_request", queue_requests),
+            prices.dollars("queue_request", idle_polls + heartbeats),
+        ),
+        line(
+            "Firehose and S3: the archive",
+            prices.dollars("archived_gigabyte", all(Count::ArchivedBytes) / BYTES_PER_GIGABYTE),
+            prices.dollars("file", DAYS * 288.0),
+        ),
+        line(
+            "CloudWatch: logs",
+            prices.dollars("log_gigabyte", log_gigabytes(all(Count::LogBytes) + invocations * platform_bytes)),
+            prices.dollars(
+                "log_gigabyte",
+                log_gigabytes(
+                    RUNS / 2.0 * idle.get(&Count::LogBytes).copied().unwrap_or(0.0)
+                        + fixed_invocations * platform_bytes,
+                ),
+            ),
+        ),
+        line(
+            "CloudWatch: alarms, metrics and the dashboard",
+            0.0,
+            prices.dollars("alarm_metric", stack.alarm_metrics() as f64)
+                + prices.dollars("custom_metric", run_metrics * 2.0 / 24.0)
+                + prices.dollars("dashboard", count("AWS::CloudWatch::Dashboard")),
+        ),
+        line("Secrets Manager", 0.0, prices.dollars("secret", count("AWS::SecretsManager::Secret") + OTHER_SECRETS)),
+    ];
+    let expiring_months = stack.parameter("ReceiptDays") / DAYS;
+    let bytes = all(Count::SubscriptionBytes) + expiring_months * all(Count::RecordBytes);
+    let gigabytes = bytes / BYTES_PER_GIGABYTE;
+    Bill {
+        lines,
+        storage: prices.dollars("table_gigabyte", gigabytes) + prices.dollars("backup_gigabyte", gigabytes),
+        mails: prices.dollars("mail", all(Count::Mails)),
+        stripe_billing: prices.dollars("stripe_billing", payments * AVERAGE_DOLLARS),
+        events_invocations,
+        queue_invocations,
+        queue_requests,
+    }
+}

@@ -1,0 +1,49 @@
+//! Computes what the system costs on AWS, from counts of running code, from `template.yaml` and from the prices in
+//! `docs/prices.json`. `UPDATE_EXAMPLES=1` updates the tables in `docs/costs.md`.
+
+mod bill;
+mod meters;
+mod patterns;
+mod prices;
+mod stack;
+mod stream_filter;
+mod tables;
+mod workload;
+
+use crate::architecture::root;
+use bill::bill;
+use prices::Prices;
+use stack::Stack;
+
+/// The lines of the document before and after the generated tables.
+const TABLES_BEGIN: &str = "<!-- The costs, computed by `UPDATE_EXAMPLES=1 cargo test --test commands costs` -->";
+const TABLES_END: &str = "<!-- End of the costs -->";
+
+/// The largest cost of a million reminded payments that is allowed, without mails and storage, in dollars.
+const GOAL: f64 = 13.5;
+
+#[tokio::test]
+async fn costs_document_shows_the_computed_costs() {
+    let (stack, prices) = (Stack::read(), Prices::read());
+    let (one, idle) = (workload::count_per_payment(&stack, &[]).await, workload::count(&stack, 0, &[]).await);
+    let without_receipts = workload::count_per_payment(&stack, &[("DUEDAY_MAILS_OFF", "paid")]).await;
+    let bills = tables::MONTHS.map(|payments| bill(&stack, &prices, &one, &idle, payments));
+    let without_receipts =
+        tables::MONTHS.map(|payments| bill(&stack, &prices, &without_receipts, &idle, payments).by_payments());
+    let million = bill(&stack, &prices, &one, &idle, 1e6).by_payments();
+    let path = root().join("docs/costs.md");
+    let document = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = document.split_once(TABLES_BEGIN).expect("the line that begins the tables");
+    let (_, after) = rest.split_once(TABLES_END).expect("the line that ends the tables");
+    let generated = tables::render(&bills, without_receipts, &one, &prices);
+    let expected = format!("{before}{TABLES_BEGIN}\n\n{generated}\n{TABLES_END}{after}");
+    if std::env::var_os("UPDATE_EXAMPLES").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+        return;
+    }
+    assert!(
+        document == expected,
+        "docs/costs.md does not show the current costs: UPDATE_EXAMPLES=1 updates the tables"
+    );
+    assert!(million <= GOAL, "a million reminded payments cost {million:.2} dollars, more than {GOAL}");
+}

@@ -1,0 +1,155 @@
+//! What `template.yaml` deploys: the filters, the rules, the batches, and the things that cost money each month.
+
+use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
+use serde_json::{Value as Json, json};
+use serde_yaml_ng::Value;
+
+use super::patterns::is_match;
+use crate::template::{template, text};
+
+/// The conditions of the computed deployment: Stripe with its webhooks, Amazon SES, and alarms by mail.
+const TRUE_CONDITIONS: [&str; 5] = ["CreatesTable", "HasStripe", "HasStripeWebhooks", "HasSes", "HasAlarmEmail"];
+
+/// How Lambda forms the batches of a function from a stream or a queue.
+#[derive(Clone, Copy)]
+pub struct Batching {
+    /// The largest number of records or messages in an invocation.
+    pub size: f64,
+    /// The time for which Lambda waits for a full batch; 0 if it does not wait.
+    pub window_seconds: f64,
+    /// The number of batches of a stream shard that are processed at the same time. 1 for a queue.
+    pub parallel: f64,
+}
+
+/// The deployed stack.
+pub struct Stack {
+    template: Value,
+}
+
+impl Stack {
+    /// Reads the template.
+    pub fn read() -> Self {
+        Self { template: template() }
+    }
+
+    /// Returns the properties of the resource `name`.
+    pub fn properties(&self, name: &str) -> &Value {
+        &self.template["Resources"][name]["Properties"]
+    }
+
+    /// Returns the default of the parameter `name`, a number.
+    pub fn parameter(&self, name: &str) -> f64 {
+        self.template["Parameters"][name]["Default"].as_f64().unwrap_or_else(|| panic!("{name} is not a number"))
+    }
+
+    /// Returns the patterns of the stream's filter. `publishes_expired_receipts` is the parameter `ExpiredReceiptEvents`.
+    pub fn stream_filters(&self, publishes_expired_receipts: bool) -> Vec<Json> {
+        let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
+        let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
+        let pattern = |filter: &Value| match &filter["Pattern"] {
+            // `!If` of the parameter: the pattern if it is on, and the pattern if it is off.
+            Value::Tagged(either) => text(&either.value[if publishes_expired_receipts { 1 } else { 2 }]),
+            pattern => text(pattern),
+        };
+        filters.map(|filter| serde_json::from_str(&pattern(filter)).unwrap()).collect()
+    }
+
+    /// Returns whether the filter passes the stream record `record`, with the defaults of the parameters.
+    pub fn is_passed(&self, record: &Json) -> bool {
+        self.stream_filters(false).iter().any(|pattern| is_match(pattern, record))
+    }
+
+    /// Returns whether the filter passes the stream record `record` if expired receipts are published.
+    pub fn is_passed_with_expired_receipts(&self, record: &Json) -> bool {
+        self.stream_filters(true).iter().any(|pattern| is_match(pattern, record))
+    }
+
+    /// Returns whether the rule `name` matches `entry`, an event in the envelope of EventBridge.
+    pub fn is_routed(&self, name: &str, entry: &Json) -> bool {
+        is_match(&serde_json::to_value(&self.properties(name)["EventPattern"]).unwrap(), entry)
+    }
+
+    /// Returns how Lambda forms the batches of the event `event` of a function.
+    pub fn batching(&self, function: &str, event: &str) -> Batching {
+        let properties = &self.properties(function)["Events"][event]["Properties"];
+        let number = |name: &str, default: f64| properties[name].as_f64().unwrap_or(default);
+        Batching {
+            size: number("BatchSize", 10.0),
+            window_seconds: number("MaximumBatchingWindowInSeconds", 0.0),
+            parallel: number("ParallelizationFactor", 1.0),
+        }
+    }
+
+    /// Returns whether Lambda's own lines about each invocation are logged. They have the level INFO.
+    pub fn logs_each_invocation(&self) -> bool {
+        self.template["Globals"]["Function"]["LoggingConfig"]["SystemLogLevel"]
+            .as_str()
+            .is_none_or(|level| level == "INFO")
+    }
+
+    /// Returns all deployed resources of the type `kind`, such as `AWS::SQS::Queue`, with their names.
+    pub fn resources(&self, kind: &str) -> Vec<(String, &Value)> {
+        let all = self.template["Resources"].as_mapping().unwrap().iter();
+        let is_deployed = |resource: &Value| {
+            resource["Condition"].as_str().is_none_or(|condition| TRUE_CONDITIONS.contains(&condition))
+        };
+        let deployed = all.filter(|(_, resource)| resource["Type"] == kind && is_deployed(resource));
+        deployed.map(|(name, resource)| (text(name), &resource["Properties"])).collect()
+    }
+
+    /// Returns the number of metrics that the alarms watch. An alarm on an expression counts each of its metrics.
+    pub fn alarm_metrics(&self) -> usize {
+        let metrics = |alarm: &Value| {
+            alarm["Metrics"]
+                .as_sequence()
+                .map_or(1, |all| all.iter().filter(|metric| !metric["MetricStat"].is_null()).count())
+        };
+        self.resources("AWS::CloudWatch::Alarm").iter().map(|(_, alarm)| metrics(alarm)).sum()
+    }
+
+    /// Returns the number of metric filters that read numbers from the lines of the daily runs.
+    pub fn run_metrics(&self) -> usize {
+        let filters = self.resources("AWS::Logs::MetricFilter");
+        filters.iter().filter(|(_, filter)| text(&filter["FilterPattern"]).contains("$.fields")).count()
+    }
+
+    /// Returns the number of queues that Lambda polls.
+    pub fn polled_queues(&self) -> usize {
+        let functions = self.resources("AWS::Serverless::Function");
+        let events = functions.iter().flat_map(|(_, function)| function["Events"].as_mapping());
+        events.flat_map(|events| events.values()).filter(|event| event["Type"] == "SQS").count()
+    }
+}
+
+#[test]
+fn deliveries_rule_excludes_only_events_that_were_published_without_a_webhook_endpoint() {
+    let stack = Stack::read();
+    let resources = |resource: &str| json!([resource]);
+    for (event_type, resources, expected) in [
+        ("payment.succeeded", resources(WEBHOOK_ENDPOINTS), true),
+        ("payment.succeeded", resources(NO_WEBHOOK_ENDPOINT), false),
+        // An entry of an earlier version of the function.
+        ("payment.succeeded", json!([]), true),
+        ("payment.succeeded", Json::Null, true),
+        ("record.unreadable", resources(WEBHOOK_ENDPOINTS), false),
+    ] {
+        let entry = json!({ "source": "dueday", "detail-type": event_type, "resources": resources });
+        assert_eq!(stack.is_routed("DeliveriesRule", &entry), expected, "{entry}");
+        assert!(stack.is_routed("EventsKeptRule", &entry), "each event is archived: {entry}");
+    }
+}
+
+/// "Using Lambda with Amazon SQS" in the Lambda Developer Guide: a message must stay invisible for six times the time limit of
+/// the function, and for the batching window.
+#[test]
+fn messages_stay_invisible_while_lambda_waits_for_a_full_batch_and_repeats_it() {
+    let stack = Stack::read();
+    for (queue, function) in
+        [("Deliveries", "DeliverFunction"), ("Notices", "NoticesFunction"), ("Paid", "OrdersFunction")]
+    {
+        let window = stack.batching(function, "Queue").window_seconds;
+        let time_limit = stack.properties(function)["Timeout"].as_f64().unwrap();
+        let invisible = stack.properties(queue)["VisibilityTimeout"].as_f64().unwrap();
+        assert!(window > 0.0 && invisible >= 6.0 * time_limit + window, "{queue}");
+    }
+}

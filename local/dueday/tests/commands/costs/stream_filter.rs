@@ -1,0 +1,165 @@
+//! Checks that the filter of the stream drops only changes without events, and drops the claims of each payment.
+
+use billing::{Attempt, ClaimToken, ReminderClaim, Status, Subscription, SubscriptionId};
+use chrono::DateTime;
+use emulator::{Engine, Stream};
+use serde_json::{Value, json};
+use simulator::is_dropped_by_stream_filter;
+use store::{CreateOutcome, Table, UpdateOutcome};
+use testkit::sample;
+use ulid::Ulid;
+
+use super::stack::Stack;
+use super::workload::{new_records, publish};
+
+/// The largest number of patterns of a filter ("Event filtering" in the Lambda Developer Guide).
+const MAX_PATTERNS: usize = 5;
+
+/// A table with the stream of its changes.
+struct World {
+    engine: Engine,
+    table: Table,
+    stream: Stream,
+    position: Option<String>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let engine = Engine::memory();
+        let table = Table::new(engine.client(), "dueday", chrono::TimeDelta::days(190));
+        table.create_if_absent().await.unwrap();
+        let stream = engine.stream("dueday").unwrap();
+        Self { engine, table, stream, position: None }
+    }
+
+    /// Returns the record of the only change since the last call.
+    fn record(&mut self) -> Value {
+        let records = new_records(&self.stream, &mut self.position);
+        let [record] = records.as_slice() else { panic!("not one change: {records:?}") };
+        record.clone()
+    }
+
+    /// Executes a request that the code does not contain, such as the deletion of an item by hand.
+    fn execute(&self, operation: &str, mut request: Value) {
+        request["TableName"] = "dueday".into();
+        self.engine.execute(operation, &request).unwrap();
+    }
+}
+
+/// Returns the images of `record`, each as JSON with typed values.
+fn images(record: &Value) -> (Option<&Value>, Option<&Value>) {
+    (record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage"))
+}
+
+/// Returns the sort key of the item in `record`.
+fn sort_key(record: &Value) -> String {
+    record["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap().to_owned()
+}
+
+/// Returns the subscription with an open attempt and with a claimed reminder, each if asked.
+fn claimed(subscription: &Subscription, has_attempt: bool, has_reminder: bool) -> Subscription {
+    let (claim_token, leased_until) = (ClaimToken(Ulid(3)), DateTime::UNIX_EPOCH);
+    let attempt = Attempt {
+        table: Some(Ulid(1)),
+        no: subscription.attempt_seq,
+        due_on: subscription.due_on,
+        amount: subscription.price,
+        payment_method: subscription.payment_method.clone(),
+        claimed_at: DateTime::UNIX_EPOCH,
+        leased_until,
+        claim_token,
+    };
+    Subscription {
+        attempt: has_attempt.then_some(attempt),
+        reminder_claim: has_reminder.then_some(ReminderClaim { claim_token, leased_until }),
+        ..subscription.clone()
+    }
+}
+
+#[tokio::test]
+async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_reminder() {
+    let (stack, mut world) = (Stack::read(), World::new().await);
+    assert!(stack.stream_filters(true).len() <= MAX_PATTERNS);
+    world.table.put_account(&sample::account()).await.unwrap();
+    assert!(stack.is_passed(&world.record()), "an account was created");
+    let both = [false, true];
+    let states: Vec<(bool, bool)> = both.iter().flat_map(|attempt| both.map(|reminder| (*attempt, reminder))).collect();
+    let (mut dropped, mut number) = (0, 0);
+    for (old_attempt, old_reminder) in &states {
+        for (new_attempt, new_reminder) in &states {
+            for is_public in both {
+                number += 1;
+                let created = Subscription {
+                    id: SubscriptionId::new(Ulid::from_parts(2, number)),
+                    attempt_seq: 1,
+                    ..sample::subscription(10, "2026-01-01".parse().unwrap())
+                };
+                let old = claimed(&created, *old_attempt, *old_reminder);
+                let created = world.table.create_subscription(&old, None).await.unwrap();
+                assert_eq!(created, CreateOutcome::Created);
+                // The creation also writes the code of the subscription.
+                let created = new_records(&world.stream, &mut world.position);
+                let created = created.iter().find(|record| images(record).1.unwrap().get("Status").is_some()).unwrap();
+                assert!(stack.is_passed(created), "a subscription was created: {created:#}");
+                let new = claimed(&old, *new_attempt, *new_reminder);
+                let status = if is_public { Status::Paused } else { old.status };
+                // The version changes, as with each write.
+                let written = world.table.update_subscription(&old, &Subscription { status, ..new }).await.unwrap();
+                assert!(matches!(written, UpdateOutcome::Applied(_)));
+                let records = new_records(&world.stream, &mut world.position);
+                let Some(record) = records.first() else { continue };
+                let (before, after) = images(record);
+                let is_claim = is_dropped_by_stream_filter(&sort_key(record), before, after);
+                assert_eq!(stack.is_passed(record), !is_claim, "{record:#}");
+                let events = publish(&[record]).await;
+                assert!(stack.is_passed(record) || events.is_empty() || is_public, "{record:#}");
+                assert_eq!(!events.is_empty(), is_public, "{record:#}");
+                dropped += usize::from(is_claim);
+            }
+        }
+    }
+    assert_eq!(dropped, 6, "an attempt, a reminder or both were claimed, each with and without another change");
+}
+
+#[tokio::test]
+async fn stream_filter_drops_deleted_items_except_accounts_and_receipts_that_are_published() {
+    let (stack, mut world) = (Stack::read(), World::new().await);
+    // The sort keys of items of an account; whether their deletion is passed, by default and if receipts are published.
+    for (sort_key, is_passed, is_passed_with_receipts) in [
+        ("ACC#acme", true, true),
+        ("REC#2026-01-31#SKU#gold#SUB#1", false, true),
+        ("SUB#1#SKU#gold", false, false),
+        ("ATT#2026-01-31#SUB#1#1", false, false),
+        ("ACTION#1", false, false),
+    ] {
+        let keys = json!({ "PK": { "S": "ACC#acme" }, "SK": { "S": sort_key } });
+        let mut item = keys.clone();
+        item["AttemptNo"] = json!({ "N": "1" });
+        world.execute("PutItem", json!({ "Item": item }));
+        assert!(stack.is_passed(&world.record()), "a new item is passed, also an attempt record with a number");
+        world.execute("DeleteItem", json!({ "Key": keys }));
+        let deleted = world.record();
+        assert_eq!(
+            (stack.is_passed(&deleted), stack.is_passed_with_expired_receipts(&deleted)),
+            (is_passed, is_passed_with_receipts),
+            "{deleted:#}"
+        );
+        let (before, after) = images(&deleted);
+        assert_eq!(is_dropped_by_stream_filter(sort_key, before, after), !is_passed, "{sort_key}");
+    }
+    for (partition_key, is_passed) in
+        [("AUDITS", true), ("RECONCILED", true), ("CTL#heartbeat", true), ("CTL#settings", false), ("RUN#1", false)]
+    {
+        let item = json!({ "PK": { "S": partition_key }, "SK": { "S": "one" } });
+        world.execute("PutItem", json!({ "Item": item }));
+        assert_eq!(stack.is_passed(&world.record()), is_passed, "{partition_key}");
+    }
+}
+
+#[test]
+fn stream_filter_uses_only_the_key_that_lambda_documents() {
+    for pattern in Stack::read().stream_filters(true) {
+        let keys: Vec<&String> = pattern.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["dynamodb"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! The generated tables of `docs/costs.md`.
+
+use std::fmt::Write as _;
+
+use super::bill::{AVERAGE_DOLLARS, Bill};
+use super::prices::Prices;
+use super::workload::{Count, Counts};
+
+/// The reminded payments of the months in the tables.
+pub const MONTHS: [f64; 3] = [1e3, 1e6, 1e7];
+
+/// The counts of one payment in the tables, with their names.
+const SHOWN: [(Count, &str); 14] = [
+    (Count::ReminderWrites, "write units of the reminder"),
+    (Count::ReminderReads, "read units of the reminder"),
+    (Count::PaymentWrites, "write units of the payment"),
+    (Count::PaymentReads, "read units of the payment"),
+    (Count::NoticeWrites, "write units of the receipt's mail"),
+    (Count::NoticeReads, "read units of the receipt's mail"),
+    (Count::StreamRecords, "changes in the stream, with the expiry of the receipt"),
+    (Count::PassedRecords, "changes that the filter of the stream passes to the function `events`"),
+    (Count::Events, "events on the bus"),
+    (Count::DeliveryMessages, "messages in the queue of webhook deliveries"),
+    (Count::NoticeMessages, "messages in the queue of notices"),
+    (Count::ArchivedEvents, "events in the archive"),
+    (Count::Mails, "mails"),
+    (Count::LogBytes, "bytes of log lines"),
+];
+
+/// Returns a number with separators, such as `1,234.50`.
+fn grouped(dollars: f64) -> String {
+    let text = format!("{dollars:.2}");
+    let (whole, cents) = text.split_once('.').expect("two decimals");
+    let mut grouped = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{grouped}.{cents}")
+}
+
+/// Returns a number of payments, such as `1,000,000`.
+fn payments(number: f64) -> String {
+    grouped(number).trim_end_matches(".00").to_owned()
+}
+
+/// Adds a row with a cell for each month.
+fn row(text: &mut String, name: &str, bills: &[Bill], cell: impl Fn(&Bill) -> f64, is_bold: bool) {
+    let mark = if is_bold { "**" } else { "" };
+    let cells: Vec<String> = bills.iter().map(|bill| format!("{mark}{}{mark}", grouped(cell(bill)))).collect();
+    writeln!(text, "| {mark}{name}{mark} | {} |", cells.join(" | ")).unwrap();
+}
+
+/// Returns the generated part of the document. `without_receipts` are the costs that grow with the payments, if no
+/// receipts are mailed.
+pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, prices: &Prices) -> String {
+    let mut text = String::from("## A month\n\n");
+    text.push_str(
+        "| reminded payments in a month | AWS, without mails | with two mails for each payment by Amazon SES | ",
+    );
+    writeln!(text, "Stripe Billing, at ${AVERAGE_DOLLARS} for each payment |\n|---:|---:|---:|---:|").unwrap();
+    for (month, bill) in MONTHS.iter().zip(bills) {
+        let (aws, all) = (grouped(bill.without_mails()), grouped(bill.without_mails() + bill.mails));
+        writeln!(text, "| {} | ${aws} | ${all} | ${} |", payments(*month), grouped(bill.stripe_billing)).unwrap();
+    }
+    let months = MONTHS.map(payments).join(" | ");
+    let (region, date) = (&prices.region, prices.entered_on);
+    write!(
+        text,
+        "\n## By service\n\nDollars in {region}, by the payments of the month. The prices were entered on {date}:\n\n"
+    )
+    .unwrap();
+    writeln!(text, "| service | {months} |\n|---|---:|---:|---:|").unwrap();
+    for (index, line) in bills[0].lines.iter().enumerate() {
+        if bills[2].lines[index].by_payments > 0.0 {
+            row(&mut text, line.service, bills, |bill| bill.lines[index].by_payments, false);
+        }
+    }
+    row(&mut text, "grows with the payments", bills, Bill::by_payments, true);
+    let cells = without_receipts.map(grouped).join(" | ");
+    writeln!(text, "| grows with the payments, if no receipts are mailed (`MailsOff=paid`) | {cells} |").unwrap();
+    for (index, line) in bills[0].lines.iter().enumerate().filter(|(_, line)| line.fixed >= 0.005) {
+        row(&mut text, &format!("{}, without payments", line.service), bills, |bill| bill.lines[index].fixed, false);
+    }
+    row(&mut text, "does not grow", bills, Bill::fixed, true);
+    row(&mut text, "storage in the table and its backups, after a year", bills, |bill| bill.storage, false);
+    row(&mut text, "total, without mails", bills, Bill::without_mails, true);
+    row(&mut text, "Amazon SES, two mails for each payment", bills, |bill| bill.mails, false);
+    row(&mut text, "total", bills, |bill| bill.without_mails() + bill.mails, true);
+    text.push_str("\n## Counts of one reminded payment\n\n| count | for each payment |\n|---|---:|\n");
+    for (count, name) in SHOWN {
+        writeln!(text, "| {name} | {} |", decimal(one.get(&count).copied().unwrap_or(0.0))).unwrap();
+    }
+    let million = &bills[1];
+    for (name, number) in [
+        ("invocations of the function `events`", million.events_invocations),
+        ("invocations of the functions `deliver` and `notices`", million.queue_invocations),
+        ("requests to queues that send, receive or delete messages", million.queue_requests),
+    ] {
+        writeln!(text, "| {name} | {} |", decimal(number / 1e6)).unwrap();
+    }
+    text
+}
+
+/// Returns a count with at most three decimals.
+fn decimal(number: f64) -> String {
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

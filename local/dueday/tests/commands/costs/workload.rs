@@ -1,0 +1,220 @@
+//! The measured workload: subscriptions that are reminded, charged and mailed once, on the embedded engine, with the
+//! code of the functions. The counts of one payment are the difference between two runs of different sizes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use billing::{Account, ReceivedEvent, Subscription, SubscriptionId};
+use chrono::{DateTime, TimeDelta, Utc};
+use clock::SimulatedClock;
+use delivery::{Notices, Publisher};
+use emulator::{Stream, Wire};
+use events_function::NO_WEBHOOK_ENDPOINT;
+use serde_json::{Value, json};
+use store::CreateOutcome;
+use sweep::BatchRequest;
+use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use ulid::Ulid;
+
+use super::meters::{KeptEvents, LogBytes, Meter};
+use super::stack::Stack;
+
+/// The shards of the table. The rows are spread over them.
+const SHARDS: u32 = 4;
+
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Count {
+    ReminderWrites,
+    ReminderReads,
+    PaymentWrites,
+    PaymentReads,
+    NoticeWrites,
+    NoticeReads,
+    NoticeRequests,
+    StreamRecords,
+    /// The records that the filter of the stream passes to the function.
+    PassedRecords,
+    Events,
+    DeliveryMessages,
+    NoticeMessages,
+    ArchivedEvents,
+    /// The bytes of the archived events, each rounded up as Firehose counts them.
+    ArchivedBytes,
+    Mails,
+    LogBytes,
+    /// The bytes of the account and of the subscription.
+    SubscriptionBytes,
+    /// The bytes of the receipt and of other records, which expire.
+    RecordBytes,
+}
+
+/// The counts of a workload.
+pub type Counts = BTreeMap<Count, f64>;
+
+/// Firehose counts each record as a multiple of this number of bytes.
+const FIREHOSE_STEP: usize = 5 * 1024;
+/// The bytes that DynamoDB counts for each item in addition to its attributes.
+const ITEM_OVERHEAD: f64 = 100.0;
+
+fn six_o_clock(date: &str) -> DateTime<Utc> {
+    format!("{date}T06:00:00Z").parse().unwrap()
+}
+
+/// Returns the subscription number `n`, of its own account.
+fn subscription(n: u32) -> Subscription {
+    let id = SubscriptionId::new(Ulid::from_parts(2, n.into()));
+    let account = format!("account-{n}").parse().unwrap();
+    Subscription { id, account, shard: n % SHARDS, ..sample::subscription(10, "2024-01-01".parse().unwrap()) }
+}
+
+/// Returns all records of `stream` after `position`, and advances `position`.
+pub fn new_records(stream: &Stream, position: &mut Option<String>) -> Vec<Value> {
+    let mut all = Vec::new();
+    loop {
+        let mut read = stream.after(position.as_deref(), 1_000).unwrap();
+        let records = read["Records"].as_array_mut().unwrap();
+        let Some(last) = records.last() else { return all };
+        *position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
+        all.append(records);
+    }
+}
+
+/// Returns the difference in bytes between the items after and before the change in `record`.
+fn growth(record: &Value) -> f64 {
+    let size = |image: &Value| match image.as_object() {
+        Some(item) => {
+            ITEM_OVERHEAD + item.iter().map(|(name, value)| name.len() + value_size(value)).sum::<usize>() as f64
+        }
+        None => 0.0,
+    };
+    size(&record["dynamodb"]["NewImage"]) - size(&record["dynamodb"]["OldImage"])
+}
+
+/// Returns the bytes of an attribute's value, approximately as DynamoDB counts them.
+fn value_size(value: &Value) -> usize {
+    let (kind, content) = value.as_object().and_then(|typed| typed.iter().next()).expect("a typed value");
+    match (kind.as_str(), content) {
+        ("S", Value::String(text)) => text.len(),
+        ("N", Value::String(digits)) => digits.len() / 2 + 1,
+        ("M", Value::Object(fields)) => {
+            3 + fields.iter().map(|(name, value)| name.len() + value_size(value)).sum::<usize>()
+        }
+        ("L", Value::Array(elements)) => 3 + elements.iter().map(|element| 1 + value_size(element)).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// Runs the whole workload for `payments` subscriptions with the environment variables `settings`, and returns its counts.
+pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> Counts {
+    let clock = SimulatedClock::new(six_o_clock("2024-01-01"), 1);
+    let mailer = Arc::new(RecordedMails::default());
+    let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer.clone()).await.unwrap();
+    let stream = system.engine.stream("dueday").unwrap();
+    let meter = Arc::new(Meter::new(system.engine.clone()));
+    let deployment = system.with_wire(Arc::new(Wire::default().and_observer(meter.clone())));
+    // A first run, because it stores the gateway's account in the settings.
+    deployment.payments().await.unwrap().run(&request("2024-01-01"), deadline("2024-01-01")).await.unwrap();
+    for n in 0..payments {
+        let subscription = subscription(n);
+        let account = Account { id: subscription.account.clone(), ..sample::account() };
+        system.deployment.table.put_account(&account).await.unwrap();
+        let created = system.deployment.table.create_subscription(&subscription, None).await.unwrap();
+        assert_eq!(created, CreateOutcome::Created);
+    }
+    let mut position = None;
+    let mut counts: Counts = BTreeMap::new();
+    counts.insert(Count::SubscriptionBytes, new_records(&stream, &mut position).iter().map(growth).sum());
+    meter.take();
+    let log = LogBytes::default();
+    let writer = log.clone();
+    let lines =
+        tracing_subscriber::registry().with(LevelFilter::INFO).with(logs::line_layer(true, move || writer.clone()));
+    let logging = tracing::subscriber::set_default(lines);
+
+    system.clock.set(six_o_clock("2024-01-03"));
+    let run = deployment.reminders().await.unwrap().run(&request("2024-01-03"), deadline("2024-01-03")).await.unwrap();
+    assert!(run.is_done(), "{run:?}");
+    let [reads, writes, _] = meter.take();
+    counts.extend([(Count::ReminderReads, reads), (Count::ReminderWrites, writes)]);
+
+    system.clock.set(six_o_clock("2024-01-10"));
+    let run = deployment.payments().await.unwrap().run(&request("2024-01-10"), deadline("2024-01-10")).await.unwrap();
+    assert!(run.is_done(), "{run:?}");
+    let [reads, writes, _] = meter.take();
+    counts.extend([(Count::PaymentReads, reads), (Count::PaymentWrites, writes)]);
+    let mut records = new_records(&stream, &mut position);
+
+    let messages = route(stack, &records, &mut counts).await;
+    let merchant = deployment.config.merchant.clone();
+    let notices =
+        Notices::new(deployment.table.clone(), mailer.clone(), merchant, chrono_tz::UTC, system.clock.clone());
+    for message in &messages {
+        notices.notify(&ReceivedEvent::read(message).unwrap()).await.unwrap();
+    }
+    let [reads, writes, requests] = meter.take();
+    counts.extend([(Count::NoticeReads, reads), (Count::NoticeWrites, writes), (Count::NoticeRequests, requests)]);
+    drop(logging);
+    records.extend(new_records(&stream, &mut position));
+    counts.insert(Count::RecordBytes, records.iter().map(growth).sum());
+
+    // Every receipt has expired long ago by the clock of the engine.
+    assert!(system.engine.delete_expired() as f64 >= f64::from(payments));
+    let expired = new_records(&stream, &mut position);
+    route(stack, &expired, &mut counts).await;
+    records.extend(expired);
+    counts.insert(Count::StreamRecords, records.len() as f64);
+    counts.insert(Count::Mails, mailer.mails().len() as f64);
+    counts.insert(Count::LogBytes, log.number() as f64);
+    counts
+}
+
+fn request(date: &str) -> BatchRequest {
+    BatchRequest::for_date(date.parse().unwrap())
+}
+
+fn deadline(date: &str) -> DateTime<Utc> {
+    six_o_clock(date) + TimeDelta::hours(1)
+}
+
+/// Returns the events of `records`, as the function `events` publishes them.
+pub async fn publish(records: &[&Value]) -> Vec<Value> {
+    let bus = KeptEvents::default();
+    let published = Publisher::new(bus.clone()).publish(&json!({ "Records": records })).await.unwrap();
+    assert_eq!((published.unreadable, published.first_unpublished), (0, None));
+    bus.events()
+}
+
+/// Publishes the records that the filter passes, and counts the events by the rules that match them. Returns the messages
+/// in the queue of notices.
+async fn route(stack: &Stack, records: &[Value], counts: &mut Counts) -> Vec<String> {
+    let passed: Vec<&Value> = records.iter().filter(|record| stack.is_passed(record)).collect();
+    let events = publish(&passed).await;
+    let mut add = |count: Count, number: f64| *counts.entry(count).or_default() += number;
+    add(Count::PassedRecords, passed.len() as f64);
+    let mut notices = Vec::new();
+    for event in events {
+        let entry = json!({ "source": "dueday", "detail-type": event["type"], "resources": [NO_WEBHOOK_ENDPOINT], "detail": event });
+        add(Count::Events, 1.0);
+        if stack.is_routed("DeliveriesRule", &entry) {
+            add(Count::DeliveryMessages, 1.0);
+        }
+        if stack.is_routed("NoticesRule", &entry) {
+            add(Count::NoticeMessages, 1.0);
+            notices.push(event.to_string());
+        }
+        if stack.is_routed("EventsKeptRule", &entry) {
+            add(Count::ArchivedEvents, 1.0);
+            add(Count::ArchivedBytes, (event.to_string().len().div_ceil(FIREHOSE_STEP) * FIREHOSE_STEP) as f64);
+        }
+    }
+    notices
+}
+
+/// Returns the counts of one payment: the difference between forty payments and twenty payments, divided by twenty.
+pub async fn count_per_payment(stack: &Stack, settings: &[(&str, &str)]) -> Counts {
+    let (twenty, forty) = (count(stack, 20, settings).await, count(stack, 40, settings).await);
+    forty.iter().map(|(count, number)| (*count, (number - twenty.get(count).copied().unwrap_or(0.0)) / 20.0)).collect()
+}
