@@ -19,6 +19,13 @@ pub const VIOLATIONS_MESSAGE: &str = "the audit has found violations";
 /// The log message if an audit needs too much time. [`AUDIT_CONTINUED_MESSAGE`] is not logged then, so its alarm fires.
 pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table in 31 days";
 
+/// The number of nights over which the accounts of a large table are distributed. Reading a large table every night would be
+/// expensive. An audit has a week more than that, for accounts that were created since the audit before.
+const NIGHTS: u64 = 24;
+
+/// The number of accounts that one invocation may check in any case.
+const ACCOUNTS_OF_A_NIGHT: u64 = 30_000;
+
 /// The time in which an audit must check the whole table.
 const LONGEST_AUDIT: TimeDelta = TimeDelta::days(31);
 
@@ -50,15 +57,20 @@ impl From<&AuditRecord> for TableResponse {
 }
 
 impl Checks {
-    /// Continues the audit of the schedule, or begins a new one if the latest has ended. Stops shortly before `deadline`, or
-    /// at the end of the table.
+    /// Continues the audit of the schedule, or begins a new one if the latest has ended. Stops at the end of the table,
+    /// shortly before `deadline`, or after one part of 24 of the accounts that the audit before has checked, but not before
+    /// 30,000 accounts.
     pub(crate) async fn audit_table(
         &self,
         settings: &Settings,
         deadline: DateTime<Utc>,
     ) -> Result<TableResponse, TableError> {
         let now = self.clock.now();
-        let interrupted = self.table.get_latest_audit(true, now).await?.filter(|audit| audit.ended_at.is_none());
+        let audits = self.table.get_audits(&Paging::all(), now).await?.into_items()?;
+        let (ended, open): (Vec<_>, Vec<_>) =
+            audits.into_iter().filter(|audit| audit.is_scheduled).partition(|audit| audit.ended_at.is_some());
+        let interrupted = open.into_iter().next();
+        let part = accounts_of_a_night(ended.first());
         let before = interrupted.as_ref().map_or(0, AuditRecord::violation_count);
         let mut recorder = match interrupted {
             Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
@@ -68,9 +80,10 @@ impl Checks {
             }
         };
         let checker = self.checker(settings, now);
+        let last = recorder.audit().accounts.saturating_add(part);
         let mut partitions = self.table.partitions_after(recorder.audit().position.clone());
         let audit = loop {
-            if self.clock.now() + MARGIN > deadline {
+            if self.clock.now() + MARGIN > deadline || recorder.audit().accounts >= last {
                 break recorder.interrupt().await?;
             }
             let Some(partition) = partitions.next().await? else {
@@ -117,6 +130,27 @@ impl Checks {
             retry_days: policy.dunning.days(),
             lease: self.charging.lease,
             lead: policy.lead,
+        }
+    }
+}
+
+/// Returns the largest number of accounts that one invocation checks. `before` is the latest audit that has ended; `None` if
+/// there was none.
+fn accounts_of_a_night(before: Option<&AuditRecord>) -> u64 {
+    before.map_or(u64::MAX, |audit| (audit.accounts / NIGHTS).max(ACCOUNTS_OF_A_NIGHT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_table_is_distributed_over_24_nights_and_a_small_one_is_checked_every_night() {
+        let audit =
+            |accounts| AuditRecord { accounts, ..AuditRecord::new(Default::default(), false, DateTime::UNIX_EPOCH) };
+        assert_eq!(accounts_of_a_night(None), u64::MAX, "the first audit does not know the size of the table");
+        for (accounts, expected) in [(0, 30_000), (30_000, 30_000), (720_023, 30_000), (2_400_000, 100_000)] {
+            assert_eq!(accounts_of_a_night(Some(&audit(accounts))), expected, "{accounts}");
         }
     }
 }

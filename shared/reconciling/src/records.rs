@@ -22,7 +22,8 @@ impl Reconciler {
         range: &TimeRange,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
-        let mut partitions = self.table.partitions_after(day.position.take());
+        // The day has ended more than an hour ago, so reads that lack the changes of the last seconds are enough.
+        let mut partitions = self.table.eventually_consistent_partitions_after(day.position.take());
         let mut requests = 0_u32;
         for _ in 0..ACCOUNTS_PER_UPDATE {
             let Some(partition) = partitions.next().await? else { return Ok(()) };

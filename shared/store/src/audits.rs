@@ -47,17 +47,6 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| AuditRecord::from_item(&item)))
     }
 
-    /// Returns the latest audit that the schedule has started (`is_scheduled`), or that a person has started; `None` if there
-    /// is none that has not expired at `now`. Sends a Query with `PK = AUDITS`.
-    pub async fn get_latest_audit(
-        &self,
-        is_scheduled: bool,
-        now: DateTime<Utc>,
-    ) -> Result<Option<AuditRecord>, TableError> {
-        let audits = self.get_audits(&Paging::all(), now).await?.into_items()?;
-        Ok(audits.into_iter().find(|audit| audit.is_scheduled == is_scheduled))
-    }
-
     /// Returns the stored violations of `audit`, in the order in which they were found. Violations that an interrupted audit
     /// wrote, but did not count, are left out. Sends a Query with `PK = AUDIT#<id>`.
     pub async fn get_audit_violations(

@@ -95,7 +95,8 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
 /// # Errors
 /// [`Failure::Refused`] if there is no such audit, or it has ended.
 pub async fn interrupted_audit(table: &Table, now: DateTime<Utc>) -> Result<AuditRecord, Failure> {
-    match table.get_latest_audit(false, now).await? {
+    let audits = table.get_audits(&Paging::all(), now).await?.into_items()?;
+    match audits.into_iter().find(|audit| !audit.is_scheduled) {
         Some(audit) if audit.ended_at.is_none() => Ok(audit),
         _ => Err(Failure::Refused("no audit was interrupted: run `dueday audit` without --resume".to_owned())),
     }

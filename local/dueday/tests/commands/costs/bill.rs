@@ -41,6 +41,11 @@ const SHORT_INVOCATION_SECONDS: f64 = 0.1;
 /// The secrets outside of the template: the key of Stripe and the signing secret of its webhooks.
 const OTHER_SECRETS: f64 = 2.0;
 
+/// The number of accounts that the audit checks in a night in any case. Here each account has one subscription.
+const ACCOUNTS_OF_A_NIGHT: f64 = 30_000.0;
+/// The bytes that one strongly consistent read unit reads in a scan.
+const BYTES_PER_READ_UNIT: f64 = 4_096.0;
+
 /// The average price of a subscription, in dollars, for the comparison with Stripe Billing.
 pub const AVERAGE_DOLLARS: f64 = 20.0;
 
@@ -59,6 +64,8 @@ pub struct Bill {
     pub lines: Vec<Line>,
     /// The storage in the table, with its backups.
     pub storage: f64,
+    /// The nightly reads of the stored items: the comparison with the gateway, and the audit.
+    pub checks: f64,
     /// The mails by Amazon SES.
     pub mails: f64,
     /// The price of Stripe Billing for the same payments, at twenty dollars each.
@@ -84,7 +91,7 @@ impl Bill {
 
     /// Returns the whole bill without the mails.
     pub fn without_mails(&self) -> f64 {
-        self.by_payments() + self.fixed() + self.storage
+        self.by_payments() + self.fixed() + self.storage + self.checks
     }
 }
 
@@ -208,9 +215,14 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let expiring_months = stack.parameter("ReceiptDays") / DAYS;
     let bytes = all(Count::SubscriptionBytes) + expiring_months * all(Count::RecordBytes);
     let gigabytes = bytes / BYTES_PER_GIGABYTE;
+    // The comparison reads the whole table every night, with eventually consistent reads, which cost half. The audit reads the
+    // accounts of a small table every night, and those of a large table once in 24 nights.
+    let audits = DAYS * (ACCOUNTS_OF_A_NIGHT / payments).clamp(1.0 / 24.0, 1.0);
+    let scanned_units = bytes / BYTES_PER_READ_UNIT * (DAYS * 0.5 + audits);
     Bill {
         lines,
         storage: prices.dollars("table_gigabyte", gigabytes) + prices.dollars("backup_gigabyte", gigabytes),
+        checks: prices.dollars("read_unit", scanned_units),
         mails: prices.dollars("mail", all(Count::Mails)),
         stripe_billing: prices.dollars("stripe_billing", payments * AVERAGE_DOLLARS),
         events_invocations,

@@ -86,6 +86,7 @@ pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, price
     }
     row(&mut text, "does not grow", bills, Bill::fixed, true);
     row(&mut text, "storage in the table and its backups, after a year", bills, |bill| bill.storage, false);
+    row(&mut text, "nightly reads of the comparison and the audit, after a year", bills, |bill| bill.checks, false);
     row(&mut text, "total, without mails", bills, Bill::without_mails, true);
     row(&mut text, "Amazon SES, two mails for each payment", bills, |bill| bill.mails, false);
     row(&mut text, "total", bills, |bill| bill.without_mails() + bill.mails, true);
