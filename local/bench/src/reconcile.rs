@@ -13,7 +13,6 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use clock::SimulatedClock;
 use dynamo::{Entity as _, TIME_TO_LIVE, expiry, n};
-use emulator::{Engine, Wire};
 use gateways::{
     ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
     RefundRequest, RefundResponse, Refunds, TimeRange,
@@ -23,8 +22,8 @@ use store::{Settings, Table};
 use testkit::sample;
 
 use crate::Failure;
-use crate::engine::{SHARDS, TABLE, ulid};
-use crate::process::peak_mb;
+use crate::engine::{SHARDS, TABLE, client_of, ulid};
+use crate::process::{Process, peak_mb};
 
 /// The number of receipts that are written with one request.
 const RECEIPTS_PER_REQUEST: u32 = 25;
@@ -40,15 +39,15 @@ pub struct ReconcileArgs {
     pub payments: Vec<u32>,
 }
 
-/// Compares a day for each number of payments, and prints the speed and the peak memory. The table is on a disk, so that the
-/// memory of the process is not that of the table.
+/// Compares a day for each number of payments, and prints the speed and the peak memory. The engine of the table is in another
+/// process, so that the memory of this process is that of the comparison.
 pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
     println!("{:>9}  {:>10}  {:>14}  {:>8}", "payments", "payments/s", "peak MB before", "peak MB");
     let day: NaiveDate = "2027-01-31".parse()?;
     for &count in &args.payments {
-        let folder = tempfile::tempdir()?;
-        let engine = Engine::open(&folder.path().join("table.db"))?;
-        let table = Table::new(engine.client_with_wire(Arc::new(Wire::without_tokens())), TABLE, RETENTION);
+        let arguments = ["engine", "--rows", "0", "--on-disk", "--without-tokens"].map(str::to_owned);
+        let mut engine = Process::of_bench(&arguments)?;
+        let table = Table::new(client_of(&engine.read_line().await?), TABLE, RETENTION);
         let gateway = Arc::new(NumberedPayments { count, at: noon(day) });
         create_receipts(&table, &gateway).await?;
         let before = peak_mb(std::process::id())?;
@@ -63,6 +62,7 @@ pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
         }
         let peak = peak_mb(std::process::id())?;
         println!("{count:>9}  {:>10.0}  {before:>14.1}  {peak:>8.1}", f64::from(count) / seconds);
+        engine.stop().await?;
     }
     Ok(())
 }
