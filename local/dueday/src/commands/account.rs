@@ -1,6 +1,6 @@
-//! `dueday account`: changes an account, or opens a web page on which its customer enters a card.
+//! `dueday account`: changes an account, opens a web page on which its customer enters a card, or exports its data.
 
-use api::{AccountView, SetupView};
+use api::{AccountExport, AccountView, ExportError, SetupView};
 use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, SubscriptionId};
 use clap::{ArgGroup, Args, Subcommand};
 use settling::{PaymentMethodSetups, SetupError};
@@ -26,6 +26,21 @@ enum AccountCommand {
     Change(ChangeArgs),
     /// Open a web page on which the customer enters a card, and print its address
     CardLink(CardLinkArgs),
+    /// Print everything that is stored about an account as one JSON document
+    Export(ExportArgs),
+}
+
+/// The arguments of `dueday account export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The document is the same as the response of GET /accounts/ACCOUNT/export, without its limits. Tokens of payment methods \
+and customers are shortened. `dueday orders` shows the data of the order desk.
+
+Example:
+  dueday account export acme > acme.json")]
+struct ExportArgs {
+    /// The account's id
+    account: AccountId,
 }
 
 /// The arguments of `dueday account change`.
@@ -80,7 +95,20 @@ pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Fail
     match &args.command {
         AccountCommand::Change(args) => change(context, args).await,
         AccountCommand::CardLink(args) => card_link(context, args).await,
+        AccountCommand::Export(args) => export(context, args).await,
     }
+}
+
+async fn export(context: &Context, ExportArgs { account }: &ExportArgs) -> Result<Exit, Failure> {
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let export = match AccountExport::read(table, account, usize::MAX, context.clock.now()).await {
+        Ok(export) => export.ok_or_else(|| account_not_found(account))?,
+        Err(ExportError::Table(error)) => return Err(error.into()),
+        Err(ExportError::TooManyItems) => return Err(Failure::Refused("the account has too many items".to_owned())),
+    };
+    let text = serde_json::to_string_pretty(&export).unwrap_or_default();
+    context.print(&export, || text + "\n")?;
+    Ok(Exit::Done)
 }
 
 async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {

@@ -9,6 +9,7 @@ mod created_view;
 mod deliveries;
 mod due;
 mod encrypted_responses;
+mod export;
 mod forecast;
 mod health;
 mod index;
@@ -29,6 +30,7 @@ pub use accounts::AccountView;
 pub use action_log::{ActionView, ActorView};
 pub use audits::{AuditView, AuditViolationView};
 pub use deliveries::DeliveryView;
+pub use export::{AccountExport, ExportError, MAX_EXPORTED_ITEMS};
 pub use payment_method_setups::SetupView;
 pub use receipts::ReceiptView;
 pub use refunds::RefundView;
@@ -44,6 +46,7 @@ use crate::Api;
 pub fn all() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(accounts::put, accounts::read))
+        .routes(routes!(export::read))
         .routes(routes!(action_log::list))
         .routes(routes!(subscriptions::create, subscriptions::list))
         .routes(routes!(subscriptions::read, subscriptions::change))

@@ -3,6 +3,7 @@
 mod access;
 mod action_log;
 mod card_links;
+mod export;
 mod first_payment;
 mod index;
 mod limits;
