@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
+use super::items::is_erased_account;
 use super::{Item, Key, Payments, Table, TableError, keys};
 use billing::{
-    Account, AccountId, AttemptRecord, Dispute, Finding, LoggedAction, Receipt, Refund, Subscription, WaivedPeriod,
+    Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, LoggedAction, Receipt, Refund, Subscription,
+    WaivedPeriod,
 };
 use dynamo::{Entity, Items, Query, Scan, is_expired, key_of, s, values};
 
@@ -22,6 +24,8 @@ pub struct AccountPartition {
     pub key: String,
     /// The account itself; `None` if its item is missing or cannot be read.
     pub account: Option<Account>,
+    /// The mark that the account was erased; `None` if it was not.
+    pub erased: Option<ErasedAccount>,
     pub subscriptions: Vec<Subscription>,
     pub receipts: Vec<Receipt>,
     pub refunds: Vec<Refund>,
@@ -173,6 +177,9 @@ impl AccountPartition {
             keys::ACTIONS,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
+            Some(keys::ACCOUNTS) if is_erased_account(&item) => {
+                self.read_item(&item).map(|erased| self.erased = Some(erased))
+            }
             Some(keys::ACCOUNTS) => self.read_item(&item).map(|account| self.account = Some(account)),
             Some(keys::SUBSCRIPTIONS) => {
                 self.read_item(&item).map(|subscription| self.subscriptions.push(subscription))

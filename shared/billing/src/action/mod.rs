@@ -24,6 +24,8 @@ use fields::{FieldDifference, fields_of_account, fields_of_endpoint, fields_of_l
 pub enum ActionKind {
     #[strum(serialize = "account.put")]
     PutAccount,
+    #[strum(serialize = "account.erase")]
+    EraseAccount,
     #[strum(serialize = "subscription.create")]
     CreateSubscription,
     #[strum(serialize = "subscription.change")]
