@@ -15,6 +15,7 @@ mod daily_limits;
 mod daily_report;
 mod day_reconciliation;
 mod disputes;
+mod erasure;
 mod events;
 mod explanation_rules;
 mod explanations;
