@@ -34,8 +34,8 @@ use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 pub use openapi::document;
 pub use routes::{
     AccountExport, AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView,
-    EndpointWithSecret, ExplanationView, ExportError, MAX_EXPORTED_ITEMS, ReceiptView, RefundView, SetupView,
-    SubscriptionView,
+    EndpointWithSecret, ErasureView, ExplanationView, ExportError, MAX_EXPORTED_ITEMS, ReceiptView, RefundView,
+    SetupView, SubscriptionView,
 };
 
 /// The log message of the API function if its settings for the payment gateway are not valid. A metric filter in
