@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 40] = [
+const WORKSPACE_CRATES: [&str; 43] = [
     "api",
     "audit",
     "billing",
@@ -31,6 +31,9 @@ const WORKSPACE_CRATES: [&str; 40] = [
     "delivery",
     "dynamo",
     "encryption",
+    "erase",
+    "erase_function",
+    "erasing",
     "events",
     "events_function",
     "gateway_secrets",
