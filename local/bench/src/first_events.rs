@@ -44,6 +44,8 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
         "orders" => include_str!("../../../events/orders-fill.json"),
         // A day without payments is compared with the gateway.
         "reconcile" => "{}",
+        // No erasure was requested.
+        "erase" => "{}",
         "orders-api" => include_str!("../../../events/apigateway-list-orders.json"),
         other => return Err(format!("the benchmark has no first event for the function {other}").into()),
     };

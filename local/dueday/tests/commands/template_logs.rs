@@ -12,7 +12,7 @@ use sweep::{Outcome as _, Report};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 14] = [
+const COUNTED_MESSAGES: [(&str, &str); 15] = [
     ("ApiLog", api::GATEWAY_UNUSABLE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
@@ -27,16 +27,18 @@ const COUNTED_MESSAGES: [(&str, &str); 14] = [
     ("OrdersLog", orders::SKU_WITHOUT_PRODUCTS_MESSAGE),
     ("ReconcileLog", reconciling::DIFFERENCES_MESSAGE),
     ("ReconcileLog", reconciling::DAY_COMPARED_MESSAGE),
+    ("EraseLog", erasing::ERASURE_FAILED_MESSAGE),
 ];
 
 /// Each log group, and the Lambda function that writes to it.
-const LOG_GROUPS: [(&str, &str); 6] = [
+const LOG_GROUPS: [(&str, &str); 7] = [
     ("ApiLog", "ApiFunction"),
     ("WebhooksLog", "WebhooksFunction"),
     ("DeliverLog", "DeliverFunction"),
     ("NoticesLog", "NoticesFunction"),
     ("OrdersLog", "OrdersFunction"),
     ("ReconcileLog", "ReconcileFunction"),
+    ("EraseLog", "EraseFunction"),
 ];
 
 /// The pattern of the metric filters that read the counts of a run from the fields of the line that it logs at its end.

@@ -11,7 +11,7 @@ async fn erasure_needs_an_operator_and_is_refused_while_a_subscription_is_active
     let world = World::new().await;
     let refused = world.request_as(&acme(), "DELETE /accounts/acme", &[], "").await;
     assert_eq!(refused.problem(), "403 forbidden -: only an operator may do this");
-    let missing = world.request("DELETE /accounts/nobody", "").await;
+    let missing = world.request("DELETE /accounts/unknown", "").await;
     assert_eq!(missing.problem(), "404 not-found -: there is no such account");
     let id = world.gold.id;
     let active = world.request("DELETE /accounts/acme", "").await.problem();
