@@ -67,7 +67,7 @@ pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Respons
     let Request {} = serde_json::from_value(event.payload)
         .map_err(|error| failed("Request", format!("the event is not valid: {error}")))?;
     let deadline = DateTime::<Utc>::from(event.context.deadline()).checked_sub_signed(MARGIN);
-    let report = eraser.erase_all(deadline).await.map_err(|error| {
+    let report = Box::pin(eraser.erase_all(deadline)).await.map_err(|error| {
         tracing::error!(%error, "{ERASURE_FAILED_MESSAGE}");
         failed("Table", error.to_string())
     })?;

@@ -66,7 +66,8 @@ impl Eraser {
             report.failed = report.failed.saturating_add(1);
             tracing::error!(%error, "{ERASURE_FAILED_MESSAGE}");
         }
-        self.continue_erasures(page.items, deadline, &mut report).await?;
+        // The futures of the steps are boxed, so that the futures of the callers stay small.
+        Box::pin(self.continue_erasures(page.items, deadline, &mut report)).await?;
         Ok(report)
     }
 
@@ -92,7 +93,7 @@ impl Eraser {
         let mut by_position: BTreeMap<Option<String>, Vec<Erasure>> = BTreeMap::new();
         for erasure in erasures {
             let account = erasure.account.clone();
-            match self.leave_order_desk(erasure).await {
+            match Box::pin(self.leave_order_desk(erasure)).await {
                 Ok(erasure) => by_position.entry(position_of_scan(&erasure)).or_default().push(erasure),
                 Err(error) => report.add_failure(&account, &error),
             }
@@ -101,9 +102,9 @@ impl Eraser {
             .into_values()
             .flat_map(|group| group.chunks(MAX_ACCOUNTS_PER_SCAN).map(<[Erasure]>::to_vec).collect::<Vec<_>>())
         {
-            for erasure in self.scan_for(group, deadline).await? {
+            for erasure in Box::pin(self.scan_for(group, deadline)).await? {
                 let account = erasure.account.clone();
-                match self.finish(erasure, deadline).await {
+                match Box::pin(self.finish(erasure, deadline)).await {
                     Ok(None) => report.erased = report.erased.saturating_add(1),
                     Ok(Some(erasure)) => report.add_unfinished(erasure),
                     Err(error) => report.add_failure(&account, &error),
