@@ -1,7 +1,6 @@
 //! Tests of the IAM policies of the function that erases accounts.
 
 use billing::{ActionKind, Actor, NewAction, Subscription};
-use clock::Clock as _;
 use erasing::{Eraser, request_erasure};
 use orders::{Customer, OrdersTable, ShippingAddress};
 use store::{CardLink, Paging};
