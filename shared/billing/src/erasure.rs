@@ -178,3 +178,53 @@ impl ErasureCounts {
         self.pseudonymised = self.pseudonymised.saturating_add(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PaymentMethod;
+
+    fn setup(payment_method: Option<PaymentMethod>, expires_at: DateTime<Utc>) -> PaymentMethodSetup {
+        PaymentMethodSetup {
+            id: Ulid::nil(),
+            account: "acme".parse().unwrap(),
+            page: "cs_1".parse().unwrap(),
+            url: String::new(),
+            subscriptions: None,
+            created_at: DateTime::UNIX_EPOCH,
+            expires_at,
+            payment_method,
+            version: 1,
+        }
+    }
+
+    #[test]
+    fn setup_prevents_an_erasure_only_while_its_page_is_open_and_no_method_was_entered() {
+        let now: DateTime<Utc> = "2027-01-31T12:00:00Z".parse().unwrap();
+        let (later, token) = (now + chrono::TimeDelta::hours(1), || "pm_1".parse().unwrap());
+        let entered = || Some(PaymentMethod { customer: token(), payment_method: token() });
+        for (setup, is_obstacle) in
+            [(setup(None, later), true), (setup(None, now), false), (setup(entered(), later), false)]
+        {
+            let setups = [setup];
+            let check =
+                ErasureCheck { subscriptions: &[], refunds: &[], disputes: &[], findings: &[], setups: &setups };
+            let found: Vec<String> = check.obstacles(now).iter().map(ToString::to_string).collect();
+            let expected = format!("the payment method setup {} is open until 2027-01-31 13:00 UTC", Ulid::nil());
+            assert_eq!(found, if is_obstacle { vec![expected] } else { vec![] }, "{setups:?}");
+        }
+    }
+
+    #[test]
+    fn steps_follow_each_other_and_each_begins_at_its_start() {
+        let mut erasure = Erasure::new("acme".parse().unwrap(), DateTime::UNIX_EPOCH);
+        let mut steps = Vec::new();
+        for _ in 0..6 {
+            steps.push(erasure.step.to_string());
+            erasure.position = Some("REC#2027-01-31".to_owned());
+            erasure.end_step();
+            assert_eq!(erasure.position, None);
+        }
+        assert_eq!(steps, ["order_desk", "other_partitions", "subscriptions", "records", "account", "account"]);
+    }
+}
