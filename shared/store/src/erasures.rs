@@ -16,7 +16,7 @@ use dynamo::{
 /// account has the attribute, too.
 pub(super) const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
 
-/// The items outside the partitions of accounts that can belong to an account, and the attributes that say so.
+/// The filter for the items outside the partitions of accounts that can belong to an account.
 const FILTER_OF_OTHER_PARTITIONS: &str = "begins_with(#PK, :idempotency) OR begins_with(#PK, :setups) OR \
     begins_with(#PK, :card_links) OR begins_with(#PK, :limits) OR begins_with(#PK, :deliveries)";
 
