@@ -46,6 +46,8 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
         "reconcile" => "{}",
         // The table has one account, without subscriptions.
         "audit" => include_str!("../../../events/audit-table.json"),
+        // No erasure was requested.
+        "erase" => "{}",
         "orders-api" => include_str!("../../../events/apigateway-list-orders.json"),
         other => return Err(format!("the benchmark has no first event for the function {other}").into()),
     };

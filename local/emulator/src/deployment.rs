@@ -118,7 +118,10 @@ impl Deployment {
         let subscription = new.create(settings.shard_of(&account.id), lead, today, self.clock.now())?;
         match self.table.create_subscription(&subscription, None).await? {
             CreateOutcome::Created => Ok(()),
-            CreateOutcome::Exists | CreateOutcome::NoAccount | CreateOutcome::Replayed(_) => Err(EnrolError::Exists),
+            CreateOutcome::Exists
+            | CreateOutcome::NoAccount
+            | CreateOutcome::AccountErased { .. }
+            | CreateOutcome::Replayed(_) => Err(EnrolError::Exists),
         }
     }
 }

@@ -26,6 +26,7 @@ pub fn population(count: u32) -> Vec<Enrolment> {
             locale: Default::default(),
             mail_status: MailStatus::default(),
             created_at: chrono::DateTime::UNIX_EPOCH,
+            erasure_requested_at: None,
             version: 1,
         };
         let subscription = NewSubscription {

@@ -72,7 +72,7 @@ impl TableContents {
             // An entry of the action log.
             "ACTION" => {}
             "ACC" => key.account().map(|_| ())?,
-            _ if ["CTL", "IDEM", "CODE", "AUDIT", "AUDITS", "RECONCILED"]
+            _ if ["CTL", "IDEM", "CODE", "AUDIT", "AUDITS", "RECONCILED", "ERASURES"]
                 .iter()
                 .any(|kind| key.has_partition_kind(kind)) => {}
             _ => return None,

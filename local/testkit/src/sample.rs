@@ -19,6 +19,7 @@ pub fn account() -> Account {
         locale: Default::default(),
         mail_status: MailStatus::default(),
         created_at: chrono::DateTime::UNIX_EPOCH,
+        erasure_requested_at: None,
         version: 1,
     }
 }

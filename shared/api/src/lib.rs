@@ -33,8 +33,9 @@ use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
 pub use routes::{
-    AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView, EndpointWithSecret,
-    ExplanationView, ReceiptView, RefundView, SetupView, SubscriptionView,
+    AccountExport, AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView,
+    EndpointWithSecret, ErasureView, ExplanationView, ExportError, MAX_EXPORTED_ITEMS, ReceiptView, RefundView,
+    SetupView, SubscriptionView,
 };
 
 /// The log message of the API function if its settings for the payment gateway are not valid. A metric filter in

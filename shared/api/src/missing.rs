@@ -1,6 +1,16 @@
-//! The 404 problems of this API.
+//! The 404 problems of this API, and the problems of erased accounts.
 
 use rest::Problem;
+
+/// 409: the erasure of the account was requested, so it cannot be changed.
+pub fn account_is_being_erased() -> Problem {
+    Problem::conflict("the account is being erased, and can no longer be changed")
+}
+
+/// 410: the account was erased.
+pub fn account_was_erased() -> Problem {
+    Problem::gone("the account was erased; no account can have its id again")
+}
 
 /// 404: the account has no such subscription.
 pub fn subscription_not_found() -> Problem {

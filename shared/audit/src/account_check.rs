@@ -133,8 +133,10 @@ impl InvariantChecker {
 
     fn check_owners(&self, partition: &AccountPartition, violations: &mut Violations) {
         let known: BTreeSet<_> = partition.subscriptions.iter().map(|subscription| subscription.id).collect();
-        // An unreadable item may be the missing subscription.
-        if !partition.unreadable.is_empty() {
+        // An unreadable item may be the missing subscription. An erasure removes the subscriptions first, and keeps the
+        // records.
+        let is_being_erased = partition.account.as_ref().is_some_and(|account| account.erasure_requested_at.is_some());
+        if !partition.unreadable.is_empty() || partition.erased.is_some() || is_being_erased {
             return;
         }
         let receipts = partition.receipts.iter().map(|receipt| (receipt.subscription, receipt.due_on, "receipt"));

@@ -15,6 +15,8 @@ pub struct Account {
     pub locale: Locale,
     pub mail_status: MailStatus,
     pub created_at: DateTime<Utc>,
+    /// When the erasure of the account was requested; `None` if it was not. From then on, the account cannot be changed.
+    pub erasure_requested_at: Option<DateTime<Utc>>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }

@@ -109,6 +109,25 @@ checked_text!(
     GatewayToken,
     check_token
 );
+
+impl GatewayToken {
+    /// Returns `...` and the last four characters of the token, for people who must recognize the token but must not use
+    /// it. Returns only `...` for a token of less than 12 characters.
+    ///
+    /// ```
+    /// use billing::GatewayToken;
+    ///
+    /// let masked = |text: &str| text.parse::<GatewayToken>().map(|token| token.masked().to_string());
+    /// assert_eq!(masked("pm_1QhWcLkdIwHu7ixT").as_deref(), Ok("...7ixT"));
+    /// assert_eq!(masked("pm_1").as_deref(), Ok("..."));
+    /// ```
+    #[must_use]
+    pub fn masked(&self) -> Self {
+        let end = self.0.len().checked_sub(4).filter(|_| self.0.len() >= 12).and_then(|from| self.0.get(from..));
+        Self(format!("...{}", end.unwrap_or_default()))
+    }
+}
+
 crate::openapi_schema!(
     GatewayToken,
     "GatewayToken",

@@ -107,6 +107,7 @@ pub mod contact;
 pub mod day_reconciliation;
 pub mod dispute;
 pub mod dunning;
+pub mod erasure;
 pub mod event;
 pub mod finding;
 pub mod forecast;
@@ -152,6 +153,7 @@ pub use day_reconciliation::{
 };
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
+pub use erasure::{ERASED, ErasedAccount, Erasure, ErasureCheck, ErasureCounts, ErasureObstacle, ErasureStep};
 pub use event::{
     AccountData, AuditData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType,
     ExpiredReceiptData, ItemImage, PaymentData, ReceivedEvent, ReconciliationData, RefundData, ReversalData,

@@ -37,6 +37,7 @@ pub enum ReadBy {
     Webhooks,
     Sandbox,
     Reconcile,
+    Erase,
 }
 
 /// A flag of the command, without its dashes.

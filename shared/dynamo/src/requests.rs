@@ -88,6 +88,12 @@ impl<S> Dynamo<S> {
         }
     }
 
+    /// Deletes the item `key`, if it exists. Sends one DeleteItem request.
+    pub async fn delete(&self, key: Key) -> Result<(), TableError> {
+        let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key.attributes()));
+        delete.send().await.map(drop).map_err(|error| TableError::from_sdk_error("DeleteItem", error))
+    }
+
     /// Executes `update`, and returns the attributes that `returned` selects. Sends one UpdateItem request.
     pub async fn send_update(&self, update: Update, returned: ReturnValue) -> Result<UpdateItemOutcome, TableError> {
         let request = self
@@ -115,13 +121,14 @@ impl<S> Dynamo<S> {
     /// Builds the update that executes the update expression `expression` on the item `key` if `condition` is true. The
     /// caller sends the update alone or in a transaction.
     pub fn build_update(&self, key: Key, expression: &str, condition: &str, values: Values) -> Update {
+        let values = (!values.is_empty()).then_some(values);
         Update::builder()
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
             .set_expression_attribute_names(Some(collect_attribute_names(&[expression, condition])))
             .update_expression(expression)
             .condition_expression(condition)
-            .set_expression_attribute_values(Some(values))
+            .set_expression_attribute_values(values)
             .return_values_on_condition_check_failure(ALL_OLD)
             .build()
             .expect("key and update are set")
@@ -159,14 +166,15 @@ impl<S> Dynamo<S> {
         TransactWriteItem::builder().delete(delete.expect("key and condition are set")).build()
     }
 
-    /// Builds the part of a transaction that checks whether the item `key` exists. If the item does not exist, the
-    /// whole transaction fails.
-    pub fn build_existence_check(&self, key: Key) -> TransactWriteItem {
+    /// Builds the part of a transaction that checks whether `condition` is true for the item `key`. Otherwise the whole
+    /// transaction fails, and returns the stored item.
+    pub fn build_condition_check(&self, key: Key, condition: &str) -> TransactWriteItem {
         let check = ConditionCheck::builder()
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
-            .condition_expression(PRESENT)
-            .set_expression_attribute_names(Some(collect_attribute_names(&[PRESENT])))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(collect_attribute_names(&[condition])))
+            .return_values_on_condition_check_failure(ALL_OLD)
             .build();
         TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build()
     }

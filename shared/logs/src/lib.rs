@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 41] = [
+const WORKSPACE_CRATES: [&str; 44] = [
     "api",
     "audit",
     "audit_function",
@@ -32,6 +32,9 @@ const WORKSPACE_CRATES: [&str; 41] = [
     "delivery",
     "dynamo",
     "encryption",
+    "erase",
+    "erase_function",
+    "erasing",
     "events",
     "events_function",
     "gateway_secrets",

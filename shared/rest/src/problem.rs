@@ -171,6 +171,11 @@ impl Problem {
         Self::not_found("there is no such account")
     }
 
+    /// 410: the item of the path was removed for good.
+    pub fn gone(detail: impl Into<String>) -> Self {
+        problem!(GONE, "gone", "Removed for good", detail)
+    }
+
     /// 429: `detail` may be done only so often in an hour, and the next hour begins in `seconds`.
     pub fn too_many(detail: impl Into<String>, seconds: i64) -> Self {
         let problem = problem!(TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", detail);

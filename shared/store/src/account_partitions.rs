@@ -6,9 +6,13 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
+use super::items::is_erased_account;
 use super::{Item, Key, Payments, Table, TableError, keys};
-use billing::{Account, AttemptRecord, Dispute, Finding, LoggedAction, Receipt, Refund, Subscription, WaivedPeriod};
-use dynamo::{Entity, Items, Scan, key_of};
+use billing::{
+    Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, LoggedAction, Receipt, Refund, Subscription,
+    WaivedPeriod,
+};
+use dynamo::{Entity, Items, Query, Scan, is_expired, key_of, s, values};
 
 /// The attribute after which DynamoDB deletes an item.
 const TTL: &str = "TTL";
@@ -20,6 +24,8 @@ pub struct AccountPartition {
     pub key: String,
     /// The account itself; `None` if its item is missing or cannot be read.
     pub account: Option<Account>,
+    /// The mark that the account was erased; `None` if it was not.
+    pub erased: Option<ErasedAccount>,
     pub subscriptions: Vec<Subscription>,
     pub receipts: Vec<Receipt>,
     pub refunds: Vec<Refund>,
@@ -27,6 +33,8 @@ pub struct AccountPartition {
     pub findings: Vec<Finding>,
     pub attempts: Vec<AttemptRecord>,
     pub waived: Vec<WaivedPeriod>,
+    /// The entries of the action log.
+    pub actions: Vec<LoggedAction>,
     /// One error for each item that cannot be read or has an unknown kind of key.
     pub unreadable: Vec<TableError>,
     /// The items whose attributes contradict their key, or contain something that this program does not store.
@@ -70,6 +78,24 @@ impl Table {
     /// for each page, when the caller reads the accounts.
     pub fn partitions(&self) -> AccountPartitions {
         AccountPartitions { items: self.dynamo.scan(Scan::all()), position: None, skipped: None }
+    }
+
+    /// Returns all items of `account` that have not expired at `now`; `None` if there are more than `max_items`. Sends one
+    /// strongly consistent Query request for each page.
+    pub async fn get_partition(
+        &self,
+        account: &AccountId,
+        max_items: usize,
+        now: DateTime<Utc>,
+    ) -> Result<Option<AccountPartition>, TableError> {
+        let key = keys::partition_key_of_account(account);
+        let query = Query::new("#PK = :partition", values([(":partition", s(&key))]));
+        let items = self.query(query).first(Some(max_items.saturating_add(1))).await?;
+        if items.len() > max_items {
+            return Ok(None);
+        }
+        let unexpired = items.into_iter().filter(|item| !is_expired(item, now));
+        Ok(Some(AccountPartition::from_items(key, unexpired)))
     }
 
     /// Returns the accounts after `position`, which [`AccountPartitions::position`] returned; all accounts if it is `None`.
@@ -130,6 +156,17 @@ impl AccountPartition {
         partition
     }
 
+    /// Returns whether the partition has no item.
+    pub fn is_empty(&self) -> bool {
+        let Self { account, subscriptions, receipts, refunds, disputes, findings, attempts, waived, actions, .. } =
+            self;
+        let is_without_records =
+            receipts.is_empty() && refunds.is_empty() && disputes.is_empty() && findings.is_empty();
+        let is_without_history = attempts.is_empty() && waived.is_empty() && actions.is_empty();
+        let is_readable = self.unreadable.is_empty();
+        account.is_none() && subscriptions.is_empty() && is_without_records && is_without_history && is_readable
+    }
+
     /// Adds `item` to the items of its kind.
     fn add_item(&mut self, mut item: Item) {
         // After a refund has failed, its receipt states that nothing is refunded.
@@ -150,6 +187,9 @@ impl AccountPartition {
             keys::ACTIONS,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
+            Some(keys::ACCOUNTS) if is_erased_account(&item) => {
+                self.read_item(&item).map(|erased| self.erased = Some(erased))
+            }
             Some(keys::ACCOUNTS) => self.read_item(&item).map(|account| self.account = Some(account)),
             Some(keys::SUBSCRIPTIONS) => {
                 self.read_item(&item).map(|subscription| self.subscriptions.push(subscription))
@@ -163,7 +203,7 @@ impl AccountPartition {
             Some(keys::ATTEMPTS) => self
                 .read_record(&item, |attempt: &AttemptRecord| attempt.processed_at)
                 .map(|attempt| self.attempts.push(attempt)),
-            Some(keys::ACTIONS) => self.read_action(&item),
+            Some(keys::ACTIONS) => self.read_action(&item).map(|action| self.actions.push(action)),
             Some(_) => {
                 self.read_record(&item, |waived: &WaivedPeriod| waived.waived_at).map(|waived| self.waived.push(waived))
             }
@@ -195,13 +235,14 @@ impl AccountPartition {
         Ok(record)
     }
 
-    /// Reads an entry of the action log, and notes its altered attributes. The entry itself is not part of the partition.
-    fn read_action(&mut self, item: &Item) -> Result<(), TableError> {
-        let mut same = LoggedAction::from_item(item)?.to_item();
+    /// Reads an entry of the action log, and notes its altered attributes.
+    fn read_action(&mut self, item: &Item) -> Result<LoggedAction, TableError> {
+        let action = LoggedAction::from_item(item)?;
+        let mut same = action.to_item();
         // The content of an entry does not contain its TTL.
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
         self.note_altered(item, same);
-        Ok(())
+        Ok(action)
     }
 
     fn note_altered(&mut self, stored: &Item, expected: Item) {

@@ -1,5 +1,6 @@
 //! The requests for accounts: create, update and read them, and set the mail status after a bounce.
 
+use super::items::read_account;
 use super::{Table, TableError, keys};
 use billing::{Account, AccountChanges, AccountId, EmailAddress, MailStatus, NewAction};
 use dynamo::{ABSENT, Entity as _, Rewrite, TransactionOutcome};
@@ -11,6 +12,21 @@ pub enum PutAccountOutcome {
     /// The account existed, and now has the requested content. (If its content was already the same, nothing was
     /// written.)
     Updated(Account),
+    /// Nothing was written: the erasure of the account was requested.
+    BeingErased,
+    /// Nothing was written: the account was erased.
+    Erased,
+}
+
+/// The result of changing an account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ChangeAccountOutcome {
+    /// The account has the requested content. (If its content was already the same, nothing was written.)
+    Changed(Account),
+    /// The account does not exist, or was erased.
+    Missing,
+    /// Nothing was written: the erasure of the account was requested.
+    BeingErased,
 }
 
 impl Table {
@@ -40,27 +56,35 @@ impl Table {
             return Ok(PutAccountOutcome::Created(account.clone()));
         }
         match self.change_account(&account.id, changes, action).await? {
-            Some(account) => Ok(PutAccountOutcome::Updated(account)),
-            None => Err(TableError::Contended { key: account.key() }),
+            ChangeAccountOutcome::Changed(account) => Ok(PutAccountOutcome::Updated(account)),
+            ChangeAccountOutcome::BeingErased => Ok(PutAccountOutcome::BeingErased),
+            // Accounts are never deleted, so the mark of an erased account has prevented the creation.
+            ChangeAccountOutcome::Missing => Ok(PutAccountOutcome::Erased),
         }
     }
 
-    /// Applies `changes` to the account `id`, with the entry of `action`. Returns the stored account; `None` if it does
-    /// not exist. Sends a GetItem request, and one UpdateItem or, with an `action`, TransactWriteItems request per try if
+    /// Applies `changes` to the account `id`, with the entry of `action`. Sends a GetItem request, and one UpdateItem or, with an `action`, TransactWriteItems request per try if
     /// something changes.
     pub async fn change_account(
         &self,
         id: &AccountId,
         changes: &AccountChanges,
         action: Option<&NewAction>,
-    ) -> Result<Option<Account>, TableError> {
-        let Some(stored) = self.get_account(id).await? else { return Ok(None) };
+    ) -> Result<ChangeAccountOutcome, TableError> {
+        let Some(stored) = self.get_account(id).await? else { return Ok(ChangeAccountOutcome::Missing) };
         let change = |stored: &Account| {
+            if stored.erasure_requested_at.is_some() {
+                return None;
+            }
             let changed = stored.change(changes);
             let log_entry = action.map(|action| self.build_action_put(&action.on_account(Some(stored), &changed)));
             Some(Rewrite { log_entry, ..Rewrite::without_records(changed) })
         };
-        self.change_with_records(stored, change).await
+        Ok(match self.change_with_records(stored, change).await? {
+            Some(stored) if stored.erasure_requested_at.is_some() => ChangeAccountOutcome::BeingErased,
+            Some(stored) => ChangeAccountOutcome::Changed(stored),
+            None => ChangeAccountOutcome::Missing,
+        })
     }
 
     /// Creates `account`, unless an account with its id exists. Returns whether it was created. Sends one PutItem
@@ -93,8 +117,8 @@ impl Table {
         self.change(stored, marked).await.map(drop)
     }
 
-    /// Returns the account `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
+    /// Returns the account `id`; `None` if it does not exist, or was erased. Sends one strongly consistent GetItem request.
     pub async fn get_account(&self, id: &AccountId) -> Result<Option<Account>, TableError> {
-        self.get(keys::key_of_account(id)).await?.map(|item| Account::from_item(&item)).transpose()
+        self.get(keys::key_of_account(id)).await?.map_or(Ok(None), |item| read_account(&item))
     }
 }

@@ -41,6 +41,11 @@ pub const RUNS: &str = "SHARD#";
 /// The prefix of the sort key of the charge total of each day and shard.
 pub const CHARGED: &str = "CHARGED#";
 
+/// The partition key of the erasures in progress.
+pub const ERASURES: &str = "ERASURES";
+/// The prefix of the sort key of every erasure in progress.
+pub const ERASURE: &str = "ERASURE#";
+
 /// The prefix of the sort key of every entry of the action log.
 pub const ACTIONS: &str = "ACTION#";
 /// The prefix of the partition keys of the actions that concern no account: one partition for each month, in UTC.
@@ -58,6 +63,14 @@ pub const RECONCILIATIONS: &str = "RECONCILED";
 /// The prefix of the sort key of every comparison of a day with the gateway.
 pub const RECONCILED_DAYS: &str = "DAY#";
 
+/// The prefix of the partition key of every payment method setup.
+pub const SETUPS: &str = "SETUP#";
+/// The prefix of the partition key of every card link.
+pub const CARD_LINKS: &str = "CARDLINK#";
+/// The prefix of the partition key of every counter of a limit.
+pub const LIMITS: &str = "LIMIT#";
+/// The prefix of the partition keys of the deliveries to webhook endpoints.
+pub const DELIVERIES_OF_ENDPOINT: &str = "WEBHOOK#";
 /// The prefix of the partition key of every item that stores whether a notice was sent.
 pub const NOTICES: &str = "NOTICE#";
 /// The partition key of all webhook endpoints.
@@ -110,6 +123,11 @@ pub fn partition_key_of_account(account: &AccountId) -> String {
 /// Returns the key of an account.
 pub fn key_of_account(account: &AccountId) -> Key {
     Key { pk: partition_key_of_account(account), sk: partition_key_of_account(account) }
+}
+
+/// Returns the key of the erasure of an account.
+pub fn key_of_erasure(account: &AccountId) -> Key {
+    Key { pk: ERASURES.to_owned(), sk: format!("{ERASURE}{account}") }
 }
 
 /// Returns the prefix of the sort key of a subscription with any SKU.
@@ -252,19 +270,19 @@ pub fn key_of_inbound_event(id: &str) -> Key {
 
 /// Returns the key of a payment method setup.
 pub fn key_of_payment_method_setup(id: Ulid) -> Key {
-    let pk = format!("SETUP#{id}");
+    let pk = format!("{SETUPS}{id}");
     Key { sk: pk.clone(), pk }
 }
 
 /// Returns the key of a card link.
 pub fn key_of_card_link(id: Ulid) -> Key {
-    let pk = format!("CARDLINK#{id}");
+    let pk = format!("{CARD_LINKS}{id}");
     Key { sk: pk.clone(), pk }
 }
 
 /// Returns the key of the counter of what the limit `name` allows in the hour that begins at `hour`.
 pub fn key_of_limit(name: &str, hour: DateTime<Utc>) -> Key {
-    let pk = format!("LIMIT#{name}#{}", hour.format("%Y-%m-%dT%H"));
+    let pk = format!("{LIMITS}{name}#{}", hour.format("%Y-%m-%dT%H"));
     Key { sk: pk.clone(), pk }
 }
 
@@ -280,7 +298,7 @@ pub fn parse_webhook_endpoint(key: &Key) -> Option<Ulid> {
 
 /// Returns the partition key of the deliveries to a webhook endpoint in one of the [`DELIVERY_PARTITIONS`].
 pub fn partition_key_of_deliveries(endpoint: Ulid, partition: u32) -> String {
-    format!("WEBHOOK#{endpoint}#{partition}")
+    format!("{DELIVERIES_OF_ENDPOINT}{endpoint}#{partition}")
 }
 
 /// Returns the partition of the deliveries of the event with this id.
@@ -298,7 +316,7 @@ pub fn key_of_delivery(key: &DeliveryKey) -> Key {
 /// Returns the key that the delivery had in earlier versions, which stored all deliveries to an endpoint in one
 /// partition.
 pub fn earlier_key_of_delivery(key: &DeliveryKey) -> Key {
-    Key { pk: format!("WEBHOOK#{}", key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
+    Key { pk: format!("{DELIVERIES_OF_ENDPOINT}{}", key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
 }
 
 /// Returns the key of an audit.

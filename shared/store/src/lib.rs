@@ -19,7 +19,8 @@
 //! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
 //! 6. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway. [`actions`]: the
 //!    log of the changes that people and programs make.
-//! 7. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
+//! 7. [`erasures`]: the erasure of an account.
+//! 8. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
 //! replacement of DynamoDB.
@@ -54,6 +55,7 @@ pub mod cursors;
 pub mod day_total;
 pub mod disputes;
 pub mod due;
+pub mod erasures;
 pub mod execution_lease;
 pub mod findings;
 pub mod inbound_events;
@@ -85,7 +87,7 @@ use chrono::TimeDelta;
 use dynamo::Dynamo;
 
 pub use account_partitions::{AccountPartition, AccountPartitions, AlteredItem, RecordExpiry};
-pub use accounts::PutAccountOutcome;
+pub use accounts::{ChangeAccountOutcome, PutAccountOutcome};
 pub use actions::ChangeRecords;
 pub use batch::Batch;
 pub use card_links::CardLink;
@@ -94,6 +96,7 @@ pub use claims::{Claim, ClaimOutcome};
 pub use config::*;
 pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use due::{DueList, DuePage, DueRow};
+pub use erasures::StoredAccount;
 pub use execution_lease::ExecutionLeaseOutcome;
 pub use items::{Due, EventSubscriber, Lane, Position};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
@@ -107,8 +110,9 @@ pub use stream::read_stream_image;
 pub use subscriptions::{CreateOutcome, NewSubscriptions, UpdateOutcome};
 
 pub use dynamo::{
-    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Key, KeySchema, Page, Paging, Replayed, RewriteOutcome,
-    StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, load_sdk_config, timeouts,
+    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Items, Key, KeySchema, Page, Paging, Replayed,
+    RewriteOutcome, StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, key_of, load_sdk_config,
+    timeouts,
 };
 
 /// The marker type of this table's schema: the entities that implement `Entity<Payments>` are stored in this table.

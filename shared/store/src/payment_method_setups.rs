@@ -2,13 +2,18 @@
 
 use ulid::Ulid;
 
+use super::erasures::IS_NOT_ERASED;
 use super::{ChangeRecords, Replayed, Table, TableError, keys};
 use billing::PaymentMethodSetup;
 use dynamo::{ABSENT, Entity as _, TransactionOutcome};
 
 impl Table {
     /// Creates `setup`, whose id is new, with `records`. If the idempotency key was used
-    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request.
+    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request, which also checks that the
+    /// account exists and that its erasure was not requested.
+    ///
+    /// # Errors
+    /// [`TableError::Contended`] if the erasure of the account was requested after the caller has read the account.
     pub async fn create_setup<'a>(
         &self,
         setup: &PaymentMethodSetup,
@@ -18,6 +23,8 @@ impl Table {
         let mut writes = vec![self.build_put_if(setup.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
         writes.extend(action.map(|action| self.build_action_put(&action.on_setup(setup))));
+        let check_index = writes.len();
+        writes.push(self.build_condition_check(keys::key_of_account(&setup.account), IS_NOT_ERASED));
         match (self.transact_with_retries(writes).await?, request) {
             (TransactionOutcome::Written, _) => Ok(None),
             (TransactionOutcome::ConditionFailed(failed), Some(request))
@@ -25,6 +32,11 @@ impl Table {
             {
                 let stored = failed.into_iter().nth(1).flatten().unwrap_or_default();
                 request.compare_with_record(&stored).map(Some)
+            }
+            (TransactionOutcome::ConditionFailed(failed), _)
+                if failed.get(check_index).is_some_and(Option::is_some) =>
+            {
+                Err(TableError::Contended { key: keys::key_of_account(&setup.account) })
             }
             _ => Err(TableError::Exists { key: setup.key() }),
         }

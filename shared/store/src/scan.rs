@@ -39,14 +39,16 @@ impl Table {
         Ok(())
     }
 
-    /// Calls `each` for every account, until `each` returns `Break`. An account that cannot be read is passed as an
+    /// Calls `each` for every account that was not erased, until `each` returns `Break`. An account that cannot be read is passed as an
     /// error. At most one page of items is in memory. Sends Scan requests until the last page, or until `each` returns
     /// `Break`.
     pub async fn scan_accounts(
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.scan_each(Scan::beginning_with(keys::ACCOUNTS), |item| Account::from_item(&item), each).await
+        const FILTER: &str = "begins_with(#SK, :accounts) AND attribute_not_exists(#ErasedDate)";
+        let scan = Scan::filtered(FILTER, values([(":accounts", s(keys::ACCOUNTS))]));
+        self.scan_each(scan, |item| Account::from_item(&item), each).await
     }
 
     /// Calls `each` for every subscription, like [`Table::scan_accounts`].

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 
+use super::items::is_erased_account;
 use super::subscriptions::read;
 use super::{Item, Key, Table, TableError, keys};
 use billing::{Account, Label, Receipt, Subscription};
@@ -16,7 +17,7 @@ use dynamo::{Entity as _, Paging, PrefixQuery, Scan, is_expired};
 const PARALLEL_ACCOUNTS: usize = 16;
 
 impl Table {
-    /// Calls `each` for every account, in the order of the accounts' ids, until `each` returns `Break`. An account that
+    /// Calls `each` for every account that was not erased, in the order of the accounts' ids, until `each` returns `Break`. An account that
     /// cannot be read is passed as an error. Sends Scan requests for the keys, and one Query request for each account.
     pub async fn accounts_in_order(
         &self,
@@ -24,7 +25,7 @@ impl Table {
     ) -> Result<(), TableError> {
         let read_partition = async |partition: String| {
             let items = self.items_of_partition(partition, keys::ACCOUNTS).await?;
-            Ok(items.iter().map(Account::from_item).collect())
+            Ok(items.iter().filter(|item| !is_erased_account(item)).map(Account::from_item).collect())
         };
         self.each_in_order_of_accounts(keys::ACCOUNTS, read_partition, each).await
     }
@@ -84,9 +85,9 @@ impl Table {
     /// Returns the partition keys of the accounts that have items whose sort keys begin with `prefix`, even if the item
     /// of the account itself is missing.
     async fn partitions_with_prefix(&self, prefix: &str) -> Result<BTreeSet<String>, TableError> {
-        let mut keys = self.dynamo.scan(Scan::beginning_with(prefix).project("#PK").eventually_consistent());
+        let mut found = self.dynamo.scan(Scan::beginning_with(prefix).project("#PK").eventually_consistent());
         let mut partitions = BTreeSet::new();
-        while let Some(key) = keys.next().await? {
+        while let Some(key) = found.next().await? {
             partitions.extend(key.get("PK").and_then(|pk| pk.as_s().ok().cloned()));
         }
         Ok(partitions)

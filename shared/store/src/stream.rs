@@ -1,12 +1,13 @@
 //! Reads the items in DynamoDB's stream of the table's changes (each item before and after a change) as domain types.
 
+use super::items::is_erased_account;
 use super::{Item, Key, TableError, keys};
 use billing::ItemImage;
 use dynamo::{Entity, key_of};
 
-/// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding, and
-/// for an item that belongs neither to an account nor to the lists of actions, audits and comparisons with the gateway,
-/// such as a run record.
+/// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding, for
+/// the mark of an erased account, and for an item that belongs neither to an account nor to the lists of actions, audits and
+/// comparisons with the gateway, such as a run record.
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the item cannot be read.
@@ -24,6 +25,10 @@ pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
     }
     // Only operators see findings; no event is published for them.
     if !has_account || sk.starts_with(keys::FINDINGS) {
+        return Ok(None);
+    }
+    // The mark of an erased account replaces the account: in the stream, the account no longer exists.
+    if sk.starts_with(keys::ACCOUNTS) && is_erased_account(item) {
         return Ok(None);
     }
     Ok(Some(if sk.starts_with(keys::ACCOUNTS) {

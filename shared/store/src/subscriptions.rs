@@ -3,6 +3,8 @@
 use aws_sdk_dynamodb::types::ReturnValue;
 use serde::{Deserialize, Serialize};
 
+use super::erasures::IS_NOT_ERASED;
+use super::items::is_erased_account;
 use super::{ChangeRecords, IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Account, AccountId, Subscription, SubscriptionCode, SubscriptionId};
 use dynamo::{
@@ -17,6 +19,10 @@ pub enum CreateOutcome {
     Exists,
     /// The account does not exist.
     NoAccount,
+    /// The erasure of the account was requested. `is_complete`: the account was erased.
+    AccountErased {
+        is_complete: bool,
+    },
     /// The idempotency key of the request was used before. Contains its earlier use.
     Replayed(Replayed),
 }
@@ -49,7 +55,7 @@ impl Table {
     pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
         let accounts = many.accounts.iter().map(|(id, new)| match new {
             Some(account) => self.build_put_if(account.to_item(), ABSENT, None),
-            None => self.build_existence_check(keys::key_of_account(id)),
+            None => self.build_condition_check(keys::key_of_account(id), IS_NOT_ERASED),
         });
         let subscriptions = many.subscriptions.iter().flat_map(|(subscription, request)| {
             [
@@ -62,14 +68,14 @@ impl Table {
         Ok(matches!(outcome, TransactionOutcome::Written))
     }
 
-    /// createSubscription: creates `subscription` with the item that finds it by its code, and `records`. Sends one TransactWriteItems request, which also checks that the account exists and that the subscription does not exist.
+    /// createSubscription: creates `subscription` with the item that finds it by its code, and `records`. Sends one TransactWriteItems request, which also checks that the account exists, that its erasure was not requested, and that the subscription does not exist.
     pub async fn create_subscription<'a>(
         &self,
         subscription: &Subscription,
         records: impl Into<ChangeRecords<'a>>,
     ) -> Result<CreateOutcome, TableError> {
         let ChangeRecords { request, action } = records.into();
-        let check = self.build_existence_check(keys::key_of_account(&subscription.account));
+        let check = self.build_condition_check(keys::key_of_account(&subscription.account), IS_NOT_ERASED);
         let mut writes = vec![check, self.build_put_if(subscription.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
         writes.push(self.build_put(subscription_code_item(subscription)));
@@ -80,9 +86,14 @@ impl Table {
         if let (Some(request), Some(Some(stored))) = (request, failed.get(2)) {
             return Ok(CreateOutcome::Replayed(request.compare_with_record(stored)?));
         }
-        // The check of the account does not return the stored item: if the check fails, its entry in `failed` is `Some`
-        // without attributes.
-        Ok(if failed.get(1).is_some_and(Option::is_some) { CreateOutcome::Exists } else { CreateOutcome::NoAccount })
+        if failed.get(1).is_some_and(Option::is_some) {
+            return Ok(CreateOutcome::Exists);
+        }
+        // If the account does not exist, the stored item has no attributes.
+        Ok(match failed.into_iter().next().flatten().filter(|item| !item.is_empty()) {
+            Some(item) => CreateOutcome::AccountErased { is_complete: is_erased_account(&item) },
+            None => CreateOutcome::NoAccount,
+        })
     }
 
     /// updateSubscription: writes the attributes in which `after` differs from `before`, if the stored version is that

@@ -1,16 +1,19 @@
-//! `dueday account`: changes an account, or opens a web page on which its customer enters a card.
+//! `dueday account`: changes an account, opens a web page on which its customer enters a card, or exports its data.
 
-use api::{AccountView, SetupView};
+use api::{AccountExport, AccountView, ErasureView, ExportError, SetupView};
 use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, SubscriptionId};
 use clap::{ArgGroup, Args, Subcommand};
+use erasing::{Eraser, RequestError, request_erasure};
+use orders::Buckets;
 use settling::{PaymentMethodSetups, SetupError};
-use store::ChangeRecords;
+use store::{ChangeAccountOutcome, ChangeRecords};
 
 use super::accounts::account_table;
 use super::listed_items::account_not_found;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday account`.
@@ -26,6 +29,44 @@ enum AccountCommand {
     Change(ChangeArgs),
     /// Open a web page on which the customer enters a card, and print its address
     CardLink(CardLinkArgs),
+    /// Print everything that is stored about an account as one JSON document
+    Export(ExportArgs),
+    /// Erase the personal data of an account; nothing may be owed or in progress
+    Erase(EraseArgs),
+}
+
+/// The arguments of `dueday account erase`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Removes the account and its subscriptions, and the personal data in the records that are kept: receipts, refunds, disputes and \
+attempts stay with the id of the account. It is refused while something is owed or in progress. Erasure cannot be undone, \
+and no account can have the id again. docs/privacy.md says what must be erased in other systems.
+
+If the command is interrupted, repeat it: it continues where it stopped. It exits with 1 if the erasure waits for something.
+
+Example:
+  dueday account erase acme --yes")]
+struct EraseArgs {
+    /// The account's id
+    account: AccountId,
+    #[command(flatten)]
+    confirmation: ConfirmationArgs,
+    /// The order desk's table on AWS; used with --table
+    #[arg(long, value_name = "NAME", default_value = "dueday-orders", env = "DUEDAY_ORDERS_TABLE")]
+    orders_table: String,
+}
+
+/// The arguments of `dueday account export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The document is the same as the response of GET /accounts/ACCOUNT/export, without its limits. Tokens of payment methods \
+and customers are shortened. `dueday orders` shows the data of the order desk.
+
+Example:
+  dueday account export acme > acme.json")]
+struct ExportArgs {
+    /// The account's id
+    account: AccountId,
 }
 
 /// The arguments of `dueday account change`.
@@ -80,7 +121,48 @@ pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Fail
     match &args.command {
         AccountCommand::Change(args) => change(context, args).await,
         AccountCommand::CardLink(args) => card_link(context, args).await,
+        AccountCommand::Export(args) => export(context, args).await,
+        AccountCommand::Erase(args) => erase(context, args).await,
     }
+}
+
+async fn erase(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let (table, account) = (&open_table.table, &args.account);
+    let orders = match open_table.order_desk(context, &args.orders_table, Buckets::new(4)).await {
+        Ok(desk) => Some(desk.table),
+        Err(Failure::NoTable { .. }) => None,
+        Err(failure) => return Err(failure),
+    };
+    args.confirmation.confirm(&format!("Erase the personal data of the account {account}?"))?;
+    let refused = |error: RequestError| match error {
+        RequestError::Table(error) => Failure::from(error),
+        RequestError::NoAccount => account_not_found(account),
+        error => Failure::Refused(error.to_string()),
+    };
+    let action = context.action(ActionKind::EraseAccount, None);
+    request_erasure(table, account, &action, context.clock.now()).await.map_err(refused)?;
+    let waits_for = Eraser::new(table.clone(), orders, context.clock.clone()).erase(account).await?;
+    open_table.catch_up(context).await?;
+    let state = request_erasure(table, account, &action, context.clock.now()).await.map_err(refused)?;
+    let text = match &waits_for {
+        Some(waits_for) => format!("The erasure of {account} waits: {waits_for}. Repeat the command later.\n"),
+        None => format!("The account {account} is erased.\n"),
+    };
+    context.print(&ErasureView::new(account.clone(), state), || text)?;
+    Ok(Exit::done_if(waits_for.is_none()))
+}
+
+async fn export(context: &Context, ExportArgs { account }: &ExportArgs) -> Result<Exit, Failure> {
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let export = match AccountExport::read(table, account, usize::MAX, context.clock.now()).await {
+        Ok(export) => export.ok_or_else(|| account_not_found(account))?,
+        Err(ExportError::Table(error)) => return Err(error.into()),
+        Err(ExportError::TooManyItems) => return Err(Failure::Refused("the account has too many items".to_owned())),
+    };
+    let text = serde_json::to_string_pretty(&export).unwrap_or_default();
+    context.print(&export, || text + "\n")?;
+    Ok(Exit::Done)
 }
 
 async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
@@ -89,8 +171,13 @@ async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
     let changes =
         AccountChanges { email: email.clone(), name: name.clone(), locale: locale.clone(), mail_status: None };
     let action = context.action(ActionKind::PutAccount, None);
-    let changed = open_table.table.change_account(id, &changes, Some(&action)).await?;
-    let changed = changed.ok_or_else(|| account_not_found(id))?;
+    let changed = match open_table.table.change_account(id, &changes, Some(&action)).await? {
+        ChangeAccountOutcome::Changed(changed) => changed,
+        ChangeAccountOutcome::Missing => return Err(account_not_found(id)),
+        ChangeAccountOutcome::BeingErased => {
+            return Err(Failure::Refused(format!("the account {id} is being erased, and can no longer be changed")));
+        }
+    };
     let text = account_table(&changed);
     context.print(&AccountView::from(changed), || text)?;
     Ok(Exit::Done)

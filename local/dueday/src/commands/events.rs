@@ -43,7 +43,7 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
     let machine = Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
     machine.catch_up(context).await?;
     if let Some(account) = &args.filter.account
-        && machine.deployment.table.get_account(account).await?.is_none()
+        && machine.deployment.table.get_stored_account(account).await?.is_none()
     {
         return Err(account_not_found(account));
     }

@@ -55,3 +55,24 @@ fn each_job_of_support_needs_at_most_two_commands() {
     }
     insta::assert_snapshot!("support_jobs", transcript);
 }
+
+#[test]
+fn account_is_exported_and_erased_and_its_receipts_stay() {
+    let shop = Shop::open();
+    let exported: serde_json::Value = serde_json::from_str(&shop.run("account export acme")).unwrap();
+    let receipts = exported["receipts"].as_array().unwrap().len();
+    assert!(receipts > 0 && exported["account"]["name"] == "Acme Ltd", "{exported}");
+    shop.run("subscription cancel acme {acme} --yes");
+    let erased = shop.run("account erase acme --yes");
+    assert!(erased.ends_with("The account acme is erased.\n"), "{erased}");
+    let again: serde_json::Value = serde_json::from_str(&shop.run("account erase acme --yes --json")).unwrap();
+    assert!(again["erased_at"].is_string() && again["step"].is_null(), "{again}");
+    let left: serde_json::Value = serde_json::from_str(&shop.run("account export acme")).unwrap();
+    assert_eq!((&left["account"], left["receipts"].as_array().unwrap().len()), (&serde_json::Value::Null, receipts));
+    let accounts = shop.run("accounts");
+    assert!(accounts.contains("Bell GmbH") && !accounts.contains("Acme Ltd"), "{accounts}");
+    let audit = shop.run("audit");
+    assert!(audit.contains("every invariant holds"), "{audit}");
+    let event = shop.run("events --account acme");
+    assert!(event.contains("account.erased"), "{event}");
+}

@@ -107,7 +107,7 @@ async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_n
     let optional: Vec<String> =
         optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
     assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
-    assert_eq!(optional.len(), 14, "{optional:?}");
+    assert_eq!(optional.len(), 15, "{optional:?}");
 }
 
 #[tokio::test]
@@ -267,6 +267,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
         (ReadBy::Sandbox, &template["Resources"]["SandboxFunction"]["Properties"]),
         (ReadBy::Reconcile, &template["Resources"]["ReconcileFunction"]["Properties"]),
+        (ReadBy::Erase, &template["Resources"]["EraseFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
         let read = environment_variables().chain(rest::VARIABLES).filter(is_read).map(|variable| variable.name);
@@ -296,6 +297,8 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
             "ReconcileFunction" => &["ScheduleV2"],
             // The schedules audit the table, and check that the day is done.
             "AuditFunction" => &["ScheduleV2"],
+            // The schedule continues the requested erasures.
+            "EraseFunction" => &["ScheduleV2"],
             _ => &["HttpApi"],
         };
         let is_known = |event: &Value| starts.contains(&text(&event["Type"]).as_str());

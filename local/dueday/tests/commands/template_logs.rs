@@ -13,7 +13,7 @@ use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 17] = [
+const COUNTED_MESSAGES: [(&str, &str); 18] = [
     ("ApiLog", api::GATEWAY_UNUSABLE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
@@ -31,10 +31,11 @@ const COUNTED_MESSAGES: [(&str, &str); 17] = [
     ("AuditLog", audit_function::AUDIT_CONTINUED_MESSAGE),
     ("AuditLog", audit_function::VIOLATIONS_MESSAGE),
     ("AuditLog", audit_function::DAY_NOT_DONE_MESSAGE),
+    ("EraseLog", erasing::ERASURE_FAILED_MESSAGE),
 ];
 
 /// Each log group, and the Lambda function that writes to it.
-const LOG_GROUPS: [(&str, &str); 7] = [
+const LOG_GROUPS: [(&str, &str); 8] = [
     ("ApiLog", "ApiFunction"),
     ("WebhooksLog", "WebhooksFunction"),
     ("DeliverLog", "DeliverFunction"),
@@ -42,6 +43,7 @@ const LOG_GROUPS: [(&str, &str); 7] = [
     ("OrdersLog", "OrdersFunction"),
     ("ReconcileLog", "ReconcileFunction"),
     ("AuditLog", "AuditFunction"),
+    ("EraseLog", "EraseFunction"),
 ];
 
 /// The beginning of the patterns of the metric filters that read a number from a field of a line with a certain message.

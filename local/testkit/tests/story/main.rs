@@ -16,6 +16,7 @@ mod daily_report;
 mod day_reconciliation;
 mod day_reconciliation_crashes;
 mod disputes;
+mod erasure;
 mod event_images;
 mod events;
 mod explanation_rules;

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use store::PutAccountOutcome;
 use utoipa::ToSchema;
 
-use crate::Api;
 use crate::actions::new_action;
+use crate::{Api, missing};
 
 /// The fields of an account to create or change.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -73,7 +73,8 @@ impl From<Account> for AccountView {
     request_body = AccountFields,
     responses(
         (status = 200, description = "The existing account now has these fields", body = AccountView),
-        (status = 201, description = "The account was created", body = AccountView)
+        (status = 201, description = "The account was created", body = AccountView),
+        (status = 410, description = "The account was erased: its id cannot be used again", body = Problem)
     )
 )]
 pub async fn put(
@@ -92,6 +93,7 @@ pub async fn put(
         locale: locale.clone().unwrap_or_default(),
         mail_status: mail_status.unwrap_or_default(),
         created_at: now.at,
+        erasure_requested_at: None,
         version: 1,
     };
     let changes = AccountChanges { email: Some(email), name: Some(name), locale, mail_status };
@@ -100,6 +102,8 @@ pub async fn put(
     let (status, put) = match outcome {
         PutAccountOutcome::Created(account) => (StatusCode::CREATED, account),
         PutAccountOutcome::Updated(account) => (StatusCode::OK, account),
+        PutAccountOutcome::BeingErased => return Err(missing::account_is_being_erased()),
+        PutAccountOutcome::Erased => return Err(missing::account_was_erased()),
     };
     Ok((status, Json(put.into())))
 }

@@ -73,7 +73,7 @@ impl From<LoggedAction> for ActionView {
 }
 
 /// Returns the entry without the names of other people and without the reason, as an account may see it.
-fn visible_to_account(logged: LoggedAction) -> LoggedAction {
+pub(super) fn visible_to_account(logged: LoggedAction) -> LoggedAction {
     let actor = match logged.actor.kind() {
         ActorKind::Account => logged.actor,
         kind => Actor::from_parts(kind, None),

@@ -9,6 +9,8 @@ mod created_view;
 mod deliveries;
 mod due;
 mod encrypted_responses;
+mod erasure;
+mod export;
 mod forecast;
 mod health;
 mod index;
@@ -29,6 +31,8 @@ pub use accounts::AccountView;
 pub use action_log::{ActionView, ActorView};
 pub use audits::{AuditView, AuditViolationView};
 pub use deliveries::DeliveryView;
+pub use erasure::ErasureView;
+pub use export::{AccountExport, ExportError, MAX_EXPORTED_ITEMS};
 pub use payment_method_setups::SetupView;
 pub use receipts::ReceiptView;
 pub use refunds::RefundView;
@@ -43,7 +47,8 @@ use crate::Api;
 /// Returns all routes of the API, each with its OpenAPI description.
 pub fn all() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
-        .routes(routes!(accounts::put, accounts::read))
+        .routes(routes!(accounts::put, accounts::read, erasure::request))
+        .routes(routes!(export::read))
         .routes(routes!(action_log::list))
         .routes(routes!(subscriptions::create, subscriptions::list))
         .routes(routes!(subscriptions::read, subscriptions::change))

@@ -162,6 +162,9 @@ pub async fn create(
         return Ok(stored);
     }
     let account = api.table.get_account(&account).await?.ok_or_else(Problem::no_account)?;
+    if account.erasure_requested_at.is_some() {
+        return Err(missing::account_is_being_erased());
+    }
     let NewSetup { subscriptions } = body.value;
     if subscriptions.as_ref().is_some_and(|ids| ids.is_empty() || ids.len() > 100) {
         return Err(Problem::invalid_field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));

@@ -65,6 +65,15 @@ pub struct SubscriptionView {
     version: u64,
 }
 
+impl SubscriptionView {
+    /// Returns the same view with [masked](billing::GatewayToken::masked) tokens of the payment method.
+    pub(super) fn with_masked_tokens(self) -> Self {
+        let PaymentMethod { customer, payment_method } = &self.payment_method;
+        let payment_method = PaymentMethod { customer: customer.masked(), payment_method: payment_method.masked() };
+        Self { payment_method, ..self }
+    }
+}
+
 /// A payment day and an amount, with the first month for which both are valid.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Terms)]

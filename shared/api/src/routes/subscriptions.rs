@@ -121,7 +121,8 @@ fn read_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deseriali
             status = 202,
             description = "The subscription was created. `payment` says whether its first payment is processing, unknown or not attempted",
             body = CreatedView
-        )
+        ),
+        (status = 410, description = "The account was erased", body = Problem)
     )
 )]
 pub async fn create(
@@ -205,6 +206,8 @@ pub async fn create(
         }
         (CreateOutcome::Replayed(replayed), _) => replayed_response(replayed, StatusCode::CREATED),
         (CreateOutcome::NoAccount, _) => Err(Problem::no_account()),
+        (CreateOutcome::AccountErased { is_complete: false }, _) => Err(missing::account_is_being_erased()),
+        (CreateOutcome::AccountErased { is_complete: true }, _) => Err(missing::account_was_erased()),
         (CreateOutcome::Exists, _) => Err(Problem::conflict("there is already a subscription with this id")),
     }
 }

@@ -90,6 +90,11 @@ async fn examples_get_the_documented_responses() {
             let violation = ended.add_violation("indexed", key, problem).unwrap();
             table.update_audit(&audit, ended, vec![violation]).await.unwrap();
         }
+        // Create an account without subscriptions.
+        "erase_account" => {
+            let larch = billing::Account { id: "larch".parse().unwrap(), ..testkit::sample::account() };
+            table.put_account(&larch).await.unwrap();
+        }
         _ => {}
     };
     check_openapi_examples(&api::document(), PATH, router, prepare).await;

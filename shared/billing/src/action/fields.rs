@@ -74,6 +74,7 @@ pub(super) fn fields_of_account(account: &Account) -> Vec<Field> {
     vec![
         Field::Shown("locale", Some(account.locale.as_str().to_owned())),
         Field::Shown("mail_status", Some(account.mail_status.to_string())),
+        Field::Shown("erasure_requested_at", account.erasure_requested_at.map(|at| at.to_rfc3339())),
         Field::Hidden("email", Some(account.email.as_str().to_owned())),
         Field::Hidden("name", Some(account.name.as_str().to_owned())),
     ]

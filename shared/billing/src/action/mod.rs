@@ -25,6 +25,8 @@ use fields::{fields_of_account, fields_of_limits, fields_of_subscription};
 pub enum ActionKind {
     #[strum(serialize = "account.put")]
     PutAccount,
+    #[strum(serialize = "account.erase")]
+    EraseAccount,
     #[strum(serialize = "subscription.create")]
     CreateSubscription,
     #[strum(serialize = "subscription.change")]

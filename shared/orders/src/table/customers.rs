@@ -1,6 +1,8 @@
 //! Reading and writing of customers, and of the edges to their representatives.
 
-use super::super::{Customer, Employee, EmployeeId};
+use strum::IntoEnumIterator as _;
+
+use super::super::{Customer, Employee, EmployeeId, OrderStatus, all_days};
 use super::items::{self, edge};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
@@ -47,6 +49,24 @@ impl OrdersTable {
             writes = writes.delete(representative_edge_key(before)).create(edge(pk.clone(), sk, pk));
         }
         writes.commit().await
+    }
+
+    /// Removes the shipping address of the customer `account`. Returns whether it had one. Sends a GetItem request, and an
+    /// UpdateItem request if there is an address.
+    pub async fn remove_shipping_address(&self, account: &AccountId) -> Result<bool, TableError> {
+        let Some(stored) = self.get_customer(account).await?.filter(|customer| customer.address.is_some()) else {
+            return Ok(false);
+        };
+        let without_address = |stored: &Customer| Some(Customer { address: None, ..stored.clone() });
+        self.0.change(stored, without_address).await.map(|_| true)
+    }
+
+    /// Returns the number of orders of the customer `account` that must still be shipped. Sends a Query of GSI-1 for each
+    /// status before the shipment, in parallel.
+    pub async fn count_orders_to_ship(&self, account: &AccountId) -> Result<usize, TableError> {
+        let statuses: Vec<OrderStatus> = OrderStatus::iter().filter(|status| status.needs_shipping()).collect();
+        let orders = self.orders_of_customer(account, &statuses, all_days(), &Paging::all()).await?;
+        Ok(orders.items.len().saturating_add(orders.unreadable.len()))
     }
 
     /// Returns the customers of a representative (access pattern 9). Queries GSI-1 with `SK = representative`. `Data`

@@ -1,9 +1,11 @@
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::super::{Key, Payments, TableError, keys};
 use billing::{Account, EmailAddress, Label, Locale, MailStatus};
 use dynamo::{Entity, Instant};
 
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AccountItem {
@@ -12,6 +14,7 @@ pub struct AccountItem {
     locale: Locale,
     mail_status: MailStatus,
     created_date: Instant,
+    erasure_date: Option<Instant>,
     version: u64,
 }
 
@@ -29,6 +32,7 @@ impl Entity<Payments> for Account {
             locale: self.locale.clone(),
             mail_status: self.mail_status,
             created_date: Instant(self.created_at),
+            erasure_date: self.erasure_requested_at.map(Instant),
             version: self.version,
         }
     }
@@ -42,6 +46,7 @@ impl Entity<Payments> for Account {
             locale: item.locale,
             mail_status: item.mail_status,
             created_at: item.created_date.0,
+            erasure_requested_at: item.erasure_date.map(|at| at.0),
             version: item.version,
         })
     }

@@ -8,6 +8,7 @@ mod audit;
 mod day_reconciliation;
 mod dispute;
 mod due_item;
+mod erasure;
 mod finding;
 mod gateway_text;
 mod payment_method_setup;
@@ -19,6 +20,7 @@ mod webhook;
 
 pub(super) use due_item::DueItem;
 pub use due_item::{Due, Lane, Position};
+pub(super) use erasure::{is_erased_account, read_account};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
 pub use webhook::EventSubscriber;
@@ -26,11 +28,11 @@ pub(super) use webhook::{read_event_subscriber, recover_delivery};
 
 use super::{Key, Payments, TableError, keys};
 use billing::{
-    Account, AccountId, AuditRecord, DayReconciliation, Delivery, Dispute, PaymentMethodSetup, Refund, Subscription,
-    SubscriptionId, WebhookEndpoint,
+    Account, AccountId, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, PaymentMethodSetup, Refund,
+    Subscription, SubscriptionId, WebhookEndpoint,
 };
 
-dynamo::versioned!(Payments: Account, AuditRecord, DayReconciliation, Delivery, Dispute, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
+dynamo::versioned!(Payments: Account, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
 
 /// Returns the account and the subscription of the receipt or other payment record with this key.
 fn subscription_of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {

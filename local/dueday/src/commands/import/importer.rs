@@ -230,8 +230,14 @@ impl<'a> Importer<'a> {
             table.create_account(&row.new_account(now)).await?;
             created = table.create_subscription(&subscription, Some(&record)).await?;
         }
-        if created == CreateOutcome::Created {
-            return Ok(Outcome::Created(Box::new(subscription)));
+        match created {
+            CreateOutcome::Created => return Ok(Outcome::Created(Box::new(subscription))),
+            CreateOutcome::AccountErased { .. } => {
+                let reason = "the account was erased; no account can have its id again".to_owned();
+                let rejected = Rejected::cell(line, Column::Account, row.account.as_str(), reason);
+                return Ok(Outcome::Rejected(vec![rejected]));
+            }
+            CreateOutcome::Exists | CreateOutcome::NoAccount | CreateOutcome::Replayed(_) => {}
         }
         let stored = table.get_subscription(&row.account, id).await?;
         Ok(stored.map_or(Outcome::AlreadyThere, |stored| compare_with_stored(line, &stored, &new)))

@@ -53,6 +53,7 @@ impl Row {
             locale: self.locale.clone(),
             mail_status: MailStatus::default(),
             created_at: now,
+            erasure_requested_at: None,
             version: 1,
         }
     }

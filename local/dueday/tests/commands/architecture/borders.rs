@@ -70,6 +70,7 @@ pub const BORDERS: &[Border] = &[
     border(&["store"], &["gateways", "mail"]),
     border(&["days", "sweep"], &["gateways", "mail"]),
     border(&["audit", "reconciling", "settling"], &["mail", "sweep", "payments"]),
+    border(&["erasing"], &["gateways", "mail", "sweep", "payments", "axum", "lambda*"]),
     border(&["payments"], &["mail", "reminders", "delivery", "axum", "lambda*"]),
     border(&["reminders"], &["gateways", "payments", "delivery", "axum", "lambda*"]),
     border(&["delivery"], &["gateways", "sweep", "payments", "axum"]),
@@ -86,6 +87,10 @@ pub const BORDERS: &[Border] = &[
     border(
         &["audit-function"],
         &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager", "mail", "axum"],
+    ),
+    border(
+        &["erase-function"],
+        &["gateways", "mail", "payments", "aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge"],
     ),
     border(&["reminders-function"], &["aws-sdk-sqs", "aws-sdk-eventbridge", "axum"]),
     border(&["events-function"], &["gateways", "aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-secretsmanager"]),

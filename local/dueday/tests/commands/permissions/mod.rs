@@ -1,5 +1,6 @@
 //! Checks that the IAM policies in `template.yaml` allow exactly the DynamoDB requests that the Lambda functions make.
 
+mod erasures;
 mod orders_desk;
 mod policies;
 mod sandbox;

@@ -33,7 +33,7 @@ const fn case(
 }
 
 /// The requests, in an order in which each of them changes something.
-const CASES: [Case; 16] = [
+const CASES: [Case; 17] = [
     case(
         "put_account",
         "PUT /accounts/acme",
@@ -104,6 +104,8 @@ const CASES: [Case; 16] = [
         "delivery.redeliver",
     ),
     case("remove_webhook_endpoint", "DELETE /webhook-endpoints/{endpoint}", "", "-", "webhook_endpoint.remove"),
+    // The first request is refused, because the subscriptions are not cancelled.
+    case("erase_account", "DELETE /accounts/acme", "", "", "account.erase"),
 ];
 
 impl World {
@@ -192,6 +194,10 @@ async fn each_route_that_changes_something_writes_one_entry_and_a_refused_reques
             assert!((400..500).contains(&status), "{request} {}: {status}", case.refused_body);
         }
         assert_eq!(world.logged().await.len(), before.len(), "{request} was refused");
+        if case.operation == "erase_account" {
+            world.cancel_subscriptions().await;
+            world.clock.set(world.clock.now() + TimeDelta::days(3));
+        }
         let status = send(&world, &request, &format!("key {number}"), case.body).await;
         assert!((200..400).contains(&status), "{request} {}: {status}", case.body);
         let mut after = world.logged().await;

@@ -3,6 +3,8 @@
 mod access;
 mod action_log;
 mod card_links;
+mod erasure;
+mod export;
 mod first_payment;
 mod index;
 mod limits;

@@ -219,6 +219,16 @@ impl World {
         self.table.get_subscription(&self.gold.account, self.gold.id).await.unwrap().unwrap()
     }
 
+    /// Cancels all subscriptions of the account, without entries in the action log.
+    pub async fn cancel_subscriptions(&self) {
+        let all = self.table.get_subscriptions_by_account(&self.gold.account, &store::Paging::all()).await.unwrap();
+        for subscription in all.items {
+            let now = self.clock.now();
+            let cancelled = |stored: &Subscription| Ok::<_, ()>(stored.cancel(now.date_naive(), now));
+            self.table.settle(subscription, cancelled).await.unwrap();
+        }
+    }
+
     /// Sets the clock to `time`, and runs the payment batch of that day.
     pub async fn run_payments(&self, time: &str) {
         self.clock.set(at(time));

@@ -1,0 +1,81 @@
+//! The Lambda function that erases accounts. A schedule invokes it every hour: each invocation continues the requested
+//! erasures where the one before stopped.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use clock::Clock;
+use config::{ConfigError, Env};
+use erasing::{ERASURE_FAILED_MESSAGE, Eraser, ErasingReport};
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use orders::{ORDERS_TABLE, OrdersTable};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{TableConfig, load_sdk_config};
+
+/// How long before the end of the invocation the erasures stop. The writes of one page of items take less time.
+const MARGIN: TimeDelta = TimeDelta::minutes(2);
+
+/// The event that invokes the function: an empty object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {}
+
+/// The response of the function: the numbers of accounts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Response {
+    /// The accounts that were erased.
+    pub erased: u64,
+    /// The accounts whose erasure the next invocation continues.
+    pub in_progress: u64,
+    /// The accounts whose erasure waits, for example until an order is shipped.
+    pub waiting: u64,
+    /// The accounts whose erasure failed. The next invocation tries again.
+    pub failed: u64,
+}
+
+impl From<&ErasingReport> for Response {
+    fn from(report: &ErasingReport) -> Self {
+        Self {
+            erased: report.erased,
+            in_progress: report.in_progress,
+            waiting: u64::try_from(report.waiting.len()).unwrap_or(u64::MAX),
+            failed: report.failed,
+        }
+    }
+}
+
+/// Creates the eraser from the environment variables. `DUEDAY_ORDERS_TABLE` is not set if the deployment has no order desk.
+///
+/// # Errors
+/// [`ConfigError`] if a variable is missing or not valid.
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Eraser, ConfigError> {
+    let table = TableConfig::read(env)?.connect(&load_sdk_config().await);
+    let orders = env.get(&ORDERS_TABLE).map(|name| OrdersTable::new(table.client().clone(), name));
+    Ok(Eraser::new(table, orders, clock))
+}
+
+/// Handles one invocation of the function: continues all requested erasures until shortly before its end.
+///
+/// # Errors
+/// `Request` if the event is not valid; `Table` if the erasures cannot be listed, or the scan of the table fails: the next
+/// invocation continues.
+pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
+    let failed =
+        |error_type: &str, error_message: String| Diagnostic { error_type: error_type.to_owned(), error_message };
+    let Request {} = serde_json::from_value(event.payload)
+        .map_err(|error| failed("Request", format!("the event is not valid: {error}")))?;
+    let deadline = DateTime::<Utc>::from(event.context.deadline()).checked_sub_signed(MARGIN);
+    let report = Box::pin(eraser.erase_all(deadline)).await.map_err(|error| {
+        tracing::error!(%error, "{ERASURE_FAILED_MESSAGE}");
+        failed("Table", error.to_string())
+    })?;
+    for (account, waits_for) in &report.waiting {
+        tracing::warn!(%account, waits_for, "the erasure of an account waits");
+    }
+    let response = Response::from(&report);
+    let Response { erased, in_progress, waiting, failed } = response;
+    tracing::info!(erased, in_progress, waiting, failed, "the requested erasures were continued");
+    Ok(response)
+}

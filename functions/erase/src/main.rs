@@ -1,0 +1,16 @@
+use std::sync::Arc;
+
+use clock::SystemClock;
+use config::Env;
+use lambda_runtime::{Error, run, service_fn};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    logs::init();
+    let erasures = erase_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| erase_function::erase(&erasures, event))).await
+}

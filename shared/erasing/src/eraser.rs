@@ -1,0 +1,286 @@
+//! The steps of an erasure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use billing::{AccountId, Erasure, ErasureObstacle, ErasureStep};
+use chrono::{DateTime, Utc};
+use clock::Clock;
+use orders::OrdersTable;
+use store::{Items, Key, Paging, Table, TableError, key_of};
+
+use crate::ERASURE_FAILED_MESSAGE;
+use crate::owner::owner_of_removable_item;
+use crate::request::{RequestError, list, obstacles};
+
+/// The largest number of accounts whose items one scan of the table removes.
+const MAX_ACCOUNTS_PER_SCAN: usize = 100;
+/// The number of Scan requests after which the position of a scan is stored.
+const PAGES_PER_UPDATE: u32 = 20;
+
+/// Erases accounts whose erasure was requested.
+#[derive(Clone, Debug)]
+pub struct Eraser {
+    table: Table,
+    /// The table of the order desk; `None` if the deployment has no order desk.
+    orders: Option<OrdersTable>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The result of a call of [`Eraser::erase_all`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ErasingReport {
+    /// The number of accounts that were erased.
+    pub erased: u64,
+    /// The number of erasures that a later call continues, because the time was over.
+    pub in_progress: u64,
+    /// The erasures that wait for something, and what they wait for.
+    pub waiting: BTreeMap<AccountId, String>,
+    /// The number of erasures that failed. A later call tries again.
+    pub failed: u64,
+}
+
+/// Whether a step has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StepEnd {
+    Ended,
+    /// The step waits, or the time is over. A later call continues.
+    Paused,
+}
+
+impl Eraser {
+    /// Creates the eraser of `table`. `orders` is the table of the order desk; `None` if there is none.
+    pub fn new(table: Table, orders: Option<OrdersTable>, clock: Arc<dyn Clock>) -> Self {
+        Self { table, orders, clock }
+    }
+
+    /// Continues all requested erasures until `deadline`; to their end if it is `None`. An error of one erasure is logged,
+    /// and does not stop the others.
+    ///
+    /// # Errors
+    /// [`TableError`] if the list of erasures cannot be read, or the scan of the table fails.
+    pub async fn erase_all(&self, deadline: Option<DateTime<Utc>>) -> Result<ErasingReport, TableError> {
+        let page = self.table.get_erasures(&Paging::all()).await?;
+        let mut report = ErasingReport::default();
+        for error in page.unreadable {
+            report.failed = report.failed.saturating_add(1);
+            tracing::error!(%error, "{ERASURE_FAILED_MESSAGE}");
+        }
+        // The futures of the steps are boxed, so that the futures of the callers stay small.
+        Box::pin(self.continue_erasures(page.items, deadline, &mut report)).await?;
+        Ok(report)
+    }
+
+    /// Continues the erasure of `account` to its end. Returns what it waits for; `None` if it has ended.
+    ///
+    /// # Errors
+    /// [`TableError`] if a request fails: a later call continues.
+    pub async fn erase(&self, account: &AccountId) -> Result<Option<String>, TableError> {
+        let Some(erasure) = self.table.get_erasure(account).await? else { return Ok(None) };
+        let prepared = self.leave_order_desk(erasure).await?;
+        let mut scanned = self.scan_for(vec![prepared], None).await?;
+        let Some(scanned) = scanned.pop() else { return Ok(None) };
+        Ok(self.finish(scanned, None).await?.and_then(|erasure| erasure.waits_for))
+    }
+
+    async fn continue_erasures(
+        &self,
+        erasures: Vec<Erasure>,
+        deadline: Option<DateTime<Utc>>,
+        report: &mut ErasingReport,
+    ) -> Result<(), TableError> {
+        // The erasures by the position of their scan. Erasures with the same position share a scan.
+        let mut by_position: BTreeMap<Option<String>, Vec<Erasure>> = BTreeMap::new();
+        for erasure in erasures {
+            let account = erasure.account.clone();
+            match Box::pin(self.leave_order_desk(erasure)).await {
+                Ok(erasure) => by_position.entry(position_of_scan(&erasure)).or_default().push(erasure),
+                Err(error) => report.add_failure(&account, &error),
+            }
+        }
+        for group in by_position
+            .into_values()
+            .flat_map(|group| group.chunks(MAX_ACCOUNTS_PER_SCAN).map(<[Erasure]>::to_vec).collect::<Vec<_>>())
+        {
+            for erasure in Box::pin(self.scan_for(group, deadline)).await? {
+                let account = erasure.account.clone();
+                match Box::pin(self.finish(erasure, deadline)).await {
+                    Ok(None) => report.erased = report.erased.saturating_add(1),
+                    Ok(Some(erasure)) => report.add_unfinished(erasure),
+                    Err(error) => report.add_failure(&account, &error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the shipping address of the account from the order desk, as soon as no order must be shipped.
+    async fn leave_order_desk(&self, stored: Erasure) -> Result<Erasure, TableError> {
+        if stored.step != ErasureStep::OrderDesk {
+            return Ok(stored);
+        }
+        let mut next = stored.clone();
+        let to_ship = match &self.orders {
+            Some(orders) => orders.count_orders_to_ship(&stored.account).await?,
+            None => 0,
+        };
+        if to_ship > 0 {
+            next.waits_for = Some(ErasureObstacle::OpenOrders(to_ship).to_string());
+            return self.table.update_erasure(&stored, next).await;
+        }
+        if let Some(orders) = &self.orders
+            && orders.remove_shipping_address(&stored.account).await?
+        {
+            next.counts.count_pseudonymised();
+        }
+        next.end_step();
+        self.table.update_erasure(&stored, next).await
+    }
+
+    /// Removes the items of the accounts of `group` outside their partitions, with one scan of the table. The erasures of
+    /// `group` have the same position. Returns the stored erasures.
+    async fn scan_for(&self, group: Vec<Erasure>, deadline: Option<DateTime<Utc>>) -> Result<Vec<Erasure>, TableError> {
+        let (mut scanned, others): (Vec<Erasure>, Vec<Erasure>) =
+            group.into_iter().partition(|erasure| erasure.step == ErasureStep::OtherPartitions);
+        let Some(first) = scanned.first() else { return Ok(others) };
+        let after = first.position.as_deref().and_then(|text| text.split_once(' '));
+        let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
+        let mut items = self.table.items_of_other_partitions(after);
+        let mut progress = scanned.clone();
+        for page_number in 1_u32.. {
+            let Some(page) = items.page().await? else { break };
+            for item in page {
+                let owner = owner_of_removable_item(&item);
+                let Some(owner) = progress.iter_mut().find(|e| Some(e.account.as_str()) == owner.as_deref()) else {
+                    continue;
+                };
+                self.table.delete_item(key_of(&item)).await?;
+                owner.counts.count_removed();
+            }
+            let is_over = self.is_over(deadline);
+            let position = items.last_evaluated_key().map(|key| {
+                let Key { pk, sk } = key_of(key);
+                format!("{pk} {sk}")
+            });
+            if position.is_some() && (is_over || page_number.is_multiple_of(PAGES_PER_UPDATE)) {
+                progress.iter_mut().for_each(|erasure| erasure.position.clone_from(&position));
+                scanned = self.update_all(&scanned, progress).await?;
+                progress = scanned.clone();
+                if is_over {
+                    return Ok(scanned.into_iter().chain(others).collect());
+                }
+            }
+        }
+        progress.iter_mut().for_each(Erasure::end_step);
+        Ok(self.update_all(&scanned, progress).await?.into_iter().chain(others).collect())
+    }
+
+    async fn update_all(&self, stored: &[Erasure], next: Vec<Erasure>) -> Result<Vec<Erasure>, TableError> {
+        let mut written = Vec::new();
+        for (stored, next) in stored.iter().zip(next) {
+            written.push(self.table.update_erasure(stored, next).await?);
+        }
+        Ok(written)
+    }
+
+    /// Carries out the steps in the partition of the account. Returns the stored erasure if it has not ended.
+    async fn finish(
+        &self,
+        mut stored: Erasure,
+        deadline: Option<DateTime<Utc>>,
+    ) -> Result<Option<Erasure>, TableError> {
+        loop {
+            let mut next = stored.clone();
+            let end = match stored.step {
+                ErasureStep::OrderDesk | ErasureStep::OtherPartitions => return Ok(Some(stored)),
+                ErasureStep::Subscriptions => self.remove_subscriptions(&mut next, deadline).await?,
+                ErasureStep::Records => {
+                    let items = self.table.items_of_account(&next.account, "", next.position.clone());
+                    self.each_page(items, &mut next, deadline, false).await?
+                }
+                ErasureStep::Account => {
+                    self.table.finish_erasure(&stored, self.clock.now()).await?;
+                    return Ok(None);
+                }
+            };
+            if end == StepEnd::Ended {
+                next.end_step();
+            }
+            stored = self.table.update_erasure(&stored, next).await?;
+            if end == StepEnd::Paused {
+                return Ok(Some(stored));
+            }
+        }
+    }
+
+    /// Removes the subscriptions. Before the first one, checks again that nothing is owed or in progress: the gateway may
+    /// have reported a dispute since the request.
+    async fn remove_subscriptions(
+        &self,
+        erasure: &mut Erasure,
+        deadline: Option<DateTime<Utc>>,
+    ) -> Result<StepEnd, TableError> {
+        if erasure.position.is_none() {
+            let found = match obstacles(&self.table, &erasure.account, self.clock.now()).await {
+                Ok(found) => list(&found),
+                Err(RequestError::Table(error)) => return Err(error),
+                Err(error) => error.to_string(),
+            };
+            erasure.waits_for = Some(found).filter(|found| !found.is_empty());
+            if erasure.waits_for.is_some() {
+                return Ok(StepEnd::Paused);
+            }
+        }
+        let items = self.table.subscription_items(&erasure.account, erasure.position.clone());
+        self.each_page(items, erasure, deadline, true).await
+    }
+
+    /// Removes each of `items`, or the personal data in each of them, and sets the position after each page.
+    async fn each_page(
+        &self,
+        mut items: Items,
+        erasure: &mut Erasure,
+        deadline: Option<DateTime<Utc>>,
+        is_removed: bool,
+    ) -> Result<StepEnd, TableError> {
+        while let Some(page) = items.page().await? {
+            for item in page {
+                if is_removed {
+                    self.table.delete_item(key_of(&item)).await?;
+                    erasure.counts.count_removed();
+                } else if self.table.pseudonymise(&item).await? {
+                    erasure.counts.count_pseudonymised();
+                }
+            }
+            let Some(last) = items.last_evaluated_key() else { break };
+            erasure.position = Some(key_of(last).sk);
+            if self.is_over(deadline) {
+                return Ok(StepEnd::Paused);
+            }
+        }
+        Ok(StepEnd::Ended)
+    }
+
+    fn is_over(&self, deadline: Option<DateTime<Utc>>) -> bool {
+        deadline.is_some_and(|deadline| self.clock.now() >= deadline)
+    }
+}
+
+/// Returns the position of the scan of `erasure`; `None` if the scan has not begun or has ended.
+fn position_of_scan(erasure: &Erasure) -> Option<String> {
+    erasure.position.clone().filter(|_| erasure.step == ErasureStep::OtherPartitions)
+}
+
+impl ErasingReport {
+    fn add_failure(&mut self, account: &AccountId, error: &TableError) {
+        self.failed = self.failed.saturating_add(1);
+        tracing::error!(%account, %error, "{ERASURE_FAILED_MESSAGE}");
+    }
+
+    fn add_unfinished(&mut self, erasure: Erasure) {
+        match erasure.waits_for {
+            Some(waits_for) => drop(self.waiting.insert(erasure.account, waits_for)),
+            None => self.in_progress = self.in_progress.saturating_add(1),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The erasure of accounts. `DELETE /accounts/{account}` or `dueday account erase` requests an erasure, and [`Eraser`] carries it
+//! out: it removes the personal data of the account from both tables, and keeps the records of payments that the law
+//! requires, with the id of the account only.
+//!
+//! Every step can be interrupted after each request and repeated: a removed item is removed again without effect, and the
+//! progress is stored in the erasure. [`owner`] finds the account of an item outside the partition of the account, and
+//! [`request`] checks whether an account may be erased.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod eraser;
+mod owner;
+mod request;
+
+pub use eraser::{Eraser, ErasingReport};
+pub use request::{ErasureRequest, MAX_CHECKED_ITEMS, RequestError, request_erasure};
+
+/// The log message of an erasure that failed. A metric filter in `template.yaml` matches this text.
+pub const ERASURE_FAILED_MESSAGE: &str = "the erasure of an account failed";

@@ -1,0 +1,58 @@
+//! The account to which an item outside the partitions of accounts belongs.
+
+use billing::DeliveryStatus;
+use serde_json::Value;
+use store::Item;
+
+/// Returns the id of the account to which `item` belongs, if an erasure of this account removes the item; `None` for all
+/// other items. A delivery that is still pending is not removed: the endpoint must receive its event, which contains no
+/// personal data.
+pub fn owner_of_removable_item(item: &Item) -> Option<String> {
+    let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
+    let pk = text("PK")?;
+    let field_of_json = |attribute: &str, field: &str| {
+        let json: Value = serde_json::from_str(text(attribute)?).ok()?;
+        json[field].as_str().map(str::to_owned)
+    };
+    match pk.split('#').next()? {
+        "SETUP" | "CARDLINK" => text("Account").cloned(),
+        // LIMIT#<what>#<account>#<hour>
+        "LIMIT" => pk.split('#').nth(2).map(str::to_owned),
+        "IDEM" => field_of_json("Answer", "account"),
+        "WEBHOOK" if *text("Status")? != DeliveryStatus::Pending.to_string() => field_of_json("Body", "subject"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Key;
+
+    fn item(pk: &str, attributes: &[(&str, &str)]) -> Item {
+        let mut item = Key { pk: pk.to_owned(), sk: pk.to_owned() }.attributes();
+        item.extend(attributes.iter().map(|(name, value)| ((*name).to_owned(), dynamo::s(value))));
+        item
+    }
+
+    #[test]
+    fn owner_is_found_in_each_kind_of_item_and_pending_deliveries_have_none() {
+        let body = r#"{"id": "1", "subject": "acme", "type": "payment.succeeded"}"#;
+        let delivery = |status| item("WEBHOOK#01JZXCVBNM0123456789ABCDEF#3", &[("Status", status), ("Body", body)]);
+        for (item, owner) in [
+            (item("SETUP#01JZXCVBNM0123456789ABCDEF", &[("Account", "acme")]), Some("acme")),
+            (item("CARDLINK#01JZXCVBNM0123456789ABCDEF", &[("Account", "acme")]), Some("acme")),
+            (item("LIMIT#setups#acme#2027-01-31T12", &[]), Some("acme")),
+            (item("IDEM#0f", &[("Answer", r#"{"account": "acme", "email": "a@example.com"}"#)]), Some("acme")),
+            (item("IDEM#0f", &[("Answer", "v1.1.encrypted")]), None),
+            (item("IDEM#0f", &[("Answer", r#"{"url": "https://example.com"}"#)]), None),
+            (delivery("delivered"), Some("acme")),
+            (delivery("failed"), Some("acme")),
+            (delivery("pending"), None),
+            (item("NOTICE#acme", &[]), None),
+            (item("ACC#acme", &[]), None),
+        ] {
+            assert_eq!(owner_of_removable_item(&item).as_deref(), owner, "{item:?}");
+        }
+    }
+}
