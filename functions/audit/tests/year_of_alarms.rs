@@ -36,7 +36,7 @@ enum Fate {
 
 /// Returns the fate of the day with the number `n`: two days of three are normal, and the others take turns.
 fn fate_of_day(n: u32) -> Fate {
-    if n % 3 != 0 {
+    if !n.is_multiple_of(3) {
         return Fate::Normal;
     }
     match (n / 3) % 8 {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use billing::CloudEvent;
 use billing::{
-    Account, ActionKind, Attempt, AttemptEnd, ClaimToken, DisputeStatus, EventType, ItemImage, LoggedAction,
-    MailStatus, RefundStatus, ReminderClaim, Status, Subscription, Terms, events_between_images,
+    Account, ActionKind, Actor, ActorName, Attempt, AttemptEnd, ClaimToken, DisputeStatus, EventType, ItemImage,
+    LoggedAction, MailStatus, RefundStatus, ReminderClaim, Status, Subscription, Terms, events_between_images,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 use ulid::Ulid;
@@ -357,4 +357,18 @@ fn events_contain_no_mail_address_no_name_and_no_token() {
 fn payment_succeeded_event_as_json() {
     let event = events_between_images(None, Some(&ItemImage::Receipt(receipt())), event_time()).remove(0);
     insta::assert_snapshot!(format!("{:#}", event_json(&CloudEvent::new(event, "urn:example:table"))));
+}
+
+#[test]
+fn event_of_an_action_names_an_operator_and_neither_the_user_nor_the_reason_of_an_account() {
+    let ItemImage::Action(entry) = action_image(ActionKind::PauseSubscription, &[]) else { panic!("no action") };
+    for (actor, name, reason) in [
+        (Actor::Operator(ActorName::new("desk")), json!("desk"), json!("asked by phone")),
+        (Actor::Account(ActorName::new("user-7")), Value::Null, Value::Null),
+    ] {
+        let image = ItemImage::Action(Box::new(LoggedAction { actor, ..*entry.clone() }));
+        let event = events_between_images(None, Some(&image), event_time()).remove(0);
+        let data = &event_json(&CloudEvent::new(event, "urn:example:table"))["data"];
+        assert_eq!((&data["actor_name"], &data["reason"]), (&name, &reason), "{data}");
+    }
 }

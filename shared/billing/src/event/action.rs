@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::super::{AccountId, ActionKind, ActorKind, Label, LoggedAction, SubscriptionId};
+use super::super::{AccountId, ActionKind, Actor, ActorKind, Label, LoggedAction, SubscriptionId};
 use super::{Event, EventData};
 
 /// The data of the event of a change that a person or a program made.
@@ -14,8 +14,8 @@ pub struct ActionData {
     /// The kind of the change, such as `subscription.pause`.
     pub action: ActionKind,
     pub actor: ActorKind,
-    /// The subject of the token, or the name of the user who ran the command; `None` if there is none. A name that
-    /// contains `@` is replaced by a hash.
+    /// The subject of the token, or the name of the user who ran the command; `None` if there is none, and for an account. A
+    /// name that contains `@` is replaced by a hash.
     pub actor_name: Option<String>,
     /// The account that the change concerns; `None` if it concerns no account.
     pub account: Option<AccountId>,
@@ -26,7 +26,7 @@ pub struct ActionData {
     pub before: BTreeMap<String, String>,
     /// The changed fields after the change. The value `changed` stands for content that is not in the log.
     pub after: BTreeMap<String, String>,
-    /// The reason that the actor gave; `None` if it gave none.
+    /// The reason that the actor gave; `None` if it gave none, and for an account.
     pub reason: Option<Label>,
 }
 
@@ -34,17 +34,12 @@ impl ActionData {
     fn from_entry(entry: &LoggedAction) -> Self {
         let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, before, after, reason } =
             entry.clone();
-        Self {
-            action: kind,
-            actor: actor.kind(),
-            actor_name: actor.name().map(str::to_owned),
-            account,
-            subscription,
-            item,
-            before,
-            after,
-            reason,
-        }
+        // Events are kept for years, also after the account was erased.
+        let (actor_name, reason) = match &actor {
+            Actor::Account(_) => (None, None),
+            _ => (actor.name().map(str::to_owned), reason),
+        };
+        Self { action: kind, actor: actor.kind(), actor_name, account, subscription, item, before, after, reason }
     }
 }
 
