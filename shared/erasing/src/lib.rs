@@ -3,8 +3,8 @@
 //! requires, with the id of the account only.
 //!
 //! Every step can be interrupted after each request and repeated: a removed item is removed again without effect, and the
-//! progress is stored in the erasure. [`owner`] finds the account of an item outside the partition of the account, and
-//! [`request`] checks whether an account may be erased.
+//! progress is stored in the erasure. `owner` finds the account of an item outside the partition of the account, and
+//! `request` checks whether an account may be erased.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod eraser;
