@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn every_function_of_the_template_has_a_first_event() {
         let functions = deployed_functions();
-        assert_eq!(functions.len(), 12, "{functions:?}");
+        assert_eq!(functions.len(), 13, "{functions:?}");
         for function in functions {
             first_event(function, Utc::now()).unwrap();
         }
