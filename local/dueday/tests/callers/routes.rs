@@ -23,8 +23,9 @@ pub enum Access {
 /// The routes that not only an operator may use, by the ids of their operations. All other routes are for operators.
 const PUBLIC: [&str; 5] =
     ["check_health", "read_index", "show_card_link", "open_card_link", "return_from_payment_method_setup"];
-const OWN: [&str; 20] = [
+const OWN: [&str; 21] = [
     "get_account",
+    "export_account",
     "list_actions",
     "list_subscriptions",
     "get_subscription",
@@ -46,8 +47,9 @@ const OWN: [&str; 20] = [
     "get_order",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 40] = [
+const OPERATOR: [&str; 41] = [
     "put_account",
+    "erase_account",
     "create_subscription",
     "refund_receipt",
     "find_receipt",
