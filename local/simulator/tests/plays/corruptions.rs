@@ -132,7 +132,7 @@ fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mu
 #[test]
 fn audit_finds_corrupted_attributes_or_they_are_listed_as_harmless() {
     let mut found = Found::new();
-    // One of these simulations ends with open attempts, the other with rejected ones.
+    // These simulations end with subscriptions in every state, and with open attempts.
     for seed in [16, 20] {
         let (checker, items) = simulated_items(seed);
         corrupt_each_attribute(checker, &items, &mut found);
