@@ -71,7 +71,6 @@ impl Checks {
             audits.into_iter().filter(|audit| audit.is_scheduled).partition(|audit| audit.ended_at.is_some());
         let interrupted = open.into_iter().next();
         let part = accounts_of_a_night(ended.first());
-        let before = interrupted.as_ref().map_or(0, AuditRecord::violation_count);
         let mut recorder = match interrupted {
             Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
             None => {
@@ -98,7 +97,8 @@ impl Checks {
             true => tracing::error!(audit = %id, accounts, "{AUDIT_LATE_MESSAGE}"),
             false => tracing::info!(audit = %id, complete, accounts, violations, "{AUDIT_CONTINUED_MESSAGE}"),
         }
-        if *violations > before {
+        // Also those of an earlier invocation, which may have failed before it logged them.
+        if *violations > 0 {
             tracing::error!(audit = %id, violations, "{VIOLATIONS_MESSAGE}: see `dueday audit show`");
         }
         Ok(response)
