@@ -7,7 +7,10 @@ use chrono::NaiveDate;
 use clock::{Clock, SystemClock};
 use config::{REMINDER_LEAD_DAYS, TIME_ZONE};
 use emulator::Config;
+use orders::Requester;
+use orders_api::StoredPayments;
 use serde::Serialize;
+use store::Table;
 
 use crate::Failure;
 use crate::options::Options;
@@ -51,10 +54,14 @@ impl Context {
 
     /// Creates the action of this command: its user makes a change of the kind `kind` now, for the reason `reason`.
     pub fn action(&self, kind: ActionKind, reason: Option<&Label>) -> NewAction {
-        // The first variable is that of Unix, the second that of Windows.
-        let user = ["USER", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-        let actor = Actor::Command(user.as_deref().and_then(ActorName::new));
-        NewAction { at: self.clock.now(), actor, kind, reason: reason.cloned() }
+        NewAction { at: self.clock.now(), actor: user_of_command(), kind, reason: reason.cloned() }
+    }
+
+    /// Creates the requester of the changes that this command makes with the order desk. They are logged in the table
+    /// `payments`.
+    pub fn requester(&self, payments: &Table) -> Requester {
+        let payments = Arc::new(StoredPayments(payments.clone()));
+        Requester { payments, actor: user_of_command(), at: self.clock.now() }
     }
 
     /// Returns the full command line that runs dueday with `arguments` on the same data folder.
@@ -89,4 +96,11 @@ impl Context {
                 .to_owned(),
         ))
     }
+}
+
+/// Returns the user of this command as the actor of its changes.
+fn user_of_command() -> Actor {
+    // The first variable is that of Unix, the second that of Windows.
+    let user = ["USER", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    Actor::Command(user.as_deref().and_then(ActorName::new))
 }

@@ -137,7 +137,7 @@ pub mod waived_period;
 pub mod webhook;
 
 pub use account::{Account, AccountChanges, MailStatus};
-pub use action::{ActionKind, Actor, ActorKind, ActorName, LoggedAction, NewAction};
+pub use action::{ActionKind, Actor, ActorKind, ActorName, ItemChange, LoggedAction, NewAction};
 pub use attempt::{Attempt, ClaimToken, Outcome};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub use audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};

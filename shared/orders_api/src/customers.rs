@@ -18,6 +18,7 @@ use super::OrdersApi;
 use super::orders::OrderView;
 use super::parameters::OrdersQuery;
 use super::products::FillCountsView;
+use super::requested_desk::RequestedDesk;
 
 /// The address that the orders of a customer are shipped to.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -124,7 +125,7 @@ fn customer_not_found() -> Problem {
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn put(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     Path(AccountPath { account }): Path<AccountPath>,
     caller: Caller,
     _: Query<NoParameters>,
@@ -134,7 +135,7 @@ pub async fn put(
     caller.check_action(AccountAction::Address)?;
     let precondition =
         |customer: Option<&Customer>| if_match.check_optional_version(customer.map(|customer| customer.version));
-    let (customer, filled) = api.desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;
+    let (customer, filled) = desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;
     let version = customer.version;
     Ok(WithETag(version, Json(AddressChangeResult { customer: customer.into(), orders: filled.into() })))
 }
@@ -175,15 +176,15 @@ pub async fn read(
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn hand_over_customer(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
 ) -> Result<WithETag<Json<HandOverResult>>, Problem> {
-    api.desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
-    let orders_handed_over = api.desk.hand_over(&account, &body.value.representative, all_days()).await?;
-    let customer = api.desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
+    desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
+    let orders_handed_over = desk.hand_over(&account, &body.value.representative, all_days()).await?;
+    let customer = desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
     let version = customer.version;
     Ok(WithETag(version, Json(HandOverResult { customer: customer.into(), orders_handed_over })))
 }

@@ -1,7 +1,7 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
 use ::orders::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeDetails, EmployeeId, OrdersTable, WriteOutcome,
+    Assignment, Confidential, DepartmentId, Employee, EmployeeDetails, EmployeeId, OrderDesk, OrdersTable, WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -25,6 +25,7 @@ use super::employee_view::{
 };
 use super::orders::QuarterTotalView;
 use super::parameters::{EmployeePath, OrdersQuery};
+use super::requested_desk::RequestedDesk;
 
 /// The search condition for employees (exactly one of name, title, department and hire date), and the list page.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -120,7 +121,7 @@ pub async fn list(
     )
 )]
 pub async fn hire_employee(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     now: Now,
     Path(EmployeePath { employee: id }): Path<EmployeePath>,
     _: ConfidentialAccess,
@@ -140,8 +141,8 @@ pub async fn hire_employee(
         created_at: now.at,
         version: 1,
     };
-    let table = &api.desk.table;
-    if api.desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done {
+    let table = &desk.table;
+    if desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done {
         return Ok((StatusCode::CREATED, WithETag(1, Json(EmployeeView::from(new)))));
     }
     let stored = table.get_employee(&id).await?.ok_or_else(Problem::in_progress)?;
@@ -201,7 +202,7 @@ pub async fn read(
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn assign_employee(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
@@ -211,7 +212,7 @@ pub async fn assign_employee(
 ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let from = body.value.from.map_or(now.today, NaiveDate::from);
     let assignment = Some(Assignment::from(body.value.assignment));
-    api.change_assignment(&employee, assignment.as_ref(), from, &if_match).await
+    change_assignment(&desk, &employee, assignment.as_ref(), from, &if_match).await
 }
 
 /// End the employment of an employee
@@ -228,7 +229,7 @@ pub async fn assign_employee(
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn end_employment(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
@@ -240,27 +241,25 @@ pub async fn end_employment(
         Some(CivilDate(date)) => date,
         // A repeated request without a date keeps the stored date.
         None => {
-            let left_on = api.desk.table.get_employee(&employee).await?.and_then(|employee| employee.left_on);
+            let left_on = desk.table.get_employee(&employee).await?.and_then(|employee| employee.left_on);
             left_on.unwrap_or(now.today)
         }
     };
-    api.change_assignment(&employee, None, on, &if_match).await
+    change_assignment(&desk, &employee, None, on, &if_match).await
 }
 
-impl OrdersApi {
-    /// Gives the employee the new `assignment` from the day `from` on. If `assignment` is `None`, the employee leaves
-    /// on this day. Changes nothing and returns a problem if the stored version does not match `if_match`.
-    async fn change_assignment(
-        &self,
-        employee: &EmployeeId,
-        assignment: Option<&Assignment>,
-        from: NaiveDate,
-        if_match: &IfMatch,
-    ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
-        let precondition = |employee: &Employee| if_match.check_version(employee.version);
-        let employee = self.desk.assign(employee, assignment, from, precondition).await?;
-        Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
-    }
+/// Gives the employee the new `assignment` from the day `from` on. If `assignment` is `None`, the employee leaves on this
+/// day. Changes nothing and returns a problem if the stored version does not match `if_match`.
+async fn change_assignment(
+    desk: &OrderDesk,
+    employee: &EmployeeId,
+    assignment: Option<&Assignment>,
+    from: NaiveDate,
+    if_match: &IfMatch,
+) -> Result<WithETag<Json<EmployeeView>>, Problem> {
+    let precondition = |employee: &Employee| if_match.check_version(employee.version);
+    let employee = desk.assign(employee, assignment, from, precondition).await?;
+    Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
 
 /// Get the confidential data of an employee

@@ -8,12 +8,13 @@ mod openapi;
 mod orders;
 mod parameters;
 mod products;
+mod requested_desk;
 mod skus;
 mod warehouses;
 
 use std::sync::Arc;
 
-use ::orders::OrderDesk;
+use ::orders::{OrderDesk, PaymentsTable};
 use axum::Router;
 use axum::extract::FromRef;
 use chrono::TimeDelta;
@@ -23,6 +24,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use openapi::document;
+pub use requested_desk::StoredPayments;
 
 /// The longest time that a request spends on filling backordered orders, since a request must end within 29 seconds.
 /// The hourly schedule fills the remaining orders.
@@ -32,6 +34,7 @@ const FILL_TIME_LIMIT: TimeDelta = TimeDelta::seconds(15);
 #[derive(Clone, Debug)]
 pub struct OrdersApi {
     desk: OrderDesk,
+    payments: Arc<dyn PaymentsTable>,
     clock: Arc<dyn Clock>,
 }
 
@@ -43,9 +46,9 @@ impl FromRef<OrdersApi> for Now {
 }
 
 impl OrdersApi {
-    /// Creates the API of `desk`, which limits the time that each request spends on filling backordered orders.
-    pub fn new(desk: OrderDesk, clock: Arc<dyn Clock>) -> Self {
-        Self { desk: desk.with_fill_time_limit(FILL_TIME_LIMIT), clock }
+    /// Creates the API of `desk`. The changes of the requests are logged in the table `payments`. Limits the time that each request spends on filling backordered orders.
+    pub fn new(desk: OrderDesk, payments: Arc<dyn PaymentsTable>, clock: Arc<dyn Clock>) -> Self {
+        Self { desk: desk.with_fill_time_limit(FILL_TIME_LIMIT), payments, clock }
     }
 
     /// Returns the routes. The server must authenticate each request: it adds a [`rest::Caller`] to the extensions of

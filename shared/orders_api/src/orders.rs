@@ -24,6 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::OrdersApi;
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
 use super::products::Quantity;
+use super::requested_desk::RequestedDesk;
 
 /// An order of the products for one paid month of a subscription.
 #[derive(Debug, Serialize, ToSchema)]
@@ -253,7 +254,7 @@ pub async fn read(
 )]
 #[expect(clippy::too_many_arguments, reason = "each is an extractor")]
 pub async fn advance_order(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     now: Now,
     _: Operator,
     Path(StepPath { order, step }): Path<StepPath>,
@@ -265,7 +266,7 @@ pub async fn advance_order(
     let id = order.ok_or_else(order_not_found)?;
     let request = key.request(&body.hash, now.at);
     let precondition = |order: &Order| if_match.check_version(order.version);
-    match api.desk.advance_idempotent(id, step.target_status(), request.as_ref(), order_json, precondition).await? {
+    match desk.advance_idempotent(id, step.target_status(), request.as_ref(), order_json, precondition).await? {
         AdvanceOutcome::Done(order, lines) => Ok(order_response(&order, &lines)),
         AdvanceOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
     }

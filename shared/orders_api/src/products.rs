@@ -22,6 +22,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
 use super::parameters::{OrdersQuery, ProductPath};
+use super::requested_desk::RequestedDesk;
 
 /// The data of a product to create or rename.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -191,7 +192,7 @@ pub async fn list(
     )
 )]
 pub async fn put(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     now: Now,
     Path(ProductPath { product: id }): Path<ProductPath>,
     _: Operator,
@@ -199,13 +200,13 @@ pub async fn put(
     if_match: IfMatch,
     body: Body<ProductFields>,
 ) -> Result<(StatusCode, WithETag<Json<ProductView>>), Problem> {
-    let (table, name) = (&api.desk.table, body.value.name);
+    let (table, name) = (&desk.table, body.value.name);
     let Some(stored) = table.get_product(&id).await? else {
         if_match.check_missing_item()?;
         let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
             WriteOutcome::Done => Ok((StatusCode::CREATED, WithETag(1, Json(ProductView::from(product))))),
-            WriteOutcome::Refused(_) => Err(Problem::in_progress()),
+            WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress()),
         };
     };
     if_match.check_version(stored.version)?;
@@ -217,7 +218,7 @@ pub async fn put(
             let renamed = table.get_product(&id).await?.ok_or_else(product_not_found)?;
             Ok((StatusCode::OK, WithETag(renamed.version, Json(ProductView::from(renamed)))))
         }
-        WriteOutcome::Refused(_) => Err(Problem::in_progress()),
+        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress()),
     }
 }
 
@@ -287,7 +288,7 @@ pub async fn list_orders(
     responses((status = 200, description = "The delivered quantity is part of the stock", body = FillCountsView))
 )]
 pub async fn receive_delivery(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     Path(DeliveryPath { product, delivery }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -298,7 +299,7 @@ pub async fn receive_delivery(
     if !(1..=MAX_QUANTITY).contains(&quantity) {
         return Err(Problem::invalid_field("quantity", format!("must be from 1 to {MAX_QUANTITY}, not {quantity}")));
     }
-    let filled = match api.desk.receive(&product, &warehouse, quantity, delivery).await {
+    let filled = match desk.receive(&product, &warehouse, quantity, delivery).await {
         // 404, not 422: the product is part of the path.
         Err(DeskError::NoProduct(_)) => return Err(product_not_found()),
         filled => filled?,

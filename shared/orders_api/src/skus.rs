@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::OrdersApi;
 use super::orders::LineView;
 use super::products::Quantity;
+use super::requested_desk::RequestedDesk;
 
 /// The path parameter for a SKU.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -71,7 +72,7 @@ pub struct SkuView {
     responses((status = 200, description = "The SKU has the requested products now", body = SkuView))
 )]
 pub async fn put(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     Path(SkuPath { sku }): Path<SkuPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -79,7 +80,7 @@ pub async fn put(
 ) -> Result<Json<SkuView>, Problem> {
     let line = |LineFields { product, quantity }| OrderLine { product, quantity };
     let lines: Vec<OrderLine> = body.value.lines.into_iter().map(line).collect();
-    api.desk.set_lines_of_sku(&sku, &lines).await?;
+    desk.set_lines_of_sku(&sku, &lines).await?;
     Ok(Json(SkuView { sku, lines: lines.into_iter().map(LineView::from).collect() }))
 }
 

@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use super::OrdersApi;
 use super::employee_view::EmployeeView;
 use super::parameters::WarehousePath;
+use super::requested_desk::RequestedDesk;
 
 /// The data of a warehouse to create or change.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -89,7 +90,7 @@ pub async fn list(
     )
 )]
 pub async fn put(
-    State(api): State<OrdersApi>,
+    RequestedDesk(desk): RequestedDesk,
     Path(WarehousePath { warehouse: id }): Path<WarehousePath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -97,7 +98,7 @@ pub async fn put(
     body: Body<WarehouseFields>,
 ) -> Result<(StatusCode, WithETag<Json<WarehouseView>>), Problem> {
     let WarehouseFields { name, region } = body.value;
-    let table = &api.desk.table;
+    let table = &desk.table;
     let stored = table.get_warehouse(&id).await?;
     if_match.check_optional_version(stored.as_ref().map(|stored| stored.version))?;
     let (status, written, warehouse) = match stored {
@@ -113,7 +114,7 @@ pub async fn put(
     };
     match written {
         WriteOutcome::Done => Ok((status, WithETag(warehouse.version, Json(WarehouseView::from(warehouse))))),
-        WriteOutcome::Refused(_) => Err(Problem::in_progress()),
+        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress()),
     }
 }
 

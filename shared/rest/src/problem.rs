@@ -350,7 +350,9 @@ impl From<DeskError> for Problem {
                 Self::in_progress()
             }
             DeskError::Transition(_) | DeskError::StillHasCustomers { .. } => Self::conflict(error.to_string()),
-            DeskError::NoOrder(_) | DeskError::NoEmployee(_) => Self::not_found(error.to_string()),
+            DeskError::NoOrder(_) | DeskError::NoEmployee(_) | DeskError::NoAccount(_) => {
+                Self::not_found(error.to_string())
+            }
             DeskError::NoProduct(_) => Self::refused_field("product", error),
             DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
             DeskError::Lines(error) => Self::invalid_field("lines", error),

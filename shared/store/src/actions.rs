@@ -32,7 +32,7 @@ impl<'a> From<Option<&'a IdempotentRequest>> for ChangeRecords<'a> {
 impl Table {
     /// Builds the write of a transaction that stores `entry`. It has no condition, because no other change has the id of
     /// the entry.
-    pub(super) fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem {
+    pub fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem {
         self.build_put(self.action_item(entry))
     }
 

@@ -1,7 +1,7 @@
 //! The requests of the erasure of an account. While an erasure runs, its progress is in the list of erasures. At its end,
 //! a mark replaces the account, so that no other account gets the same id.
 
-use aws_sdk_dynamodb::types::ReturnValue;
+use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 
 use super::items::read_account;
@@ -14,7 +14,7 @@ use dynamo::{
 
 /// The condition of the writes that need an account: it exists, and its erasure was not requested. The mark of an erased
 /// account has the attribute, too.
-pub(super) const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
+const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
 
 /// The filter for the items outside the partitions of accounts that can belong to an account.
 const FILTER_OF_OTHER_PARTITIONS: &str = "begins_with(#PK, :idempotency) OR begins_with(#PK, :setups) OR \
@@ -33,6 +33,11 @@ pub enum StoredAccount {
 }
 
 impl Table {
+    /// Builds the condition check of a transaction that `account` exists, and that its erasure was not requested.
+    pub fn build_account_check(&self, account: &AccountId) -> TransactWriteItem {
+        self.build_condition_check(keys::key_of_account(account), IS_NOT_ERASED)
+    }
+
     /// Returns the account `id`, or the mark of its erasure; `None` if neither exists. Sends one strongly consistent GetItem
     /// request.
     pub async fn get_stored_account(&self, id: &AccountId) -> Result<Option<StoredAccount>, TableError> {

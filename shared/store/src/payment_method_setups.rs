@@ -2,7 +2,6 @@
 
 use ulid::Ulid;
 
-use super::erasures::IS_NOT_ERASED;
 use super::{ChangeRecords, Replayed, Table, TableError, keys};
 use billing::PaymentMethodSetup;
 use dynamo::{ABSENT, Entity as _, TransactionOutcome};
@@ -24,7 +23,7 @@ impl Table {
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
         writes.extend(action.map(|action| self.build_action_put(&action.on_setup(setup))));
         let check_index = writes.len();
-        writes.push(self.build_condition_check(keys::key_of_account(&setup.account), IS_NOT_ERASED));
+        writes.push(self.build_account_check(&setup.account));
         match (self.transact_with_retries(writes).await?, request) {
             (TransactionOutcome::Written, _) => Ok(None),
             (TransactionOutcome::ConditionFailed(failed), Some(request))

@@ -3,7 +3,6 @@
 use aws_sdk_dynamodb::types::ReturnValue;
 use serde::{Deserialize, Serialize};
 
-use super::erasures::IS_NOT_ERASED;
 use super::items::is_erased_account;
 use super::{ChangeRecords, IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Account, AccountId, Subscription, SubscriptionCode, SubscriptionId};
@@ -55,7 +54,7 @@ impl Table {
     pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
         let accounts = many.accounts.iter().map(|(id, new)| match new {
             Some(account) => self.build_put_if(account.to_item(), ABSENT, None),
-            None => self.build_condition_check(keys::key_of_account(id), IS_NOT_ERASED),
+            None => self.build_account_check(id),
         });
         let subscriptions = many.subscriptions.iter().flat_map(|(subscription, request)| {
             [
@@ -75,7 +74,7 @@ impl Table {
         records: impl Into<ChangeRecords<'a>>,
     ) -> Result<CreateOutcome, TableError> {
         let ChangeRecords { request, action } = records.into();
-        let check = self.build_condition_check(keys::key_of_account(&subscription.account), IS_NOT_ERASED);
+        let check = self.build_account_check(&subscription.account);
         let mut writes = vec![check, self.build_put_if(subscription.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.build_idempotency_put(request)));
         writes.push(self.build_put(subscription_code_item(subscription)));

@@ -1,10 +1,12 @@
 //! Sends the sample API Gateway events for the orders API through the real Lambda runtime loop.
 
+use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use emulator::Engine;
 use orders::OrdersTable;
 use serde_json::{Value, json};
-use testkit::{Function, InvocationResult};
+use store::Table;
+use testkit::{Function, InvocationResult, sample};
 
 fn sample_event(name: &str) -> Value {
     let path = format!("{}/../../events/apigateway-{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -39,6 +41,8 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let mut function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders-api"), "orders-api", &[]).await;
+    let payments = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    assert!(payments.create_account(&sample::account()).await.unwrap());
     let (status, customer) = invoke(&mut function, &sample_event("put-customer")).await;
     assert_eq!(
         (status, &customer["address"]["city"], &customer["orders"]["filled"]),

@@ -16,7 +16,7 @@ use gateways::STRIPE_WEBHOOK_SECRET;
 use gateways::SigningSecrets;
 use inbound::StripeEventHandler;
 use orders::{OrderDesk, all_days};
-use orders_api::OrdersApi;
+use orders_api::{OrdersApi, StoredPayments};
 use rest::caller::ConfidentialAccess;
 use rest::{Caller, PublicUrl, TokenRules};
 use store::Table;
@@ -113,7 +113,8 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
         .with_encryption(locked_folder.keys.clone())
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any));
-    let orders = OrdersApi::new(desk.clone(), context.clock.clone());
+    let orders =
+        OrdersApi::new(desk.clone(), Arc::new(StoredPayments(deployment.table.clone())), context.clock.clone());
     let document = rest::openapi::merged_document(api::document(), orders_api::document());
     let description = if args.auth { document } else { rest::openapi::without_tokens(document) };
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);

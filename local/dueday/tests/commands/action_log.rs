@@ -91,6 +91,19 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
     for secret in ["a@example.com", "Secret", "cus_1", "pm_card", "example.com/secret"] {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
+    let goods = folder.path().join("goods.csv");
+    std::fs::write(&goods, "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,gold,1,ams,eu,5\n").unwrap();
+    let before = (logged(&data, acme).len(), logged(&data, none).len());
+    json(&data, &["orders", "import", goods.to_str().unwrap()]);
+    json(&data, &["orders", "receive", "beans", "ams", "10"]);
+    let address = ["--name", "Ms Secret", "--street", "S", "--postal-code", "1", "--city", "C", "--country", "nl"];
+    json(&data, &[&["orders", "address", "acme", "--region", "eu"], address.as_slice()].concat());
+    let (of_account, without) = (logged(&data, acme), logged(&data, none));
+    assert_eq!((of_account.len(), without.len()), (before.0 + 1, before.1 + 2));
+    assert_eq!(of_account[0]["action"], "customer.change");
+    assert_eq!((&without[0]["action"], &without[1]["action"]), (&"stock.receive".into(), &"goods.import".into()));
+    assert_eq!(without[1]["after"], serde_json::json!({"products": "1", "warehouses": "1", "stocks": "1"}));
+    assert!(!format!("{of_account:?}").contains("Secret"));
     let (code, stdout, _) = run(&data, &["log", "acme"]);
     assert!(code == 0 && stdout.contains("command jane") && stdout.contains("ticket 4711"), "{stdout}");
     let (code, _, stderr) = run(&data, &["log", "other"]);

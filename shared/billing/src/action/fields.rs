@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 use crate::{Account, PaymentLimit, PaymentLimits, Subscription};
 
 /// The value of a field whose content is not stored in the action log.
-const CHANGED: &str = "changed";
+pub(super) const CHANGED: &str = "changed";
 
 /// One field of an item: its name and its value as text.
 pub(crate) enum Field {

@@ -4,6 +4,7 @@
 
 mod actor;
 mod fields;
+mod item_change;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use crate::{
 pub use actor::{Actor, ActorKind, ActorName};
 pub(crate) use fields::{Field, FieldDifference};
 use fields::{fields_of_account, fields_of_limits, fields_of_subscription};
+pub use item_change::ItemChange;
 
 /// The kind of a logged action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, SerializeDisplay, DeserializeFromStr)]
@@ -77,6 +79,30 @@ pub enum ActionKind {
     Reshard,
     #[strum(serialize = "subscriptions.import")]
     ImportSubscriptions,
+    #[strum(serialize = "order.change")]
+    ChangeOrder,
+    #[strum(serialize = "customer.change")]
+    ChangeCustomer,
+    #[strum(serialize = "product.put")]
+    PutProduct,
+    #[strum(serialize = "stock.receive")]
+    ReceiveStock,
+    #[strum(serialize = "sku.put")]
+    PutSku,
+    #[strum(serialize = "warehouse.put")]
+    PutWarehouse,
+    #[strum(serialize = "employee.hire")]
+    HireEmployee,
+    #[strum(serialize = "employee.change")]
+    ChangeEmployee,
+    #[strum(serialize = "goods.import")]
+    ImportGoods,
+    #[strum(serialize = "people.import")]
+    ImportPeople,
+    #[strum(serialize = "places.import")]
+    ImportPlaces,
+    #[strum(serialize = "buckets.set")]
+    SetBuckets,
 }
 
 /// A change that a person or a program is about to make. Its entry is written in the same transaction as the change.

@@ -13,8 +13,8 @@ impl OrderDesk {
     /// customer if it does not exist. Returns the changed customer.
     ///
     /// # Errors
-    /// There are warehouses, but none in the region of the address; other requests changed the customer at the same
-    /// time; or the table cannot be used.
+    /// There are warehouses, but none in the region of the address; the account does not exist; other requests changed
+    /// the customer at the same time; or the table cannot be used.
     pub async fn set_shipping_address(
         &self,
         account: &AccountId,
@@ -58,17 +58,24 @@ impl OrderDesk {
         for _ in 0..MAX_RETRIES {
             let stored = self.table.get_customer(account).await.map_err(DeskError::from)?;
             precondition(stored.as_ref())?;
-            let before = match stored {
-                Some(stored) => stored,
-                None => self.find_or_create_customer(account).await?,
+            let (written, after) = match stored {
+                None => {
+                    let new = change(self.new_customer(account).await?);
+                    (self.table.create_customer(&new).await, new)
+                }
+                Some(before) => {
+                    let after = change(before.clone());
+                    if after == before {
+                        return Ok(before);
+                    }
+                    let written = self.table.change_customer(&before, &after, representative).await;
+                    (written, Customer { version: before.version.saturating_add(1), ..after })
+                }
             };
-            let after = change(before.clone());
-            if after == before {
-                return Ok(before);
-            }
-            let written = self.table.change_customer(&before, &after, representative).await.map_err(DeskError::from)?;
-            if written == WriteOutcome::Done {
-                return Ok(Customer { version: before.version.saturating_add(1), ..after });
+            match written.map_err(DeskError::from)? {
+                WriteOutcome::Done => return Ok(after),
+                WriteOutcome::NoAccount => return Err(DeskError::NoAccount(account.clone()).into()),
+                WriteOutcome::Refused(_) => {}
             }
         }
         Err(DeskError::WriteConflict { item: format!("the customer {account}") }.into())

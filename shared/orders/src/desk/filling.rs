@@ -81,12 +81,14 @@ impl OrderDesk {
             counts.failed += 1;
             Vec::new()
         });
+        // A job fills the orders, not the person whose change made it possible.
+        let desk = Self { table: self.table.without_requester(), ..self.clone() };
         for order in orders {
             if deadline.is_some_and(|deadline| self.clock.now() >= deadline) {
                 counts.not_attempted += 1;
                 continue;
             }
-            match self.fill_order(order, &mut out_of_stock).await {
+            match desk.fill_order(order, &mut out_of_stock).await {
                 // Another request filled or cancelled the order after it was listed.
                 Ok(None) => {}
                 Ok(Some(OrderStatus::Open)) => counts.filled += 1,

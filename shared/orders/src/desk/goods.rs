@@ -40,7 +40,7 @@ impl OrderDesk {
                 WriteOutcome::Done | WriteOutcome::Refused(0) => {
                     return Ok(self.fill_backorders_of_product(product).await);
                 }
-                WriteOutcome::Refused(_) => {}
+                WriteOutcome::NoAccount | WriteOutcome::Refused(_) => {}
             }
         }
         Err(DeskError::WriteConflict { item: format!("the stock of {product}") })

@@ -18,7 +18,7 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 use super::table::WriteOutcome;
 use super::{
     BackOrderReason, Buckets, Customer, EmployeeId, LinesError, Order, OrderId, OrderLine, OrderStatus, OrdersTable,
-    PaidPeriod, PlaceId, ProductId, TransitionError, WarehouseId, choose_representative, choose_warehouse,
+    PaidPeriod, PlaceId, ProductId, Requester, TransitionError, WarehouseId, choose_representative, choose_warehouse,
     products_out_of_stock,
 };
 
@@ -35,6 +35,8 @@ pub enum DeskError {
     Transition(#[from] TransitionError),
     #[error("there is no order {0}")]
     NoOrder(OrderId),
+    #[error("there is no account {0}")]
+    NoAccount(AccountId),
     #[error("there is no product {0}")]
     NoProduct(ProductId),
     #[error(transparent)]
@@ -65,6 +67,7 @@ impl DeskError {
             Self::WriteConflict { .. } => true,
             Self::Transition(_)
             | Self::NoOrder(_)
+            | Self::NoAccount(_)
             | Self::NoProduct(_)
             | Self::Lines(_)
             | Self::NoWarehouse(_)
@@ -146,6 +149,12 @@ impl OrderDesk {
         Self { fill_time_limit: Some(limit), ..self }
     }
 
+    /// Returns the same order desk, whose changes are requested by `requester`: each change that a person or a program
+    /// requests writes an entry of the action log in the same transaction.
+    pub fn requested_by(&self, requester: Requester) -> Self {
+        Self { table: self.table.requested_by(requester), ..self.clone() }
+    }
+
     /// Returns the number of buckets (partitions of GSI-2) that new orders are spread over.
     pub fn buckets(&self) -> Buckets {
         self.buckets
@@ -186,7 +195,7 @@ impl OrderDesk {
                 WriteOutcome::Done => return Ok(PlaceOutcome::Placed(order.status)),
                 WriteOutcome::Refused(0) => return Ok(PlaceOutcome::AlreadyPlaced),
                 // Try again: another request changed the stock, the customer or the representative's quarter total.
-                WriteOutcome::Refused(_) => {}
+                WriteOutcome::NoAccount | WriteOutcome::Refused(_) => {}
             }
         }
         Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })
@@ -197,16 +206,22 @@ impl OrderDesk {
         if let Some(customer) = self.table.get_customer(account).await? {
             return Ok(customer);
         }
-        let representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
-        let representative = choose_representative(account, &representatives).cloned();
-        let new = Customer::new(account.clone(), representative, self.clock.now());
+        let new = self.new_customer(account).await?;
         match self.table.create_customer(&new).await? {
             WriteOutcome::Done => Ok(new),
+            WriteOutcome::NoAccount => Err(DeskError::NoAccount(account.clone())),
             WriteOutcome::Refused(_) => {
                 let created = self.table.get_customer(account).await?;
                 created.ok_or_else(|| DeskError::WriteConflict { item: format!("the customer {account}") })
             }
         }
+    }
+
+    /// Returns the new customer of `account`, with its representative, and without an address. Stores nothing.
+    async fn new_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
+        let representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
+        let representative = choose_representative(account, &representatives).cloned();
+        Ok(Customer::new(account.clone(), representative, self.clock.now()))
     }
 
     /// Looks for a warehouse that has enough stock of all `lines`, preferably in the region of the customer.
@@ -272,7 +287,7 @@ impl OrderDesk {
                 };
                 match saved {
                     WriteOutcome::Done => return Ok(AdvanceOutcome::Done(before, lines)),
-                    WriteOutcome::Refused(_) => continue,
+                    WriteOutcome::NoAccount | WriteOutcome::Refused(_) => continue,
                 }
             }
             let advanced = before.advanced_to(next).map_err(DeskError::from)?;

@@ -6,7 +6,7 @@ use super::super::{Customer, Employee, EmployeeId, OrderStatus, all_days};
 use super::items::{self, edge};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
-use billing::AccountId;
+use billing::{AccountId, ActionKind, ItemChange};
 use dynamo::{Entity as _, Key, Page, Paging, TableError};
 
 /// Returns the key of the edge from a customer to its representative.
@@ -17,6 +17,20 @@ fn representative_edge_key(customer: &Customer) -> Key {
     )
 }
 
+/// Returns the entry of the action log for the change of a customer; `before` is `None` if the customer is new.
+fn change_of(before: Option<&Customer>, after: &Customer) -> ItemChange {
+    let representative = |customer: &Customer| customer.representative.clone();
+    let change = ItemChange::new(&after.account, after.version).of_account(&after.account).field(
+        "representative",
+        before.and_then(representative),
+        representative(after),
+    );
+    match before.and_then(|before| before.address.as_ref()) == after.address.as_ref() {
+        true => change,
+        false => change.hidden_field("address"),
+    }
+}
+
 impl OrdersTable {
     /// Returns a customer, or `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_customer(&self, account: &AccountId) -> Result<Option<Customer>, TableError> {
@@ -25,15 +39,21 @@ impl OrdersTable {
     }
 
     /// Creates `customer` and the edge to its representative, in one transaction. Returns `Refused` if the customer
-    /// exists.
+    /// exists, and `NoAccount` if the table has a requester and the payments table does not contain the account.
     pub async fn create_customer(&self, customer: &Customer) -> Result<WriteOutcome, TableError> {
         let Key { pk, sk } = representative_edge_key(customer);
-        self.transaction().create(customer.to_item()).create(edge(pk.clone(), sk, pk)).commit().await
+        let writes = self.transaction().create(customer.to_item()).create(edge(pk.clone(), sk, pk));
+        writes
+            .check_account(&customer.account)
+            .log(ActionKind::ChangeCustomer, || change_of(None, customer))
+            .commit()
+            .await
     }
 
     /// Changes a customer from `before` to `after`, and its edge if the representative changes, in one transaction. If
     /// `representative` is set, the transaction also checks that this employee is unchanged. Returns `Refused` if the
-    /// stored customer or the stored employee changed since it was read.
+    /// stored customer or the stored employee changed since it was read, and `NoAccount` as
+    /// [`OrdersTable::create_customer`].
     pub async fn change_customer(
         &self,
         before: &Customer,
@@ -48,7 +68,9 @@ impl OrdersTable {
             let Key { pk, sk } = representative_edge_key(after);
             writes = writes.delete(representative_edge_key(before)).create(edge(pk.clone(), sk, pk));
         }
-        writes.commit().await
+        let change =
+            || change_of(Some(before), &Customer { version: before.version.saturating_add(1), ..after.clone() });
+        writes.check_account(&before.account).log(ActionKind::ChangeCustomer, change).commit().await
     }
 
     /// Removes the shipping address of the customer `account`. Returns whether it had one. Sends a GetItem request, and an

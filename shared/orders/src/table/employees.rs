@@ -10,6 +10,7 @@ use super::items::{self, edge};
 use super::pages::PartitionRange;
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
+use billing::{ActionKind, ItemChange};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
 
 /// An employee with the job history and the quarter totals, but without the confidential data.
@@ -41,6 +42,18 @@ fn new_job_record(employee: &EmployeeId, assignment: &Assignment, from: NaiveDat
     JobRecord { employee: employee.clone(), from, job, job_title, department }
 }
 
+/// Returns the entry of the action log for the change of an employee, without name and confidential data; `before` is
+/// `None` if the employee is new.
+fn change_of_employee(before: Option<&Employee>, after: &Employee) -> ItemChange {
+    let (old, new) = (before.and_then(|before| before.assignment.as_ref()), after.assignment.as_ref());
+    let warehouse = |assignment: &Assignment| assignment.warehouse.clone();
+    ItemChange::new(&after.id, after.version)
+        .field("job", old.map(|old| &old.job), new.map(|new| &new.job))
+        .field("department", old.map(|old| &old.department), new.map(|new| &new.department))
+        .field("warehouse", old.and_then(warehouse), new.and_then(warehouse))
+        .field("left_on", before.and_then(|before| before.left_on), after.left_on)
+}
+
 impl OrdersTable {
     /// Creates an employee with the first assignment, its edges, the job history and the confidential data, in one
     /// transaction. Returns `Refused` if an employee with this id exists.
@@ -57,7 +70,8 @@ impl OrdersTable {
         writes = writes.create(edge(partition.clone(), keys::key_of_employee_name(employee.name.as_str()), partition));
         writes = writes.create(items::job_record_item(&new_job_record(id, assignment, confidential.hired_on)));
         writes = writes.create(items::confidential_item(confidential, confidential.hired_on.year()));
-        assignment_edges(id, assignment).into_iter().fold(writes, |writes, edge| writes.create(edge)).commit().await
+        let writes = assignment_edges(id, assignment).into_iter().fold(writes, |writes, edge| writes.create(edge));
+        writes.log(ActionKind::HireEmployee, || change_of_employee(None, &hired)).commit().await
     }
 
     /// Gives `employee` another assignment from the day `from` on; `None` means that the employee leaves the company.
@@ -85,7 +99,8 @@ impl OrdersTable {
             // of the first.
             writes = writes.put(items::job_record_item(&new_job_record(&employee.id, assignment, from)));
         }
-        writes.commit().await
+        let after = Employee { version: employee.version.saturating_add(1), ..after };
+        writes.log(ActionKind::ChangeEmployee, || change_of_employee(Some(employee), &after)).commit().await
     }
 
     /// Returns an employee, or `None` if there is no employee with this id. Sends one strongly consistent GetItem

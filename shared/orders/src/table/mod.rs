@@ -26,6 +26,7 @@ mod pages;
 mod places;
 mod products;
 mod ranking;
+mod requester;
 mod schema;
 mod settings;
 mod write_transaction;
@@ -34,6 +35,7 @@ use aws_sdk_dynamodb::Client;
 
 pub use employees::EmployeeDetails;
 pub use orders::{CreditedOrder, DateRange, ProductOrder};
+pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use write_transaction::WriteOutcome;
 
@@ -41,12 +43,12 @@ use dynamo::Dynamo;
 
 /// The DynamoDB table of the order desk, with one method for each access pattern.
 #[derive(Clone, Debug)]
-pub struct OrdersTable(Dynamo<OrdersTable>);
+pub struct OrdersTable(Dynamo<OrdersTable>, Option<Requester>);
 
 impl OrdersTable {
     /// Returns the table `name`, which is accessed through `client`. Makes no request.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self(Dynamo::new(client, name))
+        Self(Dynamo::new(client, name), None)
     }
 
     /// Returns the SDK client, for requests that do not read or write an item.

@@ -5,7 +5,7 @@ use super::index::Selection;
 use super::items::{self, QuantityItem, RepresentativeEdgeItem, STOCK, TOTAL_STOCK};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
-use billing::{AccountId, Money};
+use billing::{AccountId, ActionKind, ItemChange, Money};
 use chrono::{DateTime, NaiveDate, Utc};
 use dynamo::{Entity as _, IdempotentRequest, Item, Page, Paging, Replayed, TableError, from_item, key_of};
 
@@ -172,7 +172,11 @@ impl OrdersTable {
             let negative = Money::new(-before.total.minor(), before.total.currency());
             writes = self.add_to_total(writes, before.representative.as_ref(), before.quarter(), negative).await?;
         }
-        writes.save_response(request).commit().await
+        let change = || {
+            let change = ItemChange::new(before.id, before.version.saturating_add(1)).of_account(&before.customer);
+            change.field("status", Some(before.status), Some(after.status))
+        };
+        writes.save_response(request).log(ActionKind::ChangeOrder, change).commit().await
     }
 
     /// Saves the response to `request`, which asks for the status that `order` already has. Returns `Refused` if the

@@ -7,7 +7,7 @@ use super::index::Selection;
 use super::items::{edge, item_with, warehouse_list_edge};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
-use billing::Label;
+use billing::{ActionKind, ItemChange, Label};
 use dynamo::{Entity as _, Key, TableError, key_of};
 
 #[derive(Serialize)]
@@ -29,6 +29,13 @@ struct LocationItem<'a> {
     address: &'a Label,
 }
 
+/// Returns the entry of the action log for the change of a warehouse; `before` is `None` if the warehouse is new.
+fn change_of_warehouse(before: Option<&Warehouse>, after: &Warehouse) -> ItemChange {
+    let change = ItemChange::new(&after.id, after.version);
+    let change = change.field("name", before.map(|before| before.name.as_str()), Some(after.name.as_str()));
+    change.field("region", before.map(|before| &before.region), Some(&after.region))
+}
+
 impl OrdersTable {
     /// Creates a warehouse with the edges to its region and to the list of all warehouses, in one transaction. Returns
     /// `Refused` if the warehouse exists.
@@ -39,6 +46,7 @@ impl OrdersTable {
             .create(warehouse.to_item())
             .create(to_region)
             .create(warehouse_list_edge(warehouse))
+            .log(ActionKind::PutWarehouse, || change_of_warehouse(None, warehouse))
             .commit()
             .await
     }
@@ -53,7 +61,7 @@ impl OrdersTable {
             writes = writes.delete(keys::key_of_edge(partition.clone(), keys::key_of_region(&before.region)));
             writes = writes.create(edge(partition.clone(), keys::key_of_region(&after.region), partition));
         }
-        writes.commit().await
+        writes.log(ActionKind::PutWarehouse, || change_of_warehouse(Some(before), &after)).commit().await
     }
 
     /// Returns a warehouse, or `None` if it does not exist. Sends one strongly consistent GetItem request.

@@ -10,8 +10,14 @@ use super::items::{self, DeliveryItem, NoAttributes, QuantityItem, STOCK, Stored
 use super::orders::{ProductOrder, read_product_order};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
-use billing::{Label, Sku};
+use billing::{ActionKind, ItemChange, Label, Sku};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, from_item, key_of};
+
+/// Returns the products of a SKU and their quantities as text; `None` if the SKU has no products.
+fn list_of(lines: &[OrderLine]) -> Option<String> {
+    let texts: Vec<String> = lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
 
 impl OrdersTable {
     /// Creates a product without stock, with the edges to its name and to the list of all products, in one transaction.
@@ -22,7 +28,9 @@ impl OrdersTable {
         let writes = self.transaction().create(new.to_item());
         let writes =
             writes.create(edge(partition.clone(), keys::key_of_product_name(product.name.as_str()), &partition));
-        writes.create(edge(partition.clone(), keys::ALL_PRODUCTS, &partition)).commit().await
+        let change = || ItemChange::new(&product.id, 1).field("name", None, Some(product.name.as_str()));
+        let writes = writes.create(edge(partition.clone(), keys::ALL_PRODUCTS, &partition));
+        writes.log(ActionKind::PutProduct, change).commit().await
     }
 
     /// Renames a product and replaces the edge to its name, in one transaction. Returns `Refused` if the stored product
@@ -35,7 +43,10 @@ impl OrdersTable {
         if old != new {
             writes = writes.delete(old).create(edge(new.pk, new.sk, partition));
         }
-        writes.commit().await
+        let version = product.version.saturating_add(1);
+        let change =
+            || ItemChange::new(&product.id, version).field("name", Some(product.name.as_str()), Some(name.as_str()));
+        writes.log(ActionKind::PutProduct, change).commit().await
     }
 
     /// Returns a product with its total stock (access pattern 13), or `None` if the product does not exist. Sends one
@@ -117,7 +128,11 @@ impl OrdersTable {
             true => writes.create(item_with(here, None, &items::StockItem { stock: quantity })),
             false => writes.add_quantity(here, STOCK, quantity),
         };
-        writes.commit().await
+        let change = || {
+            let change = ItemChange::new(delivery, 1).field("product", None, Some(product));
+            change.field("warehouse", None, Some(warehouse)).field("quantity", None, Some(quantity))
+        };
+        writes.log(ActionKind::ReceiveStock, change).commit().await
     }
 
     /// Returns whether `delivery` is recorded with this `quantity` and `warehouse`. Sends one GetItem request.
@@ -163,7 +178,7 @@ impl OrdersTable {
     }
 
     /// Replaces the products that are shipped for each paid month of `sku`. Existing orders keep their lines. Sends a
-    /// query and then a transaction. Returns `Refused` if another request changed the SKU between the query and the
+    /// query and then, if the products differ, a transaction. Returns `Refused` if another request changed the SKU between the query and the
     /// transaction.
     pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<WriteOutcome, TableError> {
         let (mut stored, mut old) = (None, Vec::new());
@@ -175,6 +190,11 @@ impl OrdersTable {
                 old.push(items::read_line(&item)?);
             }
         }
+        let is_same = old.len() == lines.len() && lines.iter().all(|line| old.contains(line));
+        if stored.is_some() && is_same {
+            return Ok(WriteOutcome::Done);
+        }
+        let stored_version = stored.as_ref().map_or(0, |stored| stored.version);
         let mut writes = match stored {
             None => self.transaction().create(StoredSku { sku: sku.clone(), version: 1 }.to_item()),
             Some(stored) => self.transaction().change(&stored, &stored),
@@ -186,7 +206,9 @@ impl OrdersTable {
             let key = keys::key_of_edge(keys::key_of_sku(sku), keys::key_of_product(&line.product));
             writes = writes.put(item_with(key, None, &QuantityItem { quantity: line.quantity }));
         }
-        writes.commit().await
+        let next_version = stored_version.saturating_add(1);
+        let change = || ItemChange::new(sku, next_version).field("products", list_of(&old), list_of(lines));
+        writes.log(ActionKind::PutSku, change).commit().await
     }
 
     /// Returns whether it was reported to the operator that `sku` has no products. Sends one GetItem request.

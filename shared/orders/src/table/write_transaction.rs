@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWr
 
 use super::OrdersTable;
 use super::items::{DATA, number};
+use billing::{AccountId, ActionKind, ItemChange};
 use dynamo::{
     ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, collect_attribute_names,
 };
@@ -20,17 +21,21 @@ pub enum WriteOutcome {
     /// Nothing was written, because a condition failed. Contains the index, from 0 on, of the first write in the
     /// transaction whose condition failed.
     Refused(usize),
+    /// Nothing was written, because the account that the change needs does not exist, or is being erased.
+    NoAccount,
 }
 
 /// A transaction that is being built. Each method adds one write; [`WriteTransaction::commit`] sends all of them.
 pub(super) struct WriteTransaction<'a> {
     table: &'a OrdersTable,
     writes: Vec<TransactWriteItem>,
+    /// The index of the check of the account; `None` if there is no such check.
+    account_check: Option<usize>,
 }
 
 impl OrdersTable {
     pub(super) fn transaction(&self) -> WriteTransaction<'_> {
-        WriteTransaction { table: self, writes: Vec::new() }
+        WriteTransaction { table: self, writes: Vec::new(), account_check: None }
     }
 }
 
@@ -74,6 +79,22 @@ impl WriteTransaction<'_> {
     /// Adds nothing if `request` is `None`.
     pub fn save_response(mut self, request: Option<&IdempotentRequest>) -> Self {
         self.writes.extend(request.map(|request| self.table.0.build_idempotency_put(request)));
+        self
+    }
+
+    /// Adds the entry of the action log for `change`. Adds nothing if the table has no requester.
+    pub fn log(mut self, kind: ActionKind, change: impl FnOnce() -> ItemChange) -> Self {
+        self.writes.extend(self.table.1.as_ref().map(|requester| requester.build_action_put(kind, change())));
+        self
+    }
+
+    /// Adds a check that `account` exists in the payments table and is not being erased. Adds nothing if the table has no
+    /// requester: the jobs of the order desk know the account from a payment.
+    pub fn check_account(mut self, account: &AccountId) -> Self {
+        if let Some(requester) = &self.table.1 {
+            self.account_check = Some(self.writes.len());
+            self.writes.push(requester.payments.build_account_check(account));
+        }
         self
     }
 
@@ -123,9 +144,10 @@ impl WriteTransaction<'_> {
         }
         match self.table.0.transact_with_retries(self.writes).await? {
             TransactionOutcome::Written => Ok(WriteOutcome::Done),
-            TransactionOutcome::ConditionFailed(refused) => {
-                Ok(WriteOutcome::Refused(refused.iter().position(Option::is_some).unwrap_or_default()))
-            }
+            TransactionOutcome::ConditionFailed(refused) => Ok(match refused.iter().position(Option::is_some) {
+                first if first.is_some() && first == self.account_check => WriteOutcome::NoAccount,
+                first => WriteOutcome::Refused(first.unwrap_or_default()),
+            }),
         }
     }
 }

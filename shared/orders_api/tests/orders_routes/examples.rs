@@ -11,10 +11,12 @@ use emulator::Engine;
 use orders::{
     Assignment, Buckets, Confidential, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, WriteOutcome,
 };
-use orders_api::OrdersApi;
+use orders_api::{OrdersApi, StoredPayments};
 use rest::Caller;
 use rest::caller::ConfidentialAccess;
 use testkit::check_openapi_examples;
+
+use crate::router::test_desk::payments_table;
 
 const EXAMPLES_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
 
@@ -52,10 +54,12 @@ async fn hire_second_representative(desk: &OrderDesk) {
 #[tokio::test]
 async fn responses_match_the_examples() {
     let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-    let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+    let client = Engine::memory().client();
+    let table = OrdersTable::new(client.clone(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let desk = OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(4)).await.unwrap(), clock.clone());
-    let router = OrdersApi::new(desk.clone(), clock).router();
+    let payments = Arc::new(StoredPayments(payments_table(client).await));
+    let router = OrdersApi::new(desk.clone(), payments, clock).router();
     let router = router.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
     // These examples need an order, which only a payment event can place, or a second representative.
     let prepare = async |operation: &str| match operation {

@@ -189,6 +189,9 @@ async fn run_action(
     open_table: &OpenTable,
     action: &Action,
 ) -> Result<Exit, Failure> {
+    // An import writes one entry of the action log for all its changes. Each of the other commands makes one change.
+    let job_desk = desk;
+    let desk = &desk.requested_by(context.requester(&open_table.table));
     match action {
         Action::List(args) => list::list(context, desk, args).await,
         Action::Show { order } => list::show(context, desk, *order).await,
@@ -206,11 +209,11 @@ async fn run_action(
             fulfilment::receive_delivery(context, desk, product, warehouse, *quantity, *delivery).await
         }
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
-        Action::People { file } => people::import(context, desk, file).await,
+        Action::People { file } => people::import(context, job_desk, open_table, file).await,
         Action::Employees(args) => people::employees(context, desk, args).await,
-        Action::Places { file } => places::import(context, desk, file).await,
+        Action::Places { file } => places::import(context, job_desk, open_table, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
-        Action::Import { file } => setup::import(context, desk, file).await,
-        Action::Shards(shards) => shards::shards(context, desk, shards).await,
+        Action::Import { file } => setup::import(context, job_desk, open_table, file).await,
+        Action::Shards(shards) => shards::shards(context, desk, open_table, shards).await,
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use billing::{Currency, Label, Money};
+use billing::{ActionKind, Currency, Label, Money};
 use chrono::NaiveDate;
 use clap::Args;
 use orders::{
@@ -15,6 +15,7 @@ use store::Paging;
 
 use super::csv_file::{self, Line};
 use crate::context::Context;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -121,10 +122,13 @@ fn parse_employee_row(line: &Line<'_>) -> Result<EmployeeRow, String> {
     })
 }
 
-pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
+pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
     let people = csv_file::read_lines(file, &FILE_COLUMNS, parse_employee_row).map_err(invalid_file)?;
+    let action = context.action(ActionKind::ImportPeople, None);
+    // An interrupted job keeps this entry, without its counts.
+    open_table.table.put_action(&action.on_job([])).await?;
     let mut imported = ImportReport { hired: 0, moved: 0, left: 0 };
     for EmployeeRow { id, name, assignment, hired_on, salary, left_on } in people {
         let confidential = Confidential { employee: id.clone(), hired_on, salary };
@@ -162,6 +166,8 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
             Some(_) => imported.left += 1,
         }
     }
+    let counts = [("hired", imported.hired), ("moved", imported.moved), ("left", imported.left)];
+    open_table.table.put_action(&action.on_job(counts)).await?;
     context.print(&imported, || {
         let ImportReport { hired, moved, left } = imported;
         format!("{hired} hired, {moved} reassigned, {left} left\n")

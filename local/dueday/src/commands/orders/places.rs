@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::path::Path;
 
-use billing::Label;
+use billing::{ActionKind, Label};
 use orders::{Country, Department, Job, Location, OrderDesk, PlaceId, Region, WriteOutcome};
 use serde::Serialize;
 use strum::{Display, EnumString};
 
 use super::csv_file::{self, Line};
 use crate::context::Context;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
@@ -88,10 +89,13 @@ fn parse_place_row(line: &Line<'_>) -> Result<PlaceRow, String> {
     })
 }
 
-pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
+pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
     let entities = csv_file::read_lines(file, &FILE_COLUMNS, parse_place_row).map_err(invalid_file)?;
+    let action = context.action(ActionKind::ImportPlaces, None);
+    // An interrupted job keeps this entry, without its counts.
+    open_table.table.put_action(&action.on_job([])).await?;
     for place_row in &entities {
         let (written, id) = match place_row {
             PlaceRow::Region(region) => (desk.table.put_region(region).await?, region.id.to_string()),
@@ -107,6 +111,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
         }
     }
     let imported = ImportReport { entities: entities.len() };
+    open_table.table.put_action(&action.on_job([("entities", imported.entities as u64)])).await?;
     context.print(&imported, || format!("{} imported\n", format_count(imported.entities as u64, "line")))?;
     Ok(Exit::Done)
 }

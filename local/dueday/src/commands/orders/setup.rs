@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use billing::{Label, Sku};
+use billing::{ActionKind, Label, Sku};
 use chrono::{DateTime, Utc};
 use orders::{
     MAX_LINES, MAX_QUANTITY, OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, WriteOutcome,
@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::csv_file::{self, Line};
 use crate::context::Context;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
@@ -126,10 +127,15 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
     Ok(imported)
 }
 
-pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
+pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let rows = parse_rows(File::open(path).map_err(|error| invalid_file(error.to_string()))?).map_err(invalid_file)?;
+    let action = context.action(ActionKind::ImportGoods, None);
+    // An interrupted job keeps this entry, without its counts.
+    open_table.table.put_action(&action.on_job([])).await?;
     let imported = import_rows(desk, rows, context.clock.now()).await?;
+    let counts = [("products", imported.products), ("warehouses", imported.warehouses), ("stocks", imported.stocked)];
+    open_table.table.put_action(&action.on_job(counts.map(|(name, count)| (name, count.into())))).await?;
     let waiting = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
     context.print(&imported, || {
         let ImportReport { products, warehouses, skus, stocked } = &imported;

@@ -1,12 +1,16 @@
 //! Tests of the IAM policies of the order desk's two Lambda functions.
 
+use std::sync::Arc;
+
 use axum::Extension;
+use billing::Account;
 use chrono::{DateTime, Utc};
 use clock::Clock as _;
 use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, all_days};
-use orders_api::OrdersApi;
+use orders_api::{OrdersApi, StoredPayments};
 use rest::caller::ConfidentialAccess;
 use simulator::{Company, CompanySize};
+use testkit::sample;
 
 use crate::permissions::{World, assert_policy, send, six_oclock};
 
@@ -59,7 +63,12 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
     let clock = world.system.clock.clone();
     let desk =
         OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::default()).await.unwrap(), clock.clone());
-    let router = OrdersApi::new(desk, clock.clone()).router().layer(Extension(ConfidentialAccess));
+    for account in ["acme", "new"] {
+        let account = Account { id: account.parse().unwrap(), ..sample::account() };
+        assert!(world.system.deployment.table.create_account(&account).await.unwrap());
+    }
+    let payments = Arc::new(StoredPayments(world.recorded.table.clone()));
+    let router = OrdersApi::new(desk, payments, clock.clone()).router().layer(Extension(ConfidentialAccess));
     let employee = |name: &str| {
         format!(
             r#"{{"name": "{name}", "assignment": {{"job": "sales", "job_title": "Sales", "represents_customers": true,

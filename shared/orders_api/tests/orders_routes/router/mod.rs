@@ -1,6 +1,7 @@
 //! Tests of the routes of the order desk: access rights, problem responses, lists and repeated requests.
 
 mod access;
+mod action_log;
 mod lifecycle;
 mod lists;
-mod test_desk;
+pub mod test_desk;

@@ -5,20 +5,26 @@ use std::sync::Arc;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
-use billing::Money;
+use billing::{Account, Money};
+use chrono::TimeDelta;
 use clock::SimulatedClock;
 use emulator::Engine;
 use orders::{Buckets, OrderDesk, OrderId, OrdersTable, PaidPeriod};
-use orders_api::OrdersApi;
+use orders_api::{OrdersApi, StoredPayments};
 use rest::Caller;
 use rest::caller::ConfidentialAccess;
 use serde_json::{Value, json};
+use store::Table;
+use testkit::sample;
 use tower::ServiceExt as _;
 
 /// An order desk with test data, and the router of its HTTP API.
 pub struct TestDesk {
     router: Router,
     pub desk: OrderDesk,
+    /// The payments table, with the accounts and the action log.
+    pub payments: Table,
+    pub clock: Arc<SimulatedClock>,
 }
 
 /// A complete HTTP response with a JSON body.
@@ -82,14 +88,28 @@ pub fn address_body() -> Value {
     json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
 }
 
+/// Creates the payments table with the accounts `acme` and `new`.
+pub async fn payments_table(client: aws_sdk_dynamodb::Client) -> Table {
+    let table = Table::new(client, "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    for account in ["acme", "new"] {
+        let account = Account { id: account.parse().unwrap(), ..sample::account() };
+        assert!(table.create_account(&account).await.unwrap());
+    }
+    table
+}
+
 impl TestDesk {
     pub async fn new() -> Self {
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+        let client = Engine::memory().client();
+        let table = OrdersTable::new(client.clone(), "dueday-orders");
         table.create_if_absent().await.unwrap();
+        let payments = payments_table(client).await;
         let desk =
             OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
-        let test_desk = Self { router: OrdersApi::new(desk.clone(), clock).router(), desk };
+        let api = OrdersApi::new(desk.clone(), Arc::new(StoredPayments(payments.clone())), clock.clone());
+        let test_desk = Self { router: api.router(), desk, payments, clock };
         for (request, body) in [
             ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),
             ("PUT /products/beans", json!({"name": "House Blend"})),

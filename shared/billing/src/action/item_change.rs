@@ -1,0 +1,58 @@
+//! The entries of the action log about items that this crate does not know, such as those of the order desk.
+
+use std::collections::BTreeMap;
+
+use super::{FieldDifference, LoggedAction, NewAction};
+use crate::AccountId;
+
+/// The change of an item that belongs to another crate: its id, and its harmless fields before and after the change.
+///
+/// ```
+/// use billing::ItemChange;
+/// let change = ItemChange::new("2027-01-31.01JZXCVBNM0123456789ABCDEF", 2).field("status", Some("OPEN"), Some("PICKED"));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ItemChange {
+    item: String,
+    version: u64,
+    account: Option<AccountId>,
+    difference: FieldDifference,
+}
+
+impl ItemChange {
+    /// Creates the change that gives the item with the id `item` the version `version`.
+    pub fn new(item: impl ToString, version: u64) -> Self {
+        Self { item: item.to_string(), version, account: None, difference: FieldDifference::default() }
+    }
+
+    /// Sets the account that the change concerns.
+    pub fn of_account(self, account: &AccountId) -> Self {
+        Self { account: Some(account.clone()), ..self }
+    }
+
+    /// Adds the field `name` if its value changes. `None` means that the item does not have the field.
+    pub fn field<T: ToString>(mut self, name: &str, before: Option<T>, after: Option<T>) -> Self {
+        let [before, after] = [before, after].map(|value| value.map(|value| value.to_string()));
+        if before != after {
+            let add =
+                |fields: &mut BTreeMap<String, String>, value| fields.extend([name.to_owned()].into_iter().zip(value));
+            add(&mut self.difference.before, before);
+            add(&mut self.difference.after, after);
+        }
+        self
+    }
+
+    /// Adds the field `name`, of which the log only says that it has changed.
+    pub fn hidden_field(mut self, name: &str) -> Self {
+        self.difference.after.insert(name.to_owned(), super::fields::CHANGED.to_owned());
+        self
+    }
+}
+
+impl NewAction {
+    /// Returns the entry for the change of an item of another crate.
+    pub fn on_item(&self, change: ItemChange) -> LoggedAction {
+        let ItemChange { item, version, account, difference } = change;
+        LoggedAction { account, item: Some(item.clone()), ..self.entry(&item, version, difference) }
+    }
+}

@@ -1,0 +1,49 @@
+//! Who requests the changes of the order desk. Each requested change writes an entry of the action log, which is in the
+//! payments table, in the same transaction.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use chrono::{DateTime, Utc};
+
+use super::OrdersTable;
+use billing::{AccountId, ActionKind, Actor, ItemChange, LoggedAction, NewAction};
+
+/// The writes and checks in the payments table that are part of the transactions of the order desk.
+pub trait PaymentsTable: fmt::Debug + Send + Sync {
+    /// Builds the write that stores `entry` in the action log.
+    fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem;
+
+    /// Builds the condition check that `account` exists, and that its erasure was not requested.
+    fn build_account_check(&self, account: &AccountId) -> TransactWriteItem;
+}
+
+/// The person or program that requests changes at the time `at`.
+#[derive(Clone, Debug)]
+pub struct Requester {
+    pub payments: Arc<dyn PaymentsTable>,
+    pub actor: Actor,
+    pub at: DateTime<Utc>,
+}
+
+impl Requester {
+    /// Builds the write that stores the entry for `change` in the action log.
+    pub(super) fn build_action_put(&self, kind: ActionKind, change: ItemChange) -> TransactWriteItem {
+        let action = NewAction { at: self.at, actor: self.actor.clone(), kind, reason: None };
+        self.payments.build_action_put(&action.on_item(change))
+    }
+}
+
+impl OrdersTable {
+    /// Returns the same table, whose changes are requested by `requester`. A table without a requester is used by the jobs
+    /// of the order desk, whose changes are not logged one by one.
+    pub fn requested_by(&self, requester: Requester) -> Self {
+        Self(self.0.clone(), Some(requester))
+    }
+
+    /// Returns the same table without a requester.
+    pub(crate) fn without_requester(&self) -> Self {
+        Self(self.0.clone(), None)
+    }
+}

@@ -1,0 +1,217 @@
+//! Tests of the action log: each request that changes something writes one entry in the payments table, and a refused or
+//! repeated request writes none.
+
+use std::collections::BTreeSet;
+
+use billing::{ActionKind, Actor, LoggedAction};
+use chrono::TimeDelta;
+use clock::Clock as _;
+use erasing::request_erasure;
+use serde_json::{Value, json};
+use store::Paging;
+use testkit::sample;
+
+use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
+
+/// A request that changes something, and the entry that it writes.
+struct Case {
+    operation: &'static str,
+    request: String,
+    body: Value,
+    /// A request that must be refused.
+    refused: (String, Value),
+    kind: &'static str,
+    /// The account of the entry; `None` if it concerns no account.
+    account: Option<&'static str>,
+    /// The fields of the entry before and after the change.
+    fields: (Value, Value),
+}
+
+/// Returns a case for each route that changes something.
+fn cases() -> Vec<Case> {
+    let case = |operation, request: &str, body: Value, refused: Value, kind, account, fields| Case {
+        operation,
+        request: request.to_owned(),
+        body,
+        refused: (request.to_owned(), refused),
+        kind,
+        account,
+        fields,
+    };
+    let order = format!("/orders/{}", paid_month(0).order);
+    let wrong = json!({"x": 1});
+    let mut moved = employee_body("Ada Lovelace");
+    moved["assignment"]["department"] = json!("sales-na");
+    vec![
+        case(
+            "put_warehouse",
+            "PUT /warehouses/nyc",
+            json!({"name": "New York", "region": "na"}),
+            wrong.clone(),
+            "warehouse.put",
+            None,
+            (json!({}), json!({"name": "New York", "region": "na"})),
+        ),
+        case(
+            "put_product",
+            "PUT /products/beans",
+            json!({"name": "Winter Blend"}),
+            wrong.clone(),
+            "product.put",
+            None,
+            (json!({"name": "House Blend"}), json!({"name": "Winter Blend"})),
+        ),
+        case(
+            "receive_delivery",
+            "PUT /products/beans/deliveries/01MCCKG2G0000G000000000004",
+            json!({"warehouse": "ams", "quantity": 7}),
+            json!({"warehouse": "none", "quantity": 7}),
+            "stock.receive",
+            None,
+            (json!({}), json!({"product": "beans", "warehouse": "ams", "quantity": "7"})),
+        ),
+        case(
+            "put_sku",
+            "PUT /skus/coffee",
+            json!({"lines": [{"product": "beans", "quantity": 3}]}),
+            json!({"lines": [{"product": "none", "quantity": 3}]}),
+            "sku.put",
+            None,
+            (json!({"products": "2 x beans"}), json!({"products": "3 x beans"})),
+        ),
+        case(
+            "hire_employee",
+            "PUT /employees/e-12",
+            employee_body("Mary Secret"),
+            wrong.clone(),
+            "employee.hire",
+            None,
+            (json!({}), json!({"job": "sales", "department": "sales-eu", "warehouse": "ams"})),
+        ),
+        case(
+            "assign_employee",
+            "PUT /employees/e-12/assignment",
+            json!({"assignment": moved["assignment"]}),
+            json!({"assignment": moved["assignment"], "from": "2026-01-01"}),
+            "employee.change",
+            None,
+            (json!({"department": "sales-eu"}), json!({"department": "sales-na"})),
+        ),
+        case(
+            "leave_employee",
+            "POST /employees/e-12/leave",
+            json!({"on": "2027-02-01"}),
+            wrong.clone(),
+            "employee.change",
+            None,
+            (json!({"job": "sales", "department": "sales-na", "warehouse": "ams"}), json!({"left_on": "2027-02-01"})),
+        ),
+        Case {
+            // The account of the refused request does not exist.
+            refused: ("PUT /customers/acne".to_owned(), address_body()),
+            ..case(
+                "put_customer",
+                "PUT /customers/new",
+                address_body(),
+                Value::Null,
+                "customer.change",
+                Some("new"),
+                (json!({}), json!({"representative": "e-11", "address": "changed"})),
+            )
+        },
+        case(
+            "hand_over_customer",
+            "PUT /customers/new/representative",
+            json!({"representative": "e-10"}),
+            json!({"representative": "none"}),
+            "customer.change",
+            Some("new"),
+            (json!({"representative": "e-11"}), json!({"representative": "e-10"})),
+        ),
+        Case {
+            refused: (format!("POST {order}/deliver"), json!({})),
+            ..case(
+                "advance_order",
+                &format!("POST {order}/pick"),
+                json!({}),
+                Value::Null,
+                "order.change",
+                Some("acme"),
+                (json!({"status": "OPEN"}), json!({"status": "PICKED"})),
+            )
+        },
+    ]
+}
+
+impl TestDesk {
+    /// Returns all entries of the action log.
+    async fn logged(&self) -> Vec<LoggedAction> {
+        let (paging, now) = (Paging::all(), self.clock.now());
+        let mut all = self.payments.get_actions_without_account(&paging, now).await.unwrap().items;
+        for account in ["acme", "new", "acne"] {
+            let of_account =
+                self.payments.get_actions_by_account(&account.parse().unwrap(), &paging, now).await.unwrap();
+            all.extend(of_account.items);
+        }
+        all
+    }
+}
+
+#[tokio::test]
+async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repeated_requests_write_none() {
+    let document = orders_api::document();
+    let mut changing = BTreeSet::new();
+    for methods in document["paths"].as_object().unwrap().values() {
+        for (_, operation) in methods.as_object().unwrap().iter().filter(|(method, _)| *method != "get") {
+            changing.insert(operation["operationId"].as_str().unwrap().to_owned());
+        }
+    }
+    let cases = cases();
+    assert_eq!(
+        changing,
+        cases.iter().map(|case| case.operation.to_owned()).collect(),
+        "add a case for each new route that changes something"
+    );
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..1).await;
+    for case in cases {
+        let before = test_desk.logged().await;
+        let (request, body) = &case.refused;
+        let refused = test_desk.send_as_operator(request, body).await;
+        assert!((400..500).contains(&refused.status), "{request}: {}", refused.json);
+        assert_eq!(test_desk.logged().await.len(), before.len(), "{request} was refused");
+
+        let response = test_desk.send_as_operator(&case.request, &case.body).await;
+        assert!([200, 201].contains(&response.status), "{}: {}", case.request, response.json);
+        let mut new = test_desk.logged().await;
+        new.retain(|entry| !before.contains(entry));
+        let [entry] = new.as_slice() else { panic!("{}: {new:?}", case.request) };
+        assert_eq!(entry.kind.to_string(), case.kind, "{}", case.request);
+        assert_eq!(entry.account.as_ref().map(|account| account.as_str()), case.account, "{}", case.request);
+        assert_eq!((json!(entry.before), json!(entry.after)), case.fields, "{}", case.request);
+        assert_eq!(entry.actor, Actor::Anonymous, "{}", case.request);
+        let text = format!("{entry:?}");
+        for secret in ["Secret", "5400000", "5_400_000", "2026-11-01", "High Street", "Leeds"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        test_desk.clock.set(test_desk.clock.now() + TimeDelta::seconds(1));
+
+        let (count, repeated) = (before.len() + 1, test_desk.send_as_operator(&case.request, &case.body).await);
+        assert!([200, 201].contains(&repeated.status), "{}: {}", case.request, repeated.json);
+        assert_eq!(test_desk.logged().await.len(), count, "{} repeated", case.request);
+    }
+}
+
+#[tokio::test]
+async fn address_of_an_unknown_or_erased_account_is_refused_and_changes_nothing() {
+    let test_desk = TestDesk::new().await;
+    let unknown = test_desk.send_as_operator("PUT /customers/acne", &address_body()).await;
+    assert_eq!(unknown.problem_line(), "404 not-found -: there is no account acne");
+    assert!(test_desk.desk.table.get_customer(&"acne".parse().unwrap()).await.unwrap().is_none());
+
+    let (account, now) = ("new".parse().unwrap(), test_desk.clock.now());
+    request_erasure(&test_desk.payments, &account, &sample::action(ActionKind::EraseAccount), now).await.unwrap();
+    let erased = test_desk.send_as_operator("PUT /customers/new", &address_body()).await;
+    assert_eq!(erased.problem_line(), "404 not-found -: there is no account new");
+    assert!(test_desk.desk.table.get_customer(&account).await.unwrap().is_none());
+}
