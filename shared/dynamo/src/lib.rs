@@ -15,6 +15,7 @@ mod describe;
 mod entity;
 mod error;
 mod expression;
+mod get_many;
 mod idempotency;
 mod instant;
 mod item;

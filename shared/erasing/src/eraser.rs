@@ -114,7 +114,7 @@ impl Eraser {
         Ok(())
     }
 
-    /// Removes the shipping address of the account from the order desk, as soon as no order must be shipped.
+    /// Removes the shipping addresses of the account from the order desk, as soon as no order must be shipped.
     async fn leave_order_desk(&self, stored: Erasure) -> Result<Erasure, TableError> {
         if stored.step != ErasureStep::OrderDesk {
             return Ok(stored);
@@ -128,10 +128,14 @@ impl Eraser {
             next.waits_for = Some(ErasureObstacle::OpenOrders(to_ship).to_string());
             return self.table.update_erasure(&stored, next).await;
         }
-        if let Some(orders) = &self.orders
-            && orders.remove_shipping_address(&stored.account).await?
-        {
-            next.counts.count_pseudonymised();
+        if let Some(orders) = &self.orders {
+            loop {
+                let removed = orders.remove_addresses(&stored.account).await?;
+                if removed == 0 {
+                    break;
+                }
+                (0..removed).for_each(|_| next.counts.count_pseudonymised());
+            }
         }
         next.end_step();
         self.table.update_erasure(&stored, next).await

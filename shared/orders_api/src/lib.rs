@@ -4,8 +4,10 @@
 mod customers;
 mod employee_view;
 mod employees;
+mod many_orders;
 mod openapi;
 mod orders;
+mod packing;
 mod parameters;
 mod products;
 mod requested_desk;
@@ -24,6 +26,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use openapi::document;
+pub use packing::packing_slips;
 pub use requested_desk::StoredPayments;
 
 /// The longest time that a request spends on filling backordered orders, since a request must end within 29 seconds.
@@ -70,7 +73,9 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(orders::list))
         .routes(routes!(orders::read_ranking))
         .routes(routes!(orders::read))
+        .routes(routes!(many_orders::advance))
         .routes(routes!(orders::advance_order))
+        .routes(routes!(orders::correct_address))
         .routes(routes!(customers::put, customers::read))
         .routes(routes!(customers::hand_over_customer))
         .routes(routes!(customers::list_orders))
@@ -82,6 +87,7 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(warehouses::list))
         .routes(routes!(warehouses::put, warehouses::read))
         .routes(routes!(warehouses::list_employees))
+        .routes(routes!(packing::list_orders))
         .routes(routes!(employees::list))
         .routes(routes!(employees::hire_employee, employees::read))
         .routes(routes!(employees::assign_employee))

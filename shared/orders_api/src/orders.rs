@@ -1,27 +1,28 @@
 //! `/orders`: the orders of products, one for each paid month of a subscription.
 
 use ::orders::{
-    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, Quarter,
-    QuarterTotal, WarehouseId,
+    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderStatus, Parcel, ProductId, Quarter,
+    QuarterTotal, Shipment, Step, WarehouseId,
 };
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{AccountId, Currency};
+use billing::{AccountId, Currency, Label};
 use chrono::{DateTime, Utc};
 use dynamo::StoredResponse;
-use rest::body::{Body, EmptyObject, MinorUnits};
+use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, PathId, Query};
-use rest::{Caller, Now, Problem};
+use rest::{AccountAction, Caller, Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
+use super::customers::AddressView;
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
 use super::products::Quantity;
 use super::requested_desk::RequestedDesk;
@@ -42,6 +43,15 @@ pub struct OrderView {
     waits_for: Option<BackOrderReason>,
     /// The warehouse from whose stock the products were deducted; null if none were deducted yet.
     warehouse: Option<WarehouseId>,
+    /// The address that the order is shipped to: the customer's address when the products were deducted from the stock, or
+    /// a later correction; null until then.
+    address: Option<AddressView>,
+    /// When the order was shipped; null until then.
+    shipped_at: Option<DateTime<Utc>>,
+    /// The company that carries the parcel; null if it is not known.
+    carrier: Option<Label>,
+    /// The number by which the carrier finds the parcel; null if it is not known.
+    tracking_number: Option<Label>,
     /// The amount of the payment, in minor units of the currency.
     amount: MinorUnits,
     /// The currency of the amount.
@@ -103,12 +113,26 @@ pub struct RankingQuery {
 /// A step that advances an order to its next status, or that returns or cancels it.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+#[schema(as = Step)]
+pub enum StepName {
     Pick,
     Ship,
     Deliver,
     Return,
     Cancel,
+}
+
+/// The parcel of an order that is shipped.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = AdvanceOrder)]
+pub struct StepFields {
+    /// The company that carries the parcel. Only for the step `ship`.
+    #[serde(default)]
+    carrier: Option<Label>,
+    /// The number by which the carrier finds the parcel. Only for the step `ship`.
+    #[serde(default)]
+    tracking_number: Option<Label>,
 }
 
 /// An order and the step to carry out.
@@ -120,14 +144,31 @@ pub struct StepPath {
     order: PathId<OrderId>,
     /// The step to carry out.
     #[param(inline)]
-    step: Step,
+    step: StepName,
 }
 
 impl From<Order> for OrderView {
     fn from(order: Order) -> Self {
-        let Order { id, customer, representative, status, waits_for, warehouse, total, placed_at, version, .. } = order;
-        let (amount, currency) = (total.into(), total.currency());
-        Self { id, customer, representative, status, waits_for, warehouse, amount, currency, placed_at, version }
+        let (shipped_at, parcel) = match order.shipment {
+            Some(Shipment { shipped_at, parcel }) => (Some(shipped_at), parcel),
+            None => (None, Parcel::default()),
+        };
+        Self {
+            id: order.id,
+            customer: order.customer,
+            representative: order.representative,
+            status: order.status,
+            waits_for: order.waits_for,
+            warehouse: order.warehouse,
+            address: order.address.map(AddressView::from),
+            shipped_at,
+            carrier: parcel.carrier,
+            tracking_number: parcel.tracking_number,
+            amount: order.total.into(),
+            currency: order.total.currency(),
+            placed_at: order.placed_at,
+            version: order.version,
+        }
     }
 }
 
@@ -144,7 +185,7 @@ impl From<QuarterTotal> for QuarterTotalView {
     }
 }
 
-impl Step {
+impl StepName {
     fn target_status(self) -> OrderStatus {
         match self {
             Self::Pick => OrderStatus::Picked,
@@ -152,6 +193,21 @@ impl Step {
             Self::Deliver => OrderStatus::Delivered,
             Self::Return => OrderStatus::Returned,
             Self::Cancel => OrderStatus::Cancelled,
+        }
+    }
+
+    /// Returns the step with the parcel in `fields`.
+    ///
+    /// # Errors
+    /// `fields` contains a parcel, but the step is not `ship`.
+    fn with_fields(self, fields: StepFields) -> Result<Step, Problem> {
+        let StepFields { carrier, tracking_number } = fields;
+        let given = [("carrier", carrier.is_some()), ("tracking_number", tracking_number.is_some())];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((field, _)) if self.target_status() != OrderStatus::Shipped => {
+                Err(Problem::refused_field(field, "is only for the step ship"))
+            }
+            _ => Ok(Step { next: self.target_status(), parcel: Parcel { carrier, tracking_number } }),
         }
     }
 }
@@ -241,14 +297,14 @@ pub async fn read(
 /// Advance an order
 ///
 /// Picks, ships, delivers, returns or cancels the order. When an order is cancelled or returned, its products are added
-/// to the stock of the warehouse again.
+/// to the stock of the warehouse again. The step `ship` accepts the carrier and the tracking number of the parcel.
 #[utoipa::path(
     post,
     path = "/orders/{order}/{step}",
     operation_id = "advance_order",
     tag = "orders",
     params(StepPath, IdempotencyKey, IfMatch),
-    request_body = EmptyObject,
+    request_body = StepFields,
     responses((status = 200, description = "The order in its new status", body = OrderWithLines,
         headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
@@ -261,13 +317,50 @@ pub async fn advance_order(
     _: Query<NoParameters>,
     if_match: IfMatch,
     key: IdempotencyKey,
-    body: Body<EmptyObject>,
+    body: Body<StepFields>,
 ) -> Result<Response, Problem> {
     let id = order.ok_or_else(order_not_found)?;
     let request = key.request(&body.hash, now.at);
+    let step = step.with_fields(body.value)?;
     let precondition = |order: &Order| if_match.check_version(order.version);
-    match desk.advance_idempotent(id, step.target_status(), request.as_ref(), order_json, precondition).await? {
+    match desk.advance_idempotent(id, &step, request.as_ref(), order_json, precondition).await? {
         AdvanceOutcome::Done(order, lines) => Ok(order_response(&order, &lines)),
         AdvanceOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
     }
+}
+
+/// Correct the address of an order
+///
+/// Changes the address that this order is shipped to, until it is shipped. An account can do so until its order is picked. The
+/// address of the customer, and of its other orders, does not change. An order that is backordered gets the address of its
+/// customer when it is filled.
+#[utoipa::path(
+    put,
+    path = "/orders/{order}/address",
+    operation_id = "put_order_address",
+    tag = "orders",
+    params(OrderPath, IfMatch),
+    request_body = AddressView,
+    responses((status = 200, description = "The order with the corrected address", body = OrderWithLines,
+        headers(("ETag" = String, description = "The version of the order, in double quotes"))))
+)]
+pub async fn correct_address(
+    RequestedDesk(desk): RequestedDesk,
+    caller: Caller,
+    Path(OrderPath { order }): Path<OrderPath>,
+    _: Query<NoParameters>,
+    if_match: IfMatch,
+    body: Body<AddressView>,
+) -> Result<Response, Problem> {
+    let id = order.ok_or_else(order_not_found)?;
+    let precondition = |order: &Order| {
+        caller.check_access(&order.customer).map_err(|_| order_not_found())?;
+        caller.check_action(AccountAction::Address)?;
+        if order.status == OrderStatus::Picked && !matches!(caller, Caller::Operator) {
+            return Err(Problem::conflict("the order is picked already; ask the merchant to correct its address"));
+        }
+        if_match.check_version(order.version)
+    };
+    let (order, lines) = desk.correct_address(id, body.value.into(), precondition).await?;
+    Ok(order_response(&order, &lines))
 }

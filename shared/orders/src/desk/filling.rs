@@ -123,7 +123,7 @@ impl OrderDesk {
             }
             let customer = self.find_or_create_customer(&before.customer).await?;
             let after = match self.find_warehouse_with_stock(&customer, &lines).await? {
-                StockSource::Warehouse(warehouse) => before.filled_from(warehouse)?,
+                StockSource::Warehouse(warehouse) => before.filled_from(warehouse, customer.address.clone())?,
                 StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..before.clone() },
                 StockSource::OutOfStock(products) => {
                     out_of_stock.extend(products);

@@ -17,9 +17,9 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
 use super::table::WriteOutcome;
 use super::{
-    BackOrderReason, Buckets, Customer, EmployeeId, LinesError, Order, OrderId, OrderLine, OrderStatus, OrdersTable,
-    PaidPeriod, PlaceId, ProductId, Requester, TransitionError, WarehouseId, choose_representative, choose_warehouse,
-    products_out_of_stock,
+    BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, LinesError, Order, OrderId, OrderLine,
+    OrderStatus, OrdersTable, PaidPeriod, PlaceId, ProductId, Requester, ShippingAddress, Step, TransitionError,
+    WarehouseId, choose_representative, choose_warehouse, products_out_of_stock,
 };
 
 /// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
@@ -33,6 +33,8 @@ pub enum DeskError {
     Table(#[from] TableError),
     #[error(transparent)]
     Transition(#[from] TransitionError),
+    #[error(transparent)]
+    Correction(#[from] CorrectionError),
     #[error("there is no order {0}")]
     NoOrder(OrderId),
     #[error("there is no account {0}")]
@@ -66,6 +68,7 @@ impl DeskError {
             Self::Table(error) => error.is_transient(),
             Self::WriteConflict { .. } => true,
             Self::Transition(_)
+            | Self::Correction(_)
             | Self::NoOrder(_)
             | Self::NoAccount(_)
             | Self::NoProduct(_)
@@ -181,13 +184,15 @@ impl OrderDesk {
                 status: OrderStatus::BackOrdered,
                 waits_for: None,
                 warehouse: None,
+                address: None,
+                shipment: None,
                 total: paid.amount,
                 placed_at: paid.paid_at,
                 bucket: self.buckets.bucket_of(paid.order),
                 version: 1,
             };
             let order = match self.find_warehouse_with_stock(&customer, &lines).await? {
-                StockSource::Warehouse(warehouse) => order.filled_from(warehouse)?,
+                StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
                 StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..order },
                 StockSource::OutOfStock(_) => Order { waits_for: Some(BackOrderReason::Stock), ..order },
             };
@@ -240,14 +245,13 @@ impl OrderDesk {
         })
     }
 
-    /// Advances an order to the status `next`: `PICKED`, `SHIPPED`, `DELIVERED`, `RETURNED` or `CANCELLED`. An order
-    /// that has this status already is returned without a change.
+    /// Advances an order by `step`. An order that has the requested status already is returned without a change.
     ///
     /// # Errors
-    /// The order does not exist or cannot change to `next`, other requests changed the same items at the same time, or
+    /// The order does not exist or cannot change to this status, other requests changed the same items at the same time, or
     /// the table cannot be used.
-    pub async fn advance(&self, id: OrderId, next: OrderStatus) -> Result<Order, DeskError> {
-        match self.advance_idempotent(id, next, None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
+    pub async fn advance(&self, id: OrderId, step: &Step) -> Result<Order, DeskError> {
+        match self.advance_idempotent(id, step, None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
             AdvanceOutcome::Done(order, _) => Ok(order),
             AdvanceOutcome::Replayed(_) => Err(DeskError::WriteConflict { item: format!("the order {id}") }),
         }
@@ -262,7 +266,7 @@ impl OrderDesk {
     pub async fn advance_idempotent<E: From<DeskError>>(
         &self,
         id: OrderId,
-        next: OrderStatus,
+        step: &Step,
         request: Option<&IdempotentRequest>,
         to_json: impl Fn(&Order, &[OrderLine]) -> String,
         precondition: impl Fn(&Order) -> Result<(), E>,
@@ -280,7 +284,7 @@ impl OrderDesk {
             let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
             let (before, lines) = stored.ok_or(DeskError::NoOrder(id))?;
             precondition(&before)?;
-            if before.status == next {
+            if before.status == step.next {
                 let saved = match with_response(&before, &lines) {
                     Some(request) => self.table.save_response(&before, &request).await.map_err(DeskError::from)?,
                     None => WriteOutcome::Done,
@@ -290,7 +294,7 @@ impl OrderDesk {
                     WriteOutcome::NoAccount | WriteOutcome::Refused(_) => continue,
                 }
             }
-            let advanced = before.advanced_to(next).map_err(DeskError::from)?;
+            let advanced = before.advanced_by(step, self.clock.now()).map_err(DeskError::from)?;
             let after = Order { version: before.version.saturating_add(1), ..advanced };
             let request = with_response(&after, &lines);
             let written = self.table.change_order(&before, &after, &lines, request.as_ref()).await;
@@ -301,6 +305,34 @@ impl OrderDesk {
                     }
                 }
                 return Ok(AdvanceOutcome::Done(after, lines));
+            }
+        }
+        Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
+    }
+
+    /// Corrects the address that an order is shipped to, if `precondition` returns `Ok` for the stored order. Returns the
+    /// changed order and its lines.
+    ///
+    /// # Errors
+    /// The order does not exist, or is not `OPEN` or `PICKED`; other requests changed it at the same time; the table cannot
+    /// be used; or the error of `precondition`.
+    pub async fn correct_address<E: From<DeskError>>(
+        &self,
+        id: OrderId,
+        address: ShippingAddress,
+        precondition: impl Fn(&Order) -> Result<(), E>,
+    ) -> Result<(Order, Vec<OrderLine>), E> {
+        for _ in 0..MAX_RETRIES {
+            let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
+            let (before, lines) = stored.ok_or(DeskError::NoOrder(id))?;
+            precondition(&before)?;
+            let after = before.with_corrected_address(address.clone()).map_err(DeskError::from)?;
+            if after == before {
+                return Ok((before, lines));
+            }
+            let after = Order { version: before.version.saturating_add(1), ..after };
+            if self.table.correct_address(&before, &after).await.map_err(DeskError::from)? == WriteOutcome::Done {
+                return Ok((after, lines));
             }
         }
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())

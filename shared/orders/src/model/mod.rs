@@ -22,7 +22,8 @@ pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};
 pub use lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
 pub use order::{
-    BackOrderReason, Order, OrderLine, OrderStatus, StockEffect, TransitionEffects, TransitionError, all_days,
+    BackOrderReason, CorrectionError, Order, OrderLine, OrderStatus, Parcel, Shipment, Step, StockEffect,
+    TransitionEffects, TransitionError, all_days,
 };
 pub use paid::PaidPeriod;
 pub use product::{Product, Stock};

@@ -4,8 +4,8 @@ use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
-use super::{EmployeeId, OrderId, ProductId, Quarter, WarehouseId};
-use billing::{AccountId, Money};
+use super::{EmployeeId, OrderId, ProductId, Quarter, ShippingAddress, WarehouseId};
+use billing::{AccountId, Label, Money};
 
 /// Returns a range that contains the days of all orders: from 1970-01-01 until 73,000 days (about 200 years) later.
 pub fn all_days() -> (NaiveDate, NaiveDate) {
@@ -72,6 +72,11 @@ pub struct Order {
     /// The warehouse from whose stock the products were deducted. If the order is cancelled or returned, they are added
     /// to this stock again. `None` if no stock was ever deducted.
     pub warehouse: Option<WarehouseId>,
+    /// The address that the order is shipped to: the address of the customer at the time at which the products were
+    /// deducted from the stock, or a later correction. `None` until then, and after the account was erased.
+    pub address: Option<ShippingAddress>,
+    /// How the order was shipped; `None` until it is shipped.
+    pub shipment: Option<Shipment>,
     /// The amount of the payment.
     pub total: Money,
     /// When the payment was made.
@@ -80,6 +85,42 @@ pub struct Order {
     pub bucket: u32,
     pub version: u64,
 }
+
+/// How an order was shipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shipment {
+    pub shipped_at: DateTime<Utc>,
+    pub parcel: Parcel,
+}
+
+/// The parcel with an order, as its carrier knows it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Parcel {
+    /// The name of the company that carries the parcel.
+    pub carrier: Option<Label>,
+    /// The number by which the carrier finds the parcel.
+    pub tracking_number: Option<Label>,
+}
+
+/// A request to advance an order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The status that the order shall get: `PICKED`, `SHIPPED`, `DELIVERED`, `RETURNED` or `CANCELLED`.
+    pub next: OrderStatus,
+    /// The parcel, if `next` is `SHIPPED`.
+    pub parcel: Parcel,
+}
+
+impl From<OrderStatus> for Step {
+    fn from(next: OrderStatus) -> Self {
+        Self { next, parcel: Parcel::default() }
+    }
+}
+
+/// The error for an order whose address cannot be corrected in its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the address of an order that is {0} cannot be corrected; it must be OPEN or PICKED")]
+pub struct CorrectionError(pub OrderStatus);
 
 /// The effect of a status change on the stock of the warehouse of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,24 +182,43 @@ impl Order {
         Quarter::from_day(self.placed_at.date_naive())
     }
 
-    /// Returns the order with the status `OPEN` and with `warehouse` as the warehouse that ships it. Does not change
-    /// the stock.
+    /// Returns the order with the status `OPEN`, with `warehouse` as the warehouse that ships it to `address`. Does not
+    /// change the stock.
     ///
     /// # Errors
     /// The order is not backordered.
-    pub fn filled_from(&self, warehouse: WarehouseId) -> Result<Self, TransitionError> {
+    pub fn filled_from(
+        &self,
+        warehouse: WarehouseId,
+        address: Option<ShippingAddress>,
+    ) -> Result<Self, TransitionError> {
         let filled = self.with_status(OrderStatus::Open)?;
-        Ok(Self { warehouse: Some(warehouse), waits_for: None, ..filled })
+        Ok(Self { warehouse: Some(warehouse), address, waits_for: None, ..filled })
     }
 
-    /// Returns the order with the status `next`: `PICKED`, `SHIPPED`, `DELIVERED`, `RETURNED` or `CANCELLED`.
+    /// Returns the order with `address` as the address that it is shipped to.
     ///
     /// # Errors
-    /// The order cannot change from its status to `next`, or `next` is `OPEN`: only [`Order::filled_from`] opens an
-    /// order.
-    pub fn advanced_to(&self, next: OrderStatus) -> Result<Self, TransitionError> {
-        match next {
-            OrderStatus::Open => Err(TransitionError { from: self.status, to: next }),
+    /// The order is shipped, returned or cancelled already; or it is backordered, and will get the address of its customer.
+    pub fn with_corrected_address(&self, address: ShippingAddress) -> Result<Self, CorrectionError> {
+        match self.status {
+            OrderStatus::Open | OrderStatus::Picked => Ok(Self { address: Some(address), ..self.clone() }),
+            status => Err(CorrectionError(status)),
+        }
+    }
+
+    /// Returns the order after `step` at the time `now`.
+    ///
+    /// # Errors
+    /// The order cannot change from its status to the next one, or the next status is `OPEN`: only [`Order::filled_from`]
+    /// opens an order.
+    pub fn advanced_by(&self, step: &Step, now: DateTime<Utc>) -> Result<Self, TransitionError> {
+        match step.next {
+            OrderStatus::Open => Err(TransitionError { from: self.status, to: step.next }),
+            OrderStatus::Shipped => {
+                let shipment = Shipment { shipped_at: now, parcel: step.parcel.clone() };
+                Ok(Self { shipment: Some(shipment), ..self.with_status(step.next)? })
+            }
             next => self.with_status(next),
         }
     }
@@ -198,6 +258,8 @@ mod tests {
             status,
             waits_for: None,
             warehouse: Some("ams".parse().unwrap()),
+            address: None,
+            shipment: None,
             total: Money::new(1_299, "EUR".parse().unwrap()),
             placed_at: "2027-03-31T23:59:59Z".parse().unwrap(),
             bucket: 0,
@@ -222,19 +284,20 @@ mod tests {
         ];
         for from in OrderStatus::iter() {
             for to in OrderStatus::iter() {
-                let (before, advanced) = (order(from), order(from).advanced_to(to));
+                let (before, advanced) = (order(from), order(from).advanced_by(&to.into(), DateTime::UNIX_EPOCH));
                 match allowed.iter().find(|(a, b, ..)| (*a, *b) == (from, to)) {
                     None => assert_eq!(advanced, Err(TransitionError { from, to })),
                     Some((_, _, stock, is_removed_from_total)) => {
                         let after = advanced.unwrap();
                         assert_eq!(after.status, to);
+                        assert_eq!(after.shipment.is_some(), to == Shipped);
                         let effects =
                             TransitionEffects { stock: *stock, is_removed_from_total: *is_removed_from_total };
                         assert_eq!(before.transition_effects(&after), effects, "{from} to {to}");
                     }
                 }
             }
-            let filled = order(from).filled_from("ber".parse().unwrap());
+            let filled = order(from).filled_from("ber".parse().unwrap(), None);
             match from {
                 BackOrdered => {
                     let after = filled.unwrap();

@@ -2,7 +2,7 @@
 
 use strum::IntoEnumIterator as _;
 
-use super::super::{Customer, Employee, EmployeeId, OrderStatus, all_days};
+use super::super::{Customer, Employee, EmployeeId, Order, OrderStatus, all_days};
 use super::items::{self, edge};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
@@ -73,14 +73,22 @@ impl OrdersTable {
         writes.check_account(&before.account).log(ActionKind::ChangeCustomer, change).commit().await
     }
 
-    /// Removes the shipping address of the customer `account`. Returns whether it had one. Sends a GetItem request, and an
-    /// UpdateItem request if there is an address.
-    pub async fn remove_shipping_address(&self, account: &AccountId) -> Result<bool, TableError> {
-        let Some(stored) = self.get_customer(account).await?.filter(|customer| customer.address.is_some()) else {
-            return Ok(false);
-        };
-        let without_address = |stored: &Customer| Some(Customer { address: None, ..stored.clone() });
-        self.0.change(stored, without_address).await.map(|_| true)
+    /// Removes the shipping addresses of the customer `account` and of its orders. Returns the number of changed items. Sends a
+    /// GetItem request, a Query of GSI-1 for each status, and an UpdateItem request for each item with an address. The index
+    /// can miss an order whose status is changing, so call this method until it returns 0.
+    pub async fn remove_addresses(&self, account: &AccountId) -> Result<u64, TableError> {
+        let mut removed: u64 = 0;
+        if let Some(stored) = self.get_customer(account).await?.filter(|customer| customer.address.is_some()) {
+            self.0.change(stored, |stored| Some(Customer { address: None, ..stored.clone() })).await?;
+            removed = removed.saturating_add(1);
+        }
+        let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
+        let orders = self.orders_of_customer(account, &statuses, all_days(), &Paging::all()).await?.into_items()?;
+        for order in orders.into_iter().filter(|order| order.address.is_some()) {
+            self.0.change(order, |stored| Some(Order { address: None, ..stored.clone() })).await?;
+            removed = removed.saturating_add(1);
+        }
+        Ok(removed)
     }
 
     /// Returns the number of orders of the customer `account` that must still be shipped. Sends a Query of GSI-1 for each

@@ -91,6 +91,12 @@ impl OrdersTable {
     /// Creates a query for the items of `partition` that match `selection`. It uses the limit of `selection` only as
     /// the size of each result page, so the caller must stop at the limit.
     pub(super) fn query(&self, partition: &Partition, selection: Selection) -> Items {
+        self.query_after(partition, selection, None)
+    }
+
+    /// Does the same as [`OrdersTable::query`], and starts after the item with the key `after` of the partition's table or
+    /// index.
+    pub(super) fn query_after(&self, partition: &Partition, selection: Selection, after: Option<Item>) -> Items {
         let Partition { index, key: (key, value), sort_key } = partition;
         let mut keys = format!("#{key} = :partition");
         let mut values = values([(":partition", value.clone())]);
@@ -106,6 +112,6 @@ impl OrdersTable {
             }
         }
         let (is_ascending, page_items) = (selection.is_ascending, selection.limit);
-        self.0.query(Query { index: *index, is_ascending, page_items, ..Query::new(keys, values) })
+        self.0.query(Query { index: *index, is_ascending, page_items, after, ..Query::new(keys, values) })
     }
 }

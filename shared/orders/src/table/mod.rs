@@ -29,6 +29,7 @@ mod ranking;
 mod requester;
 mod schema;
 mod settings;
+mod warehouse_orders;
 mod write_transaction;
 
 use aws_sdk_dynamodb::Client;
@@ -37,6 +38,7 @@ pub use employees::EmployeeDetails;
 pub use orders::{CreditedOrder, DateRange, ProductOrder};
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
+pub use warehouse_orders::{NamedLine, OrderToPack};
 pub use write_transaction::WriteOutcome;
 
 use dynamo::Dynamo;

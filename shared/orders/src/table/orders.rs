@@ -137,6 +137,9 @@ impl OrdersTable {
         for line in lines {
             writes = writes.create(items::product_edge(order, line));
         }
+        if let Some(edge) = items::warehouse_edge(order, lines) {
+            writes = writes.create(edge);
+        }
         if order.status.has_stock_deducted() {
             writes = change_stock(writes, order, lines, StockEffect::Deducted);
         }
@@ -165,6 +168,10 @@ impl OrdersTable {
                 &data,
             );
         }
+        // The edge to the warehouse is written as a whole: an order that was filled by an earlier version has none.
+        if let Some(edge) = items::warehouse_edge(after, lines) {
+            writes = writes.put(edge);
+        }
         // Restore stock to the warehouse from which it was deducted.
         let order_with_warehouse = if effects.stock == StockEffect::Deducted { after } else { before };
         writes = change_stock(writes, order_with_warehouse, lines, effects.stock);
@@ -177,6 +184,13 @@ impl OrdersTable {
             change.field("status", Some(before.status), Some(after.status))
         };
         writes.save_response(request).log(ActionKind::ChangeOrder, change).commit().await
+    }
+
+    /// Changes the address of an order from that of `before` to that of `after`, in one transaction. Returns `Refused` if the
+    /// stored order changed since it was read.
+    pub async fn correct_address(&self, before: &Order, after: &Order) -> Result<WriteOutcome, TableError> {
+        let change = || ItemChange::new(after.id, after.version).of_account(&after.customer).hidden_field("address");
+        self.transaction().change(before, after).log(ActionKind::ChangeOrder, change).commit().await
     }
 
     /// Saves the response to `request`, which asks for the status that `order` already has. Returns `Refused` if the

@@ -11,7 +11,7 @@ use futures::future::{join_all, try_join_all};
 use super::super::{Buckets, DateRange, OrderStatus};
 use super::index::{Partition, Selection};
 use super::{OrdersTable, items, keys};
-use dynamo::{Cursor, Item, Page, Paging, TableError, key_of};
+use dynamo::{Cursor, Item, Key, Page, Paging, TableError, key_of, s};
 
 /// A part of a list: the items of one partition of an index whose `Data` lies in a range.
 #[derive(Clone, Debug)]
@@ -68,6 +68,21 @@ impl OrdersTable {
     /// Parses the cursor of a list of orders. Returns `None` if `text` is not such a cursor.
     pub fn cursor_of_orders(text: String) -> Option<Cursor> {
         parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
+    }
+
+    /// Returns the cursor that points to `edge`, an edge from an order whose `Data` begins with `prefix`.
+    pub(super) fn cursor_at(edge: &Item, prefix: &str) -> Result<Cursor, TableError> {
+        let position = serde_json::to_string(&sort_position(edge, prefix)?).expect("two texts are representable");
+        Ok(Cursor::after(position))
+    }
+
+    /// Returns the key of GSI-1 to which `cursor` points: of an edge from an order to the key `end`, whose `Data` begins with
+    /// `prefix`. The query for the next list page starts after this key, even if the item does not exist any more.
+    pub(super) fn position_in_index(cursor: &Cursor, prefix: &str, end: &str) -> Option<Item> {
+        let (data, partition): SortPosition = serde_json::from_str(cursor.as_str()).ok()?;
+        let mut key: Item = Key { pk: partition, sk: end.to_owned() }.attributes();
+        key.insert(items::DATA.to_owned(), s(format!("{prefix}{data}")));
+        Some(key)
     }
 
     /// Parses the cursor of a list of employees that is sorted by id. Returns `None` if `text` is not such a cursor.

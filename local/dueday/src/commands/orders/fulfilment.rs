@@ -1,11 +1,12 @@
 //! Manages stock, shipping addresses and representatives.
 
 use billing::AccountId;
-use orders::{EmployeeId, FillCounts, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
+use orders::{EmployeeId, FillCounts, Order, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
 use serde::Serialize;
 use ulid::Ulid;
 
 use super::AddressArgs;
+use super::list::OrderView;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
@@ -110,6 +111,16 @@ pub async fn set_address(
         country: args.country.clone(),
         region: args.region.clone(),
     };
+    if let Some(order) = args.order {
+        let is_of_account = |order: &Order| match order.customer == args.account {
+            true => Ok(()),
+            false => Err(Failure::Refused(format!("the order {} is not an order of {}", order.id, args.account))),
+        };
+        let (order, _) = desk.correct_address(order, address, is_of_account).await?;
+        context
+            .print(&OrderView::from(&order), || format!("the order {} is shipped to the new address\n", order.id))?;
+        return Ok(Exit::Done);
+    }
     let (_, filled) = desk.set_shipping_address(&args.account, address).await?;
     print_fill_counts(context, &format!("the address of {} was set", args.account), filled)
 }

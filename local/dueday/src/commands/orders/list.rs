@@ -1,7 +1,7 @@
 //! Lists orders, shows a single order, changes the status of orders, and ranks the representatives.
 
-use billing::Currency;
-use orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Quarter, all_days};
+use billing::{Currency, Label};
+use orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Parcel, Quarter, ShippingAddress, Step, all_days};
 use serde::Serialize;
 use store::Paging;
 use strum::IntoEnumIterator as _;
@@ -25,7 +25,7 @@ const RANKING_COLUMNS: [Column; 3] =
     [Column::number("rank"), Column::text("representative"), Column::number("ordered")];
 
 #[derive(Serialize)]
-struct OrderView {
+pub struct OrderView {
     order: String,
     customer: String,
     representative: Option<String>,
@@ -35,6 +35,15 @@ struct OrderView {
     placed_at: chrono::DateTime<chrono::Utc>,
     amount: i64,
     currency: String,
+    /// The address and the shipment; `None` if the order has none, and in the list of a representative's orders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<ShippingAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shipped_at: Option<chrono::DateTime<chrono::Utc>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    carrier: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracking_number: Option<String>,
     /// The products and their quantities; `None` in a list of orders.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<Vec<LineView>>,
@@ -66,9 +75,18 @@ impl From<&Order> for OrderView {
             placed_at: order.placed_at,
             amount: order.total.minor(),
             currency: order.total.currency().to_string(),
+            address: order.address.clone(),
+            shipped_at: order.shipment.as_ref().map(|shipment| shipment.shipped_at),
+            carrier: parcel_text(order, |parcel| parcel.carrier.as_ref()),
+            tracking_number: parcel_text(order, |parcel| parcel.tracking_number.as_ref()),
             lines: None,
         }
     }
+}
+
+/// Returns a text about the parcel of an order; `None` if the order is not shipped, or the text is not known.
+fn parcel_text(order: &Order, part: fn(&Parcel) -> Option<&Label>) -> Option<String> {
+    order.shipment.as_ref().and_then(|shipment| part(&shipment.parcel)).map(|label| label.as_str().to_owned())
 }
 
 impl OrderView {
@@ -84,6 +102,10 @@ impl OrderView {
             placed_at: order.placed_at,
             amount: order.total.minor(),
             currency: order.total.currency().to_string(),
+            address: None,
+            shipped_at: None,
+            carrier: None,
+            tracking_number: None,
             lines: None,
         }
     }
@@ -149,9 +171,24 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
     let view = OrderView { lines: Some(lines), ..OrderView::from(&order) };
     context.print(&view, || {
         let lines = view.lines.iter().flatten().map(|line| format!("{:>6} x {}\n", line.quantity, line.product));
-        format!("{}\n{}", table(&COLUMNS, [view.cells(context)]), lines.collect::<String>())
+        let address = view.address.as_ref().map(|address| format!("ship to {}\n", address_line(address)));
+        let shipped = view.shipped_at.map(|at| {
+            let parcel: Vec<&str> =
+                [&view.carrier, &view.tracking_number].into_iter().flatten().map(String::as_str).collect();
+            let at = at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M");
+            format!("shipped at {at}{}{}\n", if parcel.is_empty() { "" } else { ": " }, parcel.join(" "))
+        });
+        let further = [address, shipped].into_iter().flatten().collect::<String>();
+        format!("{}\n{}{further}", table(&COLUMNS, [view.cells(context)]), lines.collect::<String>())
     })?;
     Ok(Exit::Done)
+}
+
+/// Returns an address in one line.
+pub fn address_line(address: &ShippingAddress) -> String {
+    let ShippingAddress { name, street, postal_code, city, country, .. } = address;
+    let [name, street, code, city] = [name, street, postal_code, city].map(|label| label.as_str());
+    format!("{name}, {street}, {code} {city}, {country}")
 }
 
 /// Changes the status of each order to `next`. For an order that cannot be changed, only prints a message.
@@ -161,9 +198,18 @@ pub async fn change_status(
     ids: &OrderIds,
     next: OrderStatus,
 ) -> Result<Exit, Failure> {
+    advance_all(context, desk, ids.orders.iter().map(|id| (*id, next.into()))).await
+}
+
+/// Advances each order by its step. For an order that cannot take the step, only prints a message.
+pub async fn advance_all(
+    context: &Context,
+    desk: &OrderDesk,
+    steps: impl IntoIterator<Item = (OrderId, Step)>,
+) -> Result<Exit, Failure> {
     let (mut moved, mut is_complete) = (Vec::new(), true);
-    for id in &ids.orders {
-        match desk.advance(*id, next).await {
+    for (id, step) in steps {
+        match desk.advance(id, &step).await {
             Ok(order) => moved.push(OrderView::from(&order)),
             Err(error) => {
                 is_complete = false;
@@ -171,7 +217,7 @@ pub async fn change_status(
             }
         }
     }
-    context.print(&moved, || moved.iter().map(|order| format!("{} is {next}\n", order.order)).collect())?;
+    context.print(&moved, || moved.iter().map(|order| format!("{} is {}\n", order.order, order.status)).collect())?;
     Ok(Exit::done_if(is_complete))
 }
 

@@ -3,6 +3,7 @@
 mod csv_file;
 mod fulfilment;
 mod list;
+mod packing;
 mod people;
 mod places;
 pub mod setup;
@@ -59,10 +60,14 @@ enum Action {
         #[arg(value_name = "ORDER")]
         order: OrderId,
     },
+    /// List the orders that a warehouse picks, or write packing slips to print
+    #[command(after_help = packing::AFTER_HELP)]
+    PickList(packing::PickListArgs),
     /// Mark orders as picked
     Pick(OrderIds),
-    /// Mark orders as shipped
-    Ship(OrderIds),
+    /// Mark orders as shipped, with the carriers and the tracking numbers of their parcels
+    #[command(after_help = packing::SHIP_AFTER_HELP)]
+    Ship(packing::ShipArgs),
     /// Mark orders as delivered
     Deliver(OrderIds),
     /// Mark orders as returned, and add their products to the stock again
@@ -153,6 +158,9 @@ struct AddressArgs {
     /// The region, which determines the warehouse
     #[arg(long)]
     region: PlaceId,
+    /// Correct only the address of this order, which is not shipped yet
+    #[arg(long, value_name = "ORDER")]
+    order: Option<OrderId>,
 }
 
 fn parse_status(text: &str) -> Result<OrderStatus, String> {
@@ -196,7 +204,8 @@ async fn run_action(
         Action::List(args) => list::list(context, desk, args).await,
         Action::Show { order } => list::show(context, desk, *order).await,
         Action::Pick(ids) => list::change_status(context, desk, ids, OrderStatus::Picked).await,
-        Action::Ship(ids) => list::change_status(context, desk, ids, OrderStatus::Shipped).await,
+        Action::PickList(args) => packing::pick_list(context, desk, args).await,
+        Action::Ship(args) => packing::ship(context, desk, args).await,
         Action::Deliver(ids) => list::change_status(context, desk, ids, OrderStatus::Delivered).await,
         Action::Return(ids) => list::change_status(context, desk, ids, OrderStatus::Returned).await,
         Action::Cancel(ids) => list::change_status(context, desk, ids, OrderStatus::Cancelled).await,

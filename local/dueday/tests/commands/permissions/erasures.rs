@@ -57,6 +57,6 @@ async fn erase_policy_for_the_order_desk_matches_its_requests() {
     unrecorded.create_customer(&Customer { address: Some(address), ..customer }).await.unwrap();
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
     assert_eq!(table.count_orders_to_ship(&account).await.unwrap(), 0);
-    assert!(table.remove_shipping_address(&account).await.unwrap());
+    assert_eq!(table.remove_addresses(&account).await.unwrap(), 1);
     assert_policy("OrdersErasurePolicy", &world.wire.permissions());
 }

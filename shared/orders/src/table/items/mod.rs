@@ -15,7 +15,7 @@ pub(in crate::table) use goods::{
 };
 pub(in crate::table) use order::{
     BUCKET, QuantityItem, RepresentativeEdgeItem, customer_id_in, order_id_in, product_edge, read_line,
-    representative_edge,
+    read_warehouse_edge, representative_edge, warehouse_edge,
 };
 pub(in crate::table) use people::{
     StoredTotal, confidential_item, employee_id_in, job_record_item, read_confidential, read_job_record,

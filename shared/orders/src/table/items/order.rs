@@ -6,8 +6,8 @@ use serde_with::skip_serializing_none;
 use super::super::{OrdersTable, keys};
 use super::{DATA, id_in_pk, id_in_sk, item_with};
 use crate::{
-    BackOrderReason, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, PlaceId, ShippingAddress,
-    WarehouseId,
+    BackOrderReason, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, Parcel, PlaceId, ProductId,
+    Shipment, ShippingAddress, WarehouseId,
 };
 use billing::{AccountId, Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
@@ -20,6 +20,10 @@ pub struct OrderItem {
     waits_for: Option<BackOrderReason>,
     representative: Option<EmployeeId>,
     warehouse: Option<WarehouseId>,
+    shipping_address: Option<AddressItem>,
+    shipped_date: Option<Instant>,
+    carrier: Option<Label>,
+    tracking_number: Option<Label>,
     payment_amount: i64,
     currency: Currency,
     placed_date: Instant,
@@ -42,6 +46,10 @@ impl Entity<OrdersTable> for Order {
             waits_for: self.waits_for,
             representative: self.representative.clone(),
             warehouse: self.warehouse.clone(),
+            shipping_address: self.address.clone().map(AddressItem::from),
+            shipped_date: self.shipment.as_ref().map(|shipment| Instant(shipment.shipped_at)),
+            carrier: self.shipment.as_ref().and_then(|shipment| shipment.parcel.carrier.clone()),
+            tracking_number: self.shipment.as_ref().and_then(|shipment| shipment.parcel.tracking_number.clone()),
             payment_amount: self.total.minor(),
             currency: self.total.currency(),
             placed_date: Instant(self.placed_at),
@@ -51,6 +59,7 @@ impl Entity<OrdersTable> for Order {
     }
 
     fn read(key: Key, read: OrderItem) -> Result<Self, TableError> {
+        let parcel = Parcel { carrier: read.carrier, tracking_number: read.tracking_number };
         Ok(Self {
             id: id_in_pk(&key, keys::ORDERS)?,
             customer: id_in_sk(&key, keys::CUSTOMERS)?,
@@ -58,6 +67,8 @@ impl Entity<OrdersTable> for Order {
             status: read.status,
             waits_for: read.waits_for,
             warehouse: read.warehouse,
+            address: read.shipping_address.map(ShippingAddress::from),
+            shipment: read.shipped_date.map(|Instant(shipped_at)| Shipment { shipped_at, parcel }),
             total: Money::new(read.payment_amount, read.currency),
             placed_at: read.placed_date.0,
             bucket: read.bucket,
@@ -106,6 +117,38 @@ pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> 
     Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCTS)?, quantity })
 }
 
+/// The attributes of the edge from an order to the warehouse that ships it. It contains the lines, so that the list of the
+/// orders of a warehouse needs no query for each order.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct WarehouseEdgeItem {
+    customer: AccountId,
+    lines: Vec<LineItem>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct LineItem {
+    product: ProductId,
+    quantity: u32,
+}
+
+/// Returns the edge from an order to the warehouse that ships it; `None` if no warehouse ships it yet.
+pub(in crate::table) fn warehouse_edge(order: &Order, lines: &[OrderLine]) -> Option<Item> {
+    let key = keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_warehouse(order.warehouse.as_ref()?));
+    let line = |line: &OrderLine| LineItem { product: line.product.clone(), quantity: line.quantity };
+    let edge = WarehouseEdgeItem { customer: order.customer.clone(), lines: lines.iter().map(line).collect() };
+    Some(item_with(key, Some(keys::status_data(order)), &edge))
+}
+
+/// Reads the edge from an order to its warehouse. Returns the key of the order's item, and the lines of the order.
+pub(in crate::table) fn read_warehouse_edge(item: &Item) -> Result<(Key, Vec<OrderLine>), TableError> {
+    let edge: WarehouseEdgeItem = from_item(item)?;
+    let order = keys::key_of_order(order_id_in(item)?);
+    let lines = edge.lines.into_iter().map(|LineItem { product, quantity }| OrderLine { product, quantity });
+    Ok((keys::key_of_edge(order, keys::key_of_customer(&edge.customer)), lines.collect()))
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct AddressItem {
@@ -115,6 +158,20 @@ struct AddressItem {
     city: Label,
     country: PlaceId,
     region: PlaceId,
+}
+
+impl From<ShippingAddress> for AddressItem {
+    fn from(address: ShippingAddress) -> Self {
+        let ShippingAddress { name, street, postal_code, city, country, region } = address;
+        Self { name, street, postal_code, city, country, region }
+    }
+}
+
+impl From<AddressItem> for ShippingAddress {
+    fn from(address: AddressItem) -> Self {
+        let AddressItem { name, street, postal_code, city, country, region } = address;
+        Self { name, street, postal_code, city, country, region }
+    }
 }
 
 #[skip_serializing_none]
@@ -135,27 +192,19 @@ impl Entity<OrdersTable> for Customer {
     }
 
     fn attributes(&self) -> CustomerItem {
-        let address = self.address.clone().map(|address| {
-            let ShippingAddress { name, street, postal_code, city, country, region } = address;
-            AddressItem { name, street, postal_code, city, country, region }
-        });
         CustomerItem {
             representative: self.representative.clone(),
-            shipping_address: address,
+            shipping_address: self.address.clone().map(AddressItem::from),
             created_date: Instant(self.created_at),
             version: self.version,
         }
     }
 
     fn read(key: Key, read: CustomerItem) -> Result<Self, TableError> {
-        let address = read.shipping_address.map(|address| {
-            let AddressItem { name, street, postal_code, city, country, region } = address;
-            ShippingAddress { name, street, postal_code, city, country, region }
-        });
         Ok(Self {
             account: id_in_pk(&key, keys::CUSTOMERS)?,
             representative: read.representative,
-            address,
+            address: read.shipping_address.map(ShippingAddress::from),
             created_at: read.created_date.0,
             version: read.version,
         })

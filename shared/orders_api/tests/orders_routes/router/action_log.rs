@@ -27,6 +27,12 @@ struct Case {
     fields: (Value, Value),
 }
 
+fn address_body_of(city: &str) -> Value {
+    let mut address = address_body();
+    address["city"] = json!(city);
+    address
+}
+
 /// Returns a case for each route that changes something.
 fn cases() -> Vec<Case> {
     let case = |operation, request: &str, body: Value, refused: Value, kind, account, fields| Case {
@@ -128,6 +134,24 @@ fn cases() -> Vec<Case> {
             Some("new"),
             (json!({"representative": "e-11"}), json!({"representative": "e-10"})),
         ),
+        case(
+            "put_order_address",
+            &format!("PUT {order}/address"),
+            address_body_of("Leeds North"),
+            wrong.clone(),
+            "order.change",
+            Some("acme"),
+            (json!({}), json!({"address": "changed"})),
+        ),
+        case(
+            "advance_orders",
+            "POST /orders/advance",
+            json!({"step": "pick", "orders": [{"order": paid_month(1).order}]}),
+            json!({"step": "pick", "orders": []}),
+            "order.change",
+            Some("acme"),
+            (json!({"status": "OPEN"}), json!({"status": "PICKED"})),
+        ),
         Case {
             refused: (format!("POST {order}/deliver"), json!({})),
             ..case(
@@ -173,7 +197,7 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
         "add a case for each new route that changes something"
     );
     let test_desk = TestDesk::new().await;
-    test_desk.place_orders(0..1).await;
+    test_desk.place_orders(0..2).await;
     for case in cases {
         let before = test_desk.logged().await;
         let (request, body) = &case.refused;

@@ -4,4 +4,5 @@ mod access;
 mod action_log;
 mod lifecycle;
 mod lists;
+mod packing;
 pub mod test_desk;

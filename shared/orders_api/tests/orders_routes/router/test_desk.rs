@@ -101,8 +101,13 @@ pub async fn payments_table(client: aws_sdk_dynamodb::Client) -> Table {
 
 impl TestDesk {
     pub async fn new() -> Self {
+        Self::on_engine(&Engine::memory()).await
+    }
+
+    /// Does the same as [`TestDesk::new`], with the tables on `engine`.
+    pub async fn on_engine(engine: &Engine) -> Self {
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let client = Engine::memory().client();
+        let client = engine.client();
         let table = OrdersTable::new(client.clone(), "dueday-orders");
         table.create_if_absent().await.unwrap();
         let payments = payments_table(client).await;
@@ -156,6 +161,14 @@ impl TestDesk {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = to_bytes(response.into_body(), 1_000_000).await.unwrap();
         TestResponse { status, headers, json: serde_json::from_slice(&bytes).unwrap_or_default() }
+    }
+
+    /// Sends `request` to `router` with the header `Accept`. Returns the text of the response.
+    pub async fn send_for_text(&self, router: Router, request: &str, accept: &str) -> String {
+        let (method, path) = request.split_once(' ').unwrap();
+        let request = Request::builder().method(method).uri(path).header("accept", accept).body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        String::from_utf8(to_bytes(response.into_body(), 1_000_000).await.unwrap().to_vec()).unwrap()
     }
 
     /// Returns the router. It treats each request as a request of `caller`.

@@ -1,0 +1,195 @@
+//! Lists the orders that a warehouse picks, as a table, as CSV or as packing slips to print, and ships orders.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use billing::Label;
+use clap::Args;
+use orders::{NamedLine, OrderDesk, OrderId, OrderStatus, OrderToPack, Parcel, ShippingAddress, Step, WarehouseId};
+use orders_api::packing_slips;
+use serde::Serialize;
+use store::Paging;
+
+use super::csv_file::{self, Line};
+use super::list::OrderView;
+use super::{list, parse_status};
+use crate::context::Context;
+use crate::terminal::cell::escape_formula;
+use crate::terminal::output::{self, format_count};
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+pub const AFTER_HELP: &str = "\
+The orders of a warehouse that are ready to be picked, with their products and addresses.
+
+Examples:
+  dueday orders pick-list ams
+  dueday orders pick-list ams --slips slips.html    (open the file in a browser, and print it)
+  dueday orders pick-list ams --csv > to-pick.csv";
+
+pub const SHIP_AFTER_HELP: &str = "\
+The columns of a file: order,carrier,tracking_number.
+
+Example:
+  order,carrier,tracking_number
+  2027-01-31.01JZXCVBNM0123456789ABCDEF,Post,RR123456785NL";
+
+const COLUMNS: [Column; 4] =
+    [Column::whole("order"), Column::number("pieces"), Column::text("product"), Column::text("ship to")];
+const CSV_COLUMNS: [&str; 9] =
+    ["order", "placed_at", "name", "street", "postal_code", "city", "country", "product", "quantity"];
+const FILE_COLUMNS: [&str; 3] = ["order", "carrier", "tracking_number"];
+
+/// Which orders of a warehouse are listed, and how.
+#[derive(Debug, Args)]
+pub struct PickListArgs {
+    pub warehouse: WarehouseId,
+    /// The status of the orders
+    #[arg(long, value_name = "STATUS", value_parser = parse_status, default_value = "OPEN")]
+    pub status: OrderStatus,
+    /// The newest orders first, instead of the oldest
+    #[arg(long)]
+    pub newest_first: bool,
+    /// List at most so many orders
+    #[arg(long, value_name = "N", value_parser = |text: &str| crate::commands::values::parse_number::<usize>(text, 1..=10_000))]
+    pub limit: Option<usize>,
+    /// Print CSV: one line for each product of each order
+    #[arg(long, conflicts_with = "slips")]
+    pub csv: bool,
+    /// Write packing slips to this file, one page for each order
+    #[arg(long, value_name = "FILE")]
+    pub slips: Option<PathBuf>,
+}
+
+/// The orders that are shipped.
+#[derive(Debug, Args)]
+pub struct ShipArgs {
+    #[arg(value_name = "ORDER", required_unless_present = "file", conflicts_with = "file")]
+    pub orders: Vec<OrderId>,
+    /// The company that carries the parcels
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    pub carrier: Option<Label>,
+    /// The number by which the carrier finds the parcel of a single order
+    #[arg(long, value_name = "NUMBER", conflicts_with = "file")]
+    pub tracking_number: Option<Label>,
+    /// Ship the orders of this CSV file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct OrderToPackView {
+    #[serde(flatten)]
+    order: OrderView,
+    lines: Vec<LineView>,
+}
+
+#[derive(Serialize)]
+struct LineView {
+    product: String,
+    name: Option<String>,
+    quantity: u32,
+}
+
+impl From<&OrderToPack> for OrderToPackView {
+    fn from(OrderToPack { order, lines }: &OrderToPack) -> Self {
+        let line = |NamedLine { line, name }: &NamedLine| LineView {
+            product: line.product.to_string(),
+            name: name.as_ref().map(|name| name.as_str().to_owned()),
+            quantity: line.quantity,
+        };
+        Self { order: order.into(), lines: lines.iter().map(line).collect() }
+    }
+}
+
+/// Lists the orders to pick.
+pub async fn pick_list(context: &Context, desk: &OrderDesk, args: &PickListArgs) -> Result<Exit, Failure> {
+    let paging = Paging { after: None, limit: args.limit };
+    let page = desk.table.orders_of_warehouse(&args.warehouse, args.status, args.newest_first, &paging).await?;
+    let orders = page.into_items()?;
+    if orders.is_empty() && desk.table.get_warehouse(&args.warehouse).await?.is_none() {
+        return Err(Failure::Refused(format!("there is no warehouse {}", args.warehouse)));
+    }
+    if args.csv {
+        return write_csv(&orders);
+    }
+    let count = format_count(orders.len() as u64, "order");
+    if let Some(path) = &args.slips {
+        let failed = |error: std::io::Error| Failure::File { path: path.clone(), reason: error.to_string() };
+        std::fs::write(path, packing_slips(&orders)).map_err(failed)?;
+        context.print(&orders.iter().map(OrderToPackView::from).collect::<Vec<_>>(), || {
+            format!("the packing slips of {count} are in {}\n", path.display())
+        })?;
+        return Ok(Exit::Done);
+    }
+    context.print(&orders.iter().map(OrderToPackView::from).collect::<Vec<_>>(), || match orders.len() {
+        0 => format!("no order of {} is {}\n", args.warehouse, args.status),
+        _ => format!("{}\n{count}\n", table(&COLUMNS, orders.iter().flat_map(rows))),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Returns a row for each product of an order. Only the first row has the order and the address.
+fn rows(OrderToPack { order, lines }: &OrderToPack) -> Vec<Vec<String>> {
+    let address = order.address.as_ref().map(list::address_line);
+    let mut once = Some((order.id.to_string(), address.unwrap_or_default()));
+    let row = |NamedLine { line, name }: &NamedLine| {
+        let (order, address) = once.take().unwrap_or_default();
+        let name = name.as_ref().map_or_else(|| line.product.to_string(), |name| name.as_str().to_owned());
+        vec![order, line.quantity.to_string(), name, address]
+    };
+    lines.iter().map(row).collect()
+}
+
+fn write_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
+    let mut file = csv::Writer::from_writer(Vec::new());
+    let failed = |error: csv::Error| Failure::Output(std::io::Error::other(error));
+    file.write_record(CSV_COLUMNS).map_err(failed)?;
+    for OrderToPack { order, lines } in orders {
+        let address = order.address.as_ref();
+        let text = |part: fn(&ShippingAddress) -> &str| address.map_or("", part);
+        for NamedLine { line, .. } in lines {
+            let cells = [
+                &order.id.to_string(),
+                &order.placed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+                text(|address| address.name.as_str()),
+                text(|address| address.street.as_str()),
+                text(|address| address.postal_code.as_str()),
+                text(|address| address.city.as_str()),
+                text(|address| address.country.as_str()),
+                line.product.as_str(),
+                &line.quantity.to_string(),
+            ];
+            file.write_record(cells.map(|cell| escape_formula(cell).into_owned())).map_err(failed)?;
+        }
+    }
+    let bytes = file.into_inner().map_err(|error| Failure::Output(error.into_error()))?;
+    output::print(&String::from_utf8_lossy(&bytes))?;
+    Ok(Exit::Done)
+}
+
+/// Marks orders as shipped, with their parcels.
+pub async fn ship(context: &Context, desk: &OrderDesk, args: &ShipArgs) -> Result<Exit, Failure> {
+    if args.tracking_number.is_some() && args.orders.len() > 1 {
+        let reason = "--tracking-number is the number of one parcel: give one order, or a file with --file";
+        return Err(Failure::Refused(reason.to_owned()));
+    }
+    let parcel = Parcel { carrier: args.carrier.clone(), tracking_number: args.tracking_number.clone() };
+    let parcels = match &args.file {
+        Some(path) => read_parcels(path)?,
+        None => args.orders.iter().map(|order| (*order, parcel.clone())).collect(),
+    };
+    let steps = parcels.into_iter().map(|(order, parcel)| (order, Step { next: OrderStatus::Shipped, parcel }));
+    list::advance_all(context, desk, steps).await
+}
+
+/// Reads the orders and their parcels from the CSV file at `path`.
+fn read_parcels(path: &Path) -> Result<Vec<(OrderId, Parcel)>, Failure> {
+    let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
+    let read = |line: &Line<'_>| {
+        let parcel = Parcel { carrier: line.cell("carrier")?, tracking_number: line.cell("tracking_number")? };
+        Ok((line.required_cell("order")?, parcel))
+    };
+    csv_file::read_lines(file, &FILE_COLUMNS, read).map_err(invalid_file)
+}

@@ -1,0 +1,160 @@
+//! Tests of the list of a warehouse's orders, of the packing slips, and of the steps up to the shipment.
+
+use std::sync::Arc;
+
+use emulator::{Engine, Wire};
+use orders::{OrderStatus, OrdersTable};
+use rest::{AccountActions, Caller};
+use serde_json::{Value, json};
+use store::Paging;
+
+use crate::router::test_desk::{TestDesk, acme_caller, address_body, paid_month};
+
+fn id(n: u64) -> String {
+    paid_month(n).order.to_string()
+}
+
+#[tokio::test]
+async fn warehouse_lists_its_open_orders_with_products_and_addresses_in_both_directions() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..9).await;
+    let path = "GET /warehouses/ams/orders";
+    let all = test_desk.send_as_operator(path, &Value::Null).await;
+    assert_eq!(all.status, 200, "{}", all.json);
+    let mut expected: Vec<String> = (0..9).map(id).collect();
+    expected.sort_by_key(|order| {
+        let paid = (0..9).map(paid_month).find(|paid| paid.order.to_string() == *order).unwrap();
+        (paid.paid_at, order.clone())
+    });
+    assert_eq!(all.list_field("id"), expected);
+    let first = &all.json["data"][0];
+    assert_eq!(first["address"], address_body());
+    assert_eq!(first["lines"], json!([{"product": "beans", "name": "House Blend", "quantity": 2}]));
+
+    for (sort, limit) in [("oldest_first", 1), ("oldest_first", 4), ("newest_first", 2), ("newest_first", 100)] {
+        let (mut listed, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let request = format!("{path}?sort={sort}&limit={limit}{cursor}");
+            let page = test_desk.send_as_operator(&request, &Value::Null).await;
+            listed.extend(page.list_field("id"));
+            let Some(next) = page.json["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        let expected: Vec<String> =
+            if sort == "newest_first" { expected.iter().rev().cloned().collect() } else { expected.clone() };
+        assert_eq!(listed, expected, "{sort}, {limit} at once");
+    }
+}
+
+#[tokio::test]
+async fn packing_slips_have_a_page_with_code_address_and_products_for_each_order() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..3).await;
+    let router = test_desk.router_for(Caller::Operator);
+    let page = test_desk.send_for_text(router, "GET /warehouses/ams/orders?limit=2", "text/html").await;
+    assert_eq!(page.matches("<section>").count(), 2);
+    assert_eq!(page.matches("<svg").count(), 2);
+    assert!(!page.contains("<?xml"), "HTML contains no XML declaration");
+    assert!(page.contains(&id(0)) && page.contains("1 High Street<br>LS1 Leeds<br>gb") && page.contains("House Blend"));
+    assert!(page.contains("next page</a>"), "there are more orders");
+}
+
+#[tokio::test]
+async fn list_of_a_warehouse_needs_one_query_and_one_batch_read() {
+    let engine = Engine::memory();
+    let test_desk = TestDesk::on_engine(&engine).await;
+    test_desk.place_orders(0..40).await;
+    let wire = Arc::new(Wire::recorded());
+    let table = OrdersTable::new(engine.client_with_wire(wire.clone()), "dueday-orders");
+    let paging = Paging { after: None, limit: Some(40) };
+    let page = table.orders_of_warehouse(&"ams".parse().unwrap(), OrderStatus::Open, true, &paging).await.unwrap();
+    assert_eq!(page.items.len(), 40);
+    let requests: Vec<(String, u64)> = wire.requests().into_iter().collect();
+    assert_eq!(requests, [("BatchGetItem".to_owned(), 1), ("Query".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn many_orders_take_a_step_at_once_and_each_refusal_names_its_problem() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..3).await;
+    let missing = "2027-01-31.01JZXCVBNM0123456789ABCDEF";
+    let pick = json!({"step": "pick", "orders": [{"order": id(0)}, {"order": missing}, {"order": id(1)}]});
+    for _ in 0..2 {
+        let picked = test_desk.send_as_operator("POST /orders/advance", &pick).await;
+        assert_eq!((picked.status, &picked.json["failed"]), (200, &json!(1)), "{}", picked.json);
+        assert_eq!(picked.list_field("order"), [id(0), missing.to_owned(), id(1)]);
+        assert_eq!(
+            (&picked.json["data"][0]["status"], &picked.json["data"][2]["status"]),
+            (&json!("PICKED"), &json!("PICKED"))
+        );
+        assert_eq!(picked.json["data"][1]["problem"]["status"], 404);
+    }
+    let parcel = |n: u64, number: &str| json!({"order": id(n), "carrier": "Post", "tracking_number": number});
+    let ship = json!({"step": "ship", "orders": [parcel(0, "RR1"), parcel(2, "RR2")]});
+    let shipped = test_desk.send_as_operator("POST /orders/advance", &ship).await;
+    assert_eq!(shipped.json["data"][1]["problem"]["detail"], "an order that is OPEN cannot become SHIPPED");
+    let first = test_desk.send_as_operator(&format!("GET /orders/{}", id(0)), &Value::Null).await;
+    let expected = json!(["SHIPPED", "2027-01-31T12:00:00Z", "Post", "RR1"]);
+    let fields = ["status", "shipped_at", "carrier", "tracking_number"].map(|name| first.json[name].clone());
+    assert_eq!(json!(fields), expected);
+
+    for (body, problem) in [
+        (json!({"step": "pick", "orders": []}), "orders: must contain from 1 to 100 orders, not 0"),
+        (
+            json!({"step": "pick", "orders": [parcel(1, "RR1")]}),
+            "orders: carrier and tracking_number are only for the step ship",
+        ),
+        (json!({"step": "cancel", "orders": [{"order": id(1)}]}), "step: "),
+    ] {
+        let refused = test_desk.send_as_operator("POST /orders/advance", &body).await;
+        assert!(
+            [400, 422].contains(&refused.status) && refused.problem_line().contains(problem),
+            "{}",
+            refused.problem_line()
+        );
+    }
+    let refused =
+        test_desk.send_as_operator(&format!("POST /orders/{}/deliver", id(0)), &json!({"carrier": "Post"})).await;
+    assert_eq!(refused.problem_line(), "422 refused-field carrier: is only for the step ship");
+}
+
+#[tokio::test]
+async fn order_keeps_its_address_until_it_is_corrected_before_the_shipment() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..1).await;
+    let of_city = |city: &str| {
+        let mut address = address_body();
+        address["city"] = json!(city);
+        address
+    };
+    assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &of_city("York")).await.status, 200);
+    test_desk.place_orders(1..2).await;
+    let order = format!("/orders/{}", id(0));
+    let city = async || {
+        test_desk.send_as_operator(&format!("GET {order}"), &Value::Null).await.json["address"]["city"].clone()
+    };
+    assert_eq!(city().await, "Leeds", "the order was placed before the customer moved");
+    let second = test_desk.send_as_operator(&format!("GET /orders/{}", id(1)), &Value::Null).await;
+    assert_eq!(second.json["address"]["city"], "York");
+
+    let put = format!("PUT {order}/address");
+    let acme = test_desk.router_for(acme_caller());
+    let other = test_desk.router_for(Caller::account("other".parse().unwrap()));
+    let forbidden = AccountActions::parse("none").unwrap();
+    let forbidden = test_desk.router_for(Caller::Account { id: "acme".parse().unwrap(), actions: forbidden });
+    assert_eq!(test_desk.send_to_router(other, &put, &[], &of_city("Hull")).await.status, 404);
+    assert_eq!(test_desk.send_to_router(forbidden, &put, &[], &of_city("Hull")).await.status, 403);
+    assert_eq!(test_desk.send_to_router(acme.clone(), &put, &[], &of_city("Hull")).await.status, 200);
+    assert_eq!(city().await, "Hull");
+    assert_eq!(test_desk.send_as_operator(&format!("POST {order}/pick"), &json!({})).await.status, 200);
+    let late = test_desk.send_to_router(acme, &put, &[], &of_city("Bath")).await;
+    assert_eq!(
+        late.problem_line(),
+        "409 conflict -: the order is picked already; ask the merchant to correct its address"
+    );
+    assert_eq!(test_desk.send_as_operator(&put, &of_city("Bath")).await.status, 200);
+    assert_eq!(test_desk.send_as_operator(&format!("POST {order}/ship"), &json!({})).await.status, 200);
+    let shipped = test_desk.send_as_operator(&put, &of_city("Hull")).await;
+    assert_eq!(shipped.status, 409, "{}", shipped.problem_line());
+    assert_eq!(city().await, "Bath");
+}
