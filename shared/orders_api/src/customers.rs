@@ -1,9 +1,9 @@
 //! `/customers/{account}`: the shipping address, the representative and the orders of a customer.
 
-use ::orders::{Customer, EmployeeId, PlaceId, ShippingAddress, all_days};
+use ::orders::{Customer, EmployeeId, all_days};
 use axum::Json;
 use axum::extract::State;
-use billing::{AccountId, Label};
+use billing::AccountId;
 use chrono::{DateTime, Utc};
 use rest::body::Body;
 use rest::caller::Operator;
@@ -15,29 +15,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::OrdersApi;
+use super::address::AddressView;
 use super::orders::OrderView;
 use super::parameters::OrdersQuery;
 use super::products::FillCountsView;
 use super::requested_desk::RequestedDesk;
-
-/// The address that the orders of a customer are shipped to.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ShippingAddress)]
-pub struct AddressView {
-    /// The name of the recipient.
-    name: Label,
-    /// The street and house number.
-    street: Label,
-    /// The postal code.
-    postal_code: Label,
-    /// The city.
-    city: Label,
-    /// The merchant's identifier of the country.
-    country: PlaceId,
-    /// The merchant's identifier of the region. Orders are shipped from a warehouse in this region, if possible.
-    region: PlaceId,
-}
 
 /// A customer: an account that has an order or a shipping address.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,20 +64,6 @@ pub struct HandOverResult {
     customer: CustomerView,
     /// The number of orders that still have to be shipped, and that this request credited to the new representative.
     orders_handed_over: u32,
-}
-
-impl From<ShippingAddress> for AddressView {
-    fn from(address: ShippingAddress) -> Self {
-        let ShippingAddress { name, street, postal_code, city, country, region } = address;
-        Self { name, street, postal_code, city, country, region }
-    }
-}
-
-impl From<AddressView> for ShippingAddress {
-    fn from(address: AddressView) -> Self {
-        let AddressView { name, street, postal_code, city, country, region } = address;
-        Self { name, street, postal_code, city, country, region }
-    }
 }
 
 impl From<Customer> for CustomerView {

@@ -1,6 +1,7 @@
 //! The HTTP API of the order desk: orders, customers, products, SKUs, warehouses and employees, with one file for each
 //! resource. The crate `rest` has the code that this API shares with the HTTP API for subscriptions and payments.
 
+mod address;
 mod customers;
 mod employee_view;
 mod employees;

@@ -130,5 +130,5 @@ pub async fn advance(
 async fn advance_one(desk: &OrderDesk, next: OrderStatus, order: AdvancedOrder) -> AdvanceResult {
     let AdvancedOrder { order, carrier, tracking_number } = order;
     let step = Step { next, parcel: Parcel { carrier, tracking_number } };
-    AdvanceResult::new(order, desk.advance(order, &step).await)
+    AdvanceResult::new(order, desk.advance(order, step).await)
 }

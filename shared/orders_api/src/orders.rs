@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
-use super::customers::AddressView;
+use super::address::AddressView;
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
 use super::products::Quantity;
 use super::requested_desk::RequestedDesk;

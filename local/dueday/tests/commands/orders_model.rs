@@ -20,10 +20,11 @@ type Item = HashMap<String, AttributeValue>;
 
 /// The facets: name, prefix of the partition key, and prefix of the sort key. An item belongs to the first matching
 /// facet.
-const FACETS: [(&str, &str, &str); 25] = [
+const FACETS: [(&str, &str, &str); 26] = [
     ("Order", "ORDER#", "CUSTOMER#"),
     ("Order line", "ORDER#", "PRODUCT#"),
     ("Order's credit", "ORDER#", "EMP#"),
+    ("Order's warehouse", "ORDER#", "WAREHOUSE#"),
     ("Customer", "CUSTOMER#", "CUSTOMER#"),
     ("Customer's representative", "CUSTOMER#", "EMP#"),
     ("Product", "PRODUCT#", "PRODUCT#"),
@@ -111,6 +112,7 @@ fn dynamodb_json(value: &AttributeValue) -> Value {
             let members: BTreeMap<_, _> = members.iter().map(|(name, value)| (name, dynamodb_json(value))).collect();
             json!({ "M": members })
         }
+        AttributeValue::L(members) => json!({ "L": members.iter().map(dynamodb_json).collect::<Vec<_>>() }),
         other => panic!("{other:?}"),
     }
 }

@@ -250,8 +250,8 @@ impl OrderDesk {
     /// # Errors
     /// The order does not exist or cannot change to this status, other requests changed the same items at the same time, or
     /// the table cannot be used.
-    pub async fn advance(&self, id: OrderId, step: &Step) -> Result<Order, DeskError> {
-        match self.advance_idempotent(id, step, None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
+    pub async fn advance(&self, id: OrderId, step: impl Into<Step>) -> Result<Order, DeskError> {
+        match self.advance_idempotent(id, &step.into(), None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
             AdvanceOutcome::Done(order, _) => Ok(order),
             AdvanceOutcome::Replayed(_) => Err(DeskError::WriteConflict { item: format!("the order {id}") }),
         }

@@ -209,7 +209,7 @@ pub async fn advance_all(
 ) -> Result<Exit, Failure> {
     let (mut moved, mut is_complete) = (Vec::new(), true);
     for (id, step) in steps {
-        match desk.advance(id, &step).await {
+        match desk.advance(id, step).await {
             Ok(order) => moved.push(OrderView::from(&order)),
             Err(error) => {
                 is_complete = false;

@@ -127,6 +127,7 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
         ("GET /warehouses".to_owned(), ""),
         ("GET /warehouses/ams".to_owned(), ""),
         ("GET /warehouses/ams/employees".to_owned(), ""),
+        ("GET /warehouses/ams/orders?status=PICKED".to_owned(), ""),
         ("GET /employees?title=Sales".to_owned(), ""),
         ("GET /employees?hired_after=2026-01-01".to_owned(), ""),
         ("GET /employees/e-2".to_owned(), ""),
