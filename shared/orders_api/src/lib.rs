@@ -16,17 +16,12 @@ use std::sync::Arc;
 use ::orders::OrderDesk;
 use axum::Router;
 use axum::extract::FromRef;
-use chrono::TimeDelta;
 use clock::Clock;
 use rest::Now;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use openapi::document;
-
-/// The longest time that a request spends on filling backordered orders, since a request must end within 29 seconds.
-/// The hourly schedule fills the remaining orders.
-const FILL_TIME_LIMIT: TimeDelta = TimeDelta::seconds(15);
 
 /// The state that all routes share: the order desk and the clock.
 #[derive(Clone, Debug)]
@@ -43,9 +38,9 @@ impl FromRef<OrdersApi> for Now {
 }
 
 impl OrdersApi {
-    /// Creates the API of `desk`, which limits the time that each request spends on filling backordered orders.
+    /// Creates the API of `desk`.
     pub fn new(desk: OrderDesk, clock: Arc<dyn Clock>) -> Self {
-        Self { desk: desk.with_fill_time_limit(FILL_TIME_LIMIT), clock }
+        Self { desk, clock }
     }
 
     /// Returns the routes. The server must authenticate each request: it adds a [`rest::Caller`] to the extensions of

@@ -40,10 +40,7 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
     table.create_if_absent().await.unwrap();
     let mut function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders-api"), "orders-api", &[]).await;
     let (status, customer) = invoke(&mut function, &sample_event("put-customer")).await;
-    assert_eq!(
-        (status, &customer["address"]["city"], &customer["orders"]["filled"]),
-        (200, &json!("Leeds"), &json!(0))
-    );
+    assert_eq!((status, &customer["address"]["city"]), (200, &json!("Leeds")));
     assert!(table.get_customer(&"acme".parse().unwrap()).await.unwrap().unwrap().address.is_some());
     let (status, list) = invoke(&mut function, &sample_event("list-orders")).await;
     assert_eq!((status, list), (200, json!({"data": [], "unreadable": [], "next_cursor": null})));

@@ -1,8 +1,9 @@
 //! Reading and writing of customers, and of the edges to their representatives.
 
 use strum::IntoEnumIterator as _;
+use ulid::Ulid;
 
-use super::super::{Customer, Employee, EmployeeId, OrderStatus, all_days};
+use super::super::{Customer, Employee, EmployeeId, FillTarget, OrderStatus, all_days};
 use super::items::{self, edge};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
@@ -32,13 +33,15 @@ impl OrdersTable {
     }
 
     /// Changes a customer from `before` to `after`, and its edge if the representative changes, in one transaction. If
-    /// `representative` is set, the transaction also checks that this employee is unchanged. Returns `Refused` if the
-    /// stored customer or the stored employee changed since it was read.
+    /// `representative` is set, the transaction also checks that this employee is unchanged. If the shipping address
+    /// changes, the transaction also writes the fill task of the customer, with the change `change`. Returns `Refused` if
+    /// the stored customer or the stored employee changed since it was read.
     pub async fn change_customer(
         &self,
         before: &Customer,
         after: &Customer,
         representative: Option<&Employee>,
+        change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let mut writes = self.transaction().change(before, after);
         if let Some(representative) = representative {
@@ -47,6 +50,9 @@ impl OrdersTable {
         if before.representative != after.representative {
             let Key { pk, sk } = representative_edge_key(after);
             writes = writes.delete(representative_edge_key(before)).create(edge(pk.clone(), sk, pk));
+        }
+        if before.address != after.address && after.address.is_some() {
+            writes = writes.request_fill(&FillTarget::Customer(after.account.clone()), change);
         }
         writes.commit().await
     }

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem};
 
+use super::super::FillTarget;
 use super::OrdersTable;
 use super::items::{DATA, number};
 use dynamo::{
     ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, collect_attribute_names,
 };
+use ulid::Ulid;
 
 const VERSION_UNCHANGED: &str = "#Version = :seen";
 
@@ -74,6 +76,13 @@ impl WriteTransaction<'_> {
     /// Adds nothing if `request` is `None`.
     pub fn save_response(mut self, request: Option<&IdempotentRequest>) -> Self {
         self.writes.extend(request.map(|request| self.table.0.build_idempotency_put(request)));
+        self
+    }
+
+    /// Adds an update that creates the fill task of `target`, or adds the change `change` to the existing task.
+    pub fn request_fill(mut self, target: &FillTarget, change: Ulid) -> Self {
+        let update = self.table.build_fill_request(target, change);
+        self.writes.push(TransactWriteItem::builder().update(update).build());
         self
     }
 

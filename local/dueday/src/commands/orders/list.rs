@@ -6,6 +6,7 @@ use serde::Serialize;
 use store::Paging;
 use strum::IntoEnumIterator as _;
 
+use super::filling::FillReport;
 use super::{ListArgs, OrderIds};
 use crate::context::Context;
 use crate::terminal::output::{self, format_count};
@@ -154,7 +155,8 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// Changes the status of each order to `next`. For an order that cannot be changed, only prints a message.
+/// Changes the status of each order to `next`. For an order that cannot be changed, only prints a message. After orders
+/// were cancelled or returned, fills waiting orders.
 pub async fn change_status(
     context: &Context,
     desk: &OrderDesk,
@@ -171,8 +173,16 @@ pub async fn change_status(
             }
         }
     }
-    context.print(&moved, || moved.iter().map(|order| format!("{} is {next}\n", order.order)).collect())?;
-    Ok(Exit::done_if(is_complete))
+    let report = match next {
+        OrderStatus::Cancelled | OrderStatus::Returned => Some(FillReport::fill_waiting_orders(context, desk).await),
+        _ => None,
+    };
+    context.print(&moved, || {
+        let filled = report.iter().map(|report| format!("{}\n", report.text()));
+        moved.iter().map(|order| format!("{} is {next}\n", order.order)).chain(filled).collect()
+    })?;
+    let exit = report.map_or(Exit::Done, |report| report.exit());
+    Ok(if exit == Exit::Done { Exit::done_if(is_complete) } else { exit })
 }
 
 pub async fn ranking(
