@@ -1,17 +1,21 @@
 //! The two Lambda functions of the order desk: one places the orders for payments, the other serves the HTTP API.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod fill_backorders;
+mod fill_waiting_orders;
 mod queue;
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use clock::Clock;
 use config::{ConfigError, Env};
 use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
 use store::{ENDPOINT, TableError, create_dynamodb_client, load_sdk_config};
 
 pub use queue::{FillScope, Request, Response, handle};
+
+/// The longest time that the indexes of the table lag behind it. Usually it is less than a second.
+const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
 
 /// The reason why a function could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -30,5 +34,5 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, Se
     let client = create_dynamodb_client(&load_sdk_config().await, env.get(&ENDPOINT).as_deref());
     let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
     let buckets = table.get_or_store_buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
-    Ok(OrderDesk::new(table, buckets, clock))
+    Ok(OrderDesk::new(table, buckets, clock).with_index_delay(INDEX_DELAY))
 }

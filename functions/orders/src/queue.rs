@@ -1,5 +1,5 @@
-//! The Lambda function that processes the messages of the queue `Paid`. A schedule also invokes it each hour to fill
-//! all backordered orders, including those that an interrupted invocation left unfilled.
+//! The Lambda function that processes the messages of the queue `Paid`. A schedule also invokes it each minute to fill
+//! backordered orders.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
@@ -7,7 +7,7 @@ use lambda_runtime::{Diagnostic, LambdaEvent};
 use orders::{FillCounts, OrderDesk, PlaceOutcome, ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE};
 use serde::{Deserialize, Serialize};
 
-use crate::fill_backorders::fill_backorders;
+use crate::fill_waiting_orders::fill_waiting_orders;
 
 /// The payload of an invocation of the function.
 #[derive(Debug, Deserialize)]
@@ -23,7 +23,7 @@ pub enum Request {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FillScope {
-    /// All backordered orders.
+    /// The backordered orders for which a fill task exists.
     Waiting,
 }
 
@@ -37,23 +37,23 @@ pub enum Response {
     Fill {
         /// The number of orders for which the stock was reserved.
         filled: u32,
-        /// The number of orders that are still backordered.
-        still_waiting: u32,
+        /// The number of fill tasks that the next invocation continues.
+        unfinished_tasks: u32,
     },
 }
 
 /// Handles one invocation of the function.
 ///
 /// # Errors
-/// Returns an error only for a request of the schedule: an order failed, or there was not enough time for all orders. A
-/// message that fails is part of the response, so that the queue delivers only this message again.
+/// Returns an error only for a request of the schedule: an order or a fill task failed. A message that fails is part of
+/// the response, so that the queue delivers only this message again.
 pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
     match event.payload {
         Request::Queue(queue) => Ok(Response::Queue(process_messages(desk, queue).await)),
         Request::Fill { fill: FillScope::Waiting } => {
-            let FillCounts { filled, still_waiting, .. } =
-                fill_backorders(desk, event.context.deadline().into()).await?;
-            Ok(Response::Fill { filled, still_waiting })
+            let FillCounts { filled, unfinished_tasks, .. } =
+                fill_waiting_orders(desk, event.context.deadline().into()).await?;
+            Ok(Response::Fill { filled, unfinished_tasks })
         }
     }
 }

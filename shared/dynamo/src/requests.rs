@@ -94,6 +94,26 @@ impl<S> Dynamo<S> {
         delete.send().await.map(drop).map_err(|error| TableError::from_sdk_error("DeleteItem", error))
     }
 
+    /// Deletes the item `key` if `condition` is true for it. Returns whether the item was deleted. Sends one DeleteItem
+    /// request.
+    pub async fn delete_if(&self, key: Key, condition: &str, values: Values) -> Result<bool, TableError> {
+        let delete = self
+            .client
+            .delete_item()
+            .table_name(&self.name)
+            .set_key(Some(key.attributes()))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(collect_attribute_names(&[condition])))
+            .set_expression_attribute_values(Some(values));
+        match delete.send().await {
+            Ok(_) => Ok(true),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
+                Ok(false)
+            }
+            Err(error) => Err(TableError::from_sdk_error("DeleteItem", error)),
+        }
+    }
+
     /// Executes `update`, and returns the attributes that `returned` selects. Sends one UpdateItem request.
     pub async fn send_update(&self, update: Update, returned: ReturnValue) -> Result<UpdateItemOutcome, TableError> {
         let request = self

@@ -18,5 +18,5 @@ pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
     CreditedOrder, DateRange, EmployeeDetails, NamedLine, ORDERS_SCHEMA, OrderToPack, OrdersTable, PaymentsTable,
-    ProductOrder, Requester, WriteOutcome,
+    ProductOrder, Requester, WaitingOrdersPage, WriteOutcome,
 };

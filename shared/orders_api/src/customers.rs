@@ -18,7 +18,6 @@ use super::OrdersApi;
 use super::address::AddressView;
 use super::orders::OrderView;
 use super::parameters::OrdersQuery;
-use super::products::FillCountsView;
 use super::requested_desk::RequestedDesk;
 
 /// A customer: an account that has an order or a shipping address.
@@ -33,17 +32,6 @@ pub struct CustomerView {
     representative: Option<EmployeeId>,
     /// When the first order was placed or the first address was set.
     created_at: DateTime<Utc>,
-}
-
-/// A customer with the new shipping address, and how many of the customer's backordered orders can be shipped now.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AddressChangeResult)]
-pub struct AddressChangeResult {
-    #[serde(flatten)]
-    #[schema(inline)]
-    customer: CustomerView,
-    /// How many of the customer's backordered orders can be shipped now, and how many still wait.
-    orders: FillCountsView,
 }
 
 /// The request to hand a customer over to a new representative.
@@ -79,8 +67,8 @@ fn customer_not_found() -> Problem {
 
 /// Set the shipping address of a customer
 ///
-/// Creates the customer if it does not exist. Then reserves the stock for the customer's backordered orders, oldest
-/// first, as far as the stock suffices. Other orders of the customer do not change.
+/// Creates the customer if it does not exist. Within a few minutes after the response, the stock is reserved for the
+/// customer's backordered orders, oldest first, as far as it suffices. Other orders of the customer do not change.
 #[utoipa::path(
     put,
     path = "/customers/{account}",
@@ -88,8 +76,7 @@ fn customer_not_found() -> Problem {
     tag = "customers",
     params(AccountPath, IfMatch),
     request_body = AddressView,
-    responses((status = 200, description = "The changed customer, and how many orders can be shipped now",
-        body = AddressChangeResult,
+    responses((status = 200, description = "The changed customer", body = CustomerView,
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn put(
@@ -99,13 +86,12 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AddressView>,
-) -> Result<WithETag<Json<AddressChangeResult>>, Problem> {
+) -> Result<WithETag<Json<CustomerView>>, Problem> {
     caller.check_action(AccountAction::Address)?;
     let precondition =
         |customer: Option<&Customer>| if_match.check_optional_version(customer.map(|customer| customer.version));
-    let (customer, filled) = desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;
-    let version = customer.version;
-    Ok(WithETag(version, Json(AddressChangeResult { customer: customer.into(), orders: filled.into() })))
+    let customer = desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;
+    Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
 
 /// Get a customer

@@ -20,7 +20,6 @@ use std::sync::Arc;
 use ::orders::{OrderDesk, PaymentsTable};
 use axum::Router;
 use axum::extract::FromRef;
-use chrono::TimeDelta;
 use clock::Clock;
 use rest::Now;
 use utoipa_axum::router::OpenApiRouter;
@@ -29,10 +28,6 @@ use utoipa_axum::routes;
 pub use openapi::document;
 pub use packing::packing_slips;
 pub use requested_desk::StoredPayments;
-
-/// The longest time that a request spends on filling backordered orders, since a request must end within 29 seconds.
-/// The hourly schedule fills the remaining orders.
-const FILL_TIME_LIMIT: TimeDelta = TimeDelta::seconds(15);
 
 /// The state that all routes share: the order desk and the clock.
 #[derive(Clone, Debug)]
@@ -50,9 +45,9 @@ impl FromRef<OrdersApi> for Now {
 }
 
 impl OrdersApi {
-    /// Creates the API of `desk`. The changes of the requests are logged in the table `payments`. Limits the time that each request spends on filling backordered orders.
+    /// Creates the API of `desk`. The changes of the requests are logged in the table `payments`.
     pub fn new(desk: OrderDesk, payments: Arc<dyn PaymentsTable>, clock: Arc<dyn Clock>) -> Self {
-        Self { desk: desk.with_fill_time_limit(FILL_TIME_LIMIT), payments, clock }
+        Self { desk, payments, clock }
     }
 
     /// Returns the routes. The server must authenticate each request: it adds a [`rest::Caller`] to the extensions of

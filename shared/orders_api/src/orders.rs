@@ -297,7 +297,8 @@ pub async fn read(
 /// Advance an order
 ///
 /// Picks, ships, delivers, returns or cancels the order. When an order is cancelled or returned, its products are added
-/// to the stock of the warehouse again. The step `ship` accepts the carrier and the tracking number of the parcel.
+/// to the stock of the warehouse again. Within a few minutes after the response, the stock is reserved for backordered
+/// orders that contain these products, oldest first. The step `ship` accepts the carrier and the tracking number of the parcel.
 #[utoipa::path(
     post,
     path = "/orders/{order}/{step}",

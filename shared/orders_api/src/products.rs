@@ -1,8 +1,8 @@
 //! `/products`: products and their stock. Only for operators.
 
 use ::orders::{
-    DeskError, FillCounts, MAX_QUANTITY, OrderId, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock,
-    WarehouseId, WriteOutcome,
+    DeskError, MAX_QUANTITY, OrderId, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock, WarehouseId,
+    WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -110,23 +110,20 @@ pub struct DeliveryFields {
     quantity: Quantity,
 }
 
-/// How many backordered orders were filled (their stock was reserved) and how many were not.
+/// A delivery that was added to the stock of a warehouse.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FillCounts)]
-pub struct FillCountsView {
-    /// The number of orders for which the stock was reserved. Their status is `OPEN` now.
-    filled: u32,
-    /// The number of orders that still wait for stock or for a shipping address.
-    still_waiting: u32,
-    /// The number of orders that were not tried, because of an error or because the time of this request did not
-    /// suffice. They are tried again within an hour.
-    not_looked_at: u32,
-}
-
-impl From<FillCounts> for FillCountsView {
-    fn from(FillCounts { filled, still_waiting, not_attempted, failed }: FillCounts) -> Self {
-        Self { filled, still_waiting, not_looked_at: not_attempted.saturating_add(failed) }
-    }
+#[schema(as = StockDelivery)]
+pub struct DeliveryView {
+    /// The identifier of the delivery.
+    #[schema(value_type = SubscriptionId)]
+    id: Ulid,
+    /// The merchant's identifier of the product.
+    product: ProductId,
+    /// The merchant's identifier of the warehouse.
+    warehouse: WarehouseId,
+    /// The number of pieces.
+    #[schema(value_type = Quantity)]
+    quantity: u64,
 }
 
 impl From<Product> for ProductView {
@@ -275,9 +272,9 @@ pub async fn list_orders(
 
 /// Receive a delivery of a product
 ///
-/// Adds the delivery to the stock of the warehouse. Then reserves the stock for the backordered orders that contain the
-/// product, oldest first. A repeated request adds nothing to the stock. A request with the identifier of an earlier
-/// delivery, but with another quantity or warehouse, is rejected (422).
+/// Adds the delivery to the stock of the warehouse. Within a few minutes after the response, the stock is reserved for the
+/// backordered orders that contain the product, oldest first. A repeated request adds nothing to the stock. A request with
+/// the identifier of an earlier delivery, but with another quantity or warehouse, is rejected (422).
 #[utoipa::path(
     put,
     path = "/products/{product}/deliveries/{delivery}",
@@ -285,7 +282,7 @@ pub async fn list_orders(
     tag = "products",
     params(DeliveryPath),
     request_body = DeliveryFields,
-    responses((status = 200, description = "The delivered quantity is part of the stock", body = FillCountsView))
+    responses((status = 200, description = "The delivered quantity is part of the stock", body = DeliveryView))
 )]
 pub async fn receive_delivery(
     RequestedDesk(desk): RequestedDesk,
@@ -293,16 +290,15 @@ pub async fn receive_delivery(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<DeliveryFields>,
-) -> Result<Json<FillCountsView>, Problem> {
+) -> Result<Json<DeliveryView>, Problem> {
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::invalid_field("delivery", "must be a ULID"))?;
     let DeliveryFields { warehouse, quantity: Quantity(quantity) } = body.value;
     if !(1..=MAX_QUANTITY).contains(&quantity) {
         return Err(Problem::invalid_field("quantity", format!("must be from 1 to {MAX_QUANTITY}, not {quantity}")));
     }
-    let filled = match desk.receive(&product, &warehouse, quantity, delivery).await {
+    match desk.receive(&product, &warehouse, quantity, delivery).await {
         // 404, not 422: the product is part of the path.
-        Err(DeskError::NoProduct(_)) => return Err(product_not_found()),
-        filled => filled?,
-    };
-    Ok(Json(filled.into()))
+        Err(DeskError::NoProduct(_)) => Err(product_not_found()),
+        received => Ok(received.map(|()| Json(DeliveryView { id: delivery, product, warehouse, quantity }))?),
+    }
 }

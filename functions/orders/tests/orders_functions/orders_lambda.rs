@@ -44,10 +44,7 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
     let payments = Table::new(engine.client(), "dueday", TimeDelta::days(190));
     assert!(payments.create_account(&sample::account()).await.unwrap());
     let (status, customer) = invoke(&mut function, &sample_event("put-customer")).await;
-    assert_eq!(
-        (status, &customer["address"]["city"], &customer["orders"]["filled"]),
-        (200, &json!("Leeds"), &json!(0))
-    );
+    assert_eq!((status, &customer["address"]["city"]), (200, &json!("Leeds")));
     assert!(table.get_customer(&"acme".parse().unwrap()).await.unwrap().unwrap().address.is_some());
     let (status, list) = invoke(&mut function, &sample_event("list-orders")).await;
     assert_eq!((status, list), (200, json!({"data": [], "unreadable": [], "next_cursor": null})));

@@ -1,9 +1,11 @@
 //! Invokes the binary of the function over the Lambda Runtime API: payments become orders, and the schedule fills
 //! backordered orders.
 
+use std::sync::Arc;
+
 use clock::{Clock, SystemClock};
 use emulator::Engine;
-use orders::{BackOrderReason, OrderLine, OrderStatus, OrdersTable, WriteOutcome};
+use orders::{BackOrderReason, Buckets, OrderDesk, OrderLine, OrderStatus, OrdersTable, ShippingAddress, WriteOutcome};
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 
@@ -24,7 +26,7 @@ async fn invoke(function: &mut Function, event: &str) -> InvocationResult {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paid_month_gets_one_order_and_the_schedule_counts_backordered_orders() {
+async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_address_arrive() {
     let (_engine, table, mut function) = start_function().await;
     let beans: orders::ProductId = "beans".parse().unwrap();
     let line = OrderLine { product: beans.clone(), quantity: 2 };
@@ -49,8 +51,34 @@ async fn paid_month_gets_one_order_and_the_schedule_counts_backordered_orders() 
     );
     assert_eq!((order.total.to_string().as_str(), order.version), ("12.99 EUR", 1));
 
-    let filled = invoke(&mut function, &sample_event("orders-fill")).await;
-    assert_eq!(filled, InvocationResult::Response(json!({ "filled": 0, "still_waiting": 1 })));
+    let buckets = table.get_or_store_buckets(Buckets::default()).await.unwrap();
+    let desk = OrderDesk::new(table.clone(), buckets, Arc::new(SystemClock));
+    let filled = |count: u32| InvocationResult::Response(json!({ "filled": count, "unfinished_tasks": 0 }));
+    assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0));
+    let warehouse = orders::Warehouse {
+        id: "ams".parse().unwrap(),
+        name: "Amsterdam".parse().unwrap(),
+        region: "eu".parse().unwrap(),
+        version: 1,
+    };
+    assert_eq!(table.create_warehouse(&warehouse).await.unwrap(), WriteOutcome::Done);
+    desk.receive(&beans, &warehouse.id, 2, SystemClock.ulid()).await.unwrap();
+    assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0), "the customer has no address");
+    let label = |text: &str| text.parse().unwrap();
+    let address = ShippingAddress {
+        name: label("Acme"),
+        street: label("1 High Street"),
+        postal_code: label("LS1"),
+        city: label("Leeds"),
+        country: "gb".parse().unwrap(),
+        region: "eu".parse().unwrap(),
+    };
+    desk.set_shipping_address(&order.customer, address).await.unwrap();
+    assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(1));
+    assert_eq!(table.get_order(id).await.unwrap().unwrap().0.status, OrderStatus::Open);
+    // The index could lag behind the table, so the tasks stay until a pass starts 30 seconds after the change.
+    assert_eq!(table.fill_tasks().await.unwrap().len(), 2);
+    assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -72,5 +72,6 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
         };
         desk.set_shipping_address(&account, address).await?;
     }
+    desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     Ok(())
 }

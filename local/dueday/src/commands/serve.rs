@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api::Api;
 use axum::Extension;
-use chrono::{DateTime, NaiveTime, Utc};
+use chrono::NaiveTime;
 use clap::Args;
 use config::Env;
 use delivery::{AddressPolicy, AllowedAddresses};
@@ -15,7 +15,6 @@ use emulator::{EngineError, Limits};
 use gateways::STRIPE_WEBHOOK_SECRET;
 use gateways::SigningSecrets;
 use inbound::StripeEventHandler;
-use orders::{OrderDesk, all_days};
 use orders_api::{OrdersApi, StoredPayments};
 use rest::caller::ConfidentialAccess;
 use rest::{Caller, PublicUrl, TokenRules};
@@ -29,14 +28,13 @@ use crate::machine::data::{LockOutcome, LockedFolder, Machine, RunningServer};
 use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
 use crate::machine::listen::{listen, listen_failure, reachable_address, url};
+use crate::machine::order_filler::OrderFiller;
 use crate::machine::tokens::{Authentication, read_or_create_token_issuer};
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
 /// The time between two deletions of expired items from the database file.
 const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
-/// The time between two attempts to fill all back orders.
-const FILL_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// The options of `dueday` without a command: the addresses of its servers, and the time of the daily runs.
 #[derive(Debug, Args)]
@@ -113,12 +111,12 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
         .with_encryption(locked_folder.keys.clone())
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any));
-    let orders =
-        OrdersApi::new(desk.clone(), Arc::new(StoredPayments(deployment.table.clone())), context.clock.clone());
+    let filler = OrderFiller::new(desk.clone());
+    let orders = OrdersApi::new(desk, Arc::new(StoredPayments(deployment.table.clone())), context.clock.clone());
     let document = rest::openapi::merged_document(api::document(), orders_api::document());
     let description = if args.auth { document } else { rest::openapi::without_tokens(document) };
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
-    let mut routes = api.with_docs().routes().merge(orders.routes());
+    let mut routes = api.with_docs().routes().merge(filler.observe_changes(orders.routes()));
     if let Some(events) = stripe_event_handler(&locked_folder.gateway, deployment.table.clone(), context)? {
         routes = routes.merge(inbound::routes(Arc::new(events)));
     }
@@ -137,7 +135,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired_hourly(&locked_folder) => {}
-        () = fill_backorders_hourly(&desk) => {}
+        () = filler.keep_filling() => {}
         () = follower.keep_publishing() => {}
         () = follower.notice_sender.keep_sending() => {}
         () = deliveries.run(context.clock.as_ref()) => {}
@@ -179,21 +177,6 @@ async fn delete_expired_hourly(locked_folder: &LockedFolder) {
     loop {
         tokio::time::sleep(TTL_INTERVAL).await;
         locked_folder.engine.delete_expired();
-    }
-}
-
-/// Fills the back orders every hour. Usually new stock or a new address already causes the back orders to be filled;
-/// this loop fills the back orders that a killed process has missed.
-async fn fill_backorders_hourly(desk: &OrderDesk) {
-    loop {
-        let done = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
-        if done.failed > 0 {
-            output::print_message(format!(
-                "error: {} could not be processed",
-                output::format_count(done.failed.into(), "waiting order")
-            ));
-        }
-        tokio::time::sleep(FILL_INTERVAL).await;
     }
 }
 

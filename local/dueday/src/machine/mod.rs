@@ -15,6 +15,7 @@ mod local_bus;
 pub mod mailer;
 pub mod notice_sender;
 pub mod open_table;
+pub mod order_filler;
 pub mod private_folder;
 mod secret_file;
 pub mod tokens;

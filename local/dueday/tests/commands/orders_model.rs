@@ -20,7 +20,7 @@ type Item = HashMap<String, AttributeValue>;
 
 /// The facets: name, prefix of the partition key, and prefix of the sort key. An item belongs to the first matching
 /// facet.
-const FACETS: [(&str, &str, &str); 26] = [
+const FACETS: [(&str, &str, &str); 27] = [
     ("Order", "ORDER#", "CUSTOMER#"),
     ("Order line", "ORDER#", "PRODUCT#"),
     ("Order's credit", "ORDER#", "EMP#"),
@@ -46,6 +46,7 @@ const FACETS: [(&str, &str, &str); 26] = [
     ("Location", "LOCATION#", ""),
     ("Job", "JOB#", ""),
     ("Department", "DEPT#", ""),
+    ("Fill task", "FILLS", ""),
     ("Settings", "SETTINGS", ""),
 ];
 
@@ -78,9 +79,10 @@ async fn items() -> Vec<Item> {
     for (employee, assignment, confidential) in &company.employees {
         assert_done(table.hire(employee, assignment, confidential).await.unwrap());
     }
+    let change = desk.clock().ulid();
     for product in &company.products {
         assert_done(table.create_product(product).await.unwrap());
-        assert_done(table.set_initial_stock(&product.id, &company.warehouses[0].id, 4).await.unwrap());
+        assert_done(table.set_initial_stock(&product.id, &company.warehouses[0].id, 4, change).await.unwrap());
     }
     let sku = company.skus[0].0.clone();
     assert_done(table.set_lines_of_sku(&sku, &company.skus[0].1).await.unwrap());

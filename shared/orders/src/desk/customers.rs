@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::super::table::WriteOutcome;
 use super::super::{Customer, DateRange, Employee, EmployeeId, OrderId, OrderStatus, ShippingAddress};
-use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk};
+use super::{DeskError, MAX_RETRIES, OrderDesk};
 use billing::AccountId;
 use dynamo::Paging;
 
 impl OrderDesk {
-    /// Sets the shipping address of a customer, and then tries to fill the customer's backordered orders. Creates the
+    /// Sets the shipping address of a customer, and requests to fill the customer's backordered orders. Creates the
     /// customer if it does not exist. Returns the changed customer.
     ///
     /// # Errors
@@ -19,7 +19,7 @@ impl OrderDesk {
         &self,
         account: &AccountId,
         address: ShippingAddress,
-    ) -> Result<(Customer, FillCounts), DeskError> {
+    ) -> Result<Customer, DeskError> {
         self.set_shipping_address_if(account, address, |_| Ok(())).await
     }
 
@@ -33,7 +33,7 @@ impl OrderDesk {
         account: &AccountId,
         address: ShippingAddress,
         precondition: impl Fn(Option<&Customer>) -> Result<(), E>,
-    ) -> Result<(Customer, FillCounts), E> {
+    ) -> Result<Customer, E> {
         let warehouses = self.table.get_warehouses().await.map_err(DeskError::from)?;
         if !warehouses.is_empty() && warehouses.iter().all(|warehouse| warehouse.region != address.region) {
             let regions: BTreeSet<&str> = warehouses.iter().map(|warehouse| warehouse.region.as_str()).collect();
@@ -41,8 +41,7 @@ impl OrderDesk {
             return Err(DeskError::NoWarehouseInRegion { region: address.region, regions }.into());
         }
         let change = |customer| Customer { address: Some(address.clone()), ..customer };
-        let customer = self.change_customer(account, precondition, change, None).await?;
-        Ok((customer, self.fill_backorders_of_customer(account).await))
+        self.change_customer(account, precondition, change, None).await
     }
 
     /// Applies `change` to the stored customer, and writes the result. Creates the customer first if it does not exist.
@@ -68,7 +67,7 @@ impl OrderDesk {
                     if after == before {
                         return Ok(before);
                     }
-                    let written = self.table.change_customer(&before, &after, representative).await;
+                    let written = self.table.change_customer(&before, &after, representative, self.clock.ulid()).await;
                     (written, Customer { version: before.version.saturating_add(1), ..after })
                 }
             };

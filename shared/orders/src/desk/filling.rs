@@ -1,105 +1,97 @@
 //! Filling backordered orders, oldest first: the desk deducts the products of an order from the stock of a warehouse,
 //! and the order becomes `OPEN`.
+//!
+//! A change that may let backordered orders be filled only writes a fill task, in its own transaction. The orders function
+//! works on the tasks page by page, until shortly before its deadline, and saves its position after each page.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::VecDeque;
 
 use chrono::{DateTime, Utc};
 
 use super::super::table::WriteOutcome;
-use super::super::{BackOrderReason, DateRange, Order, OrderId, OrderStatus, ProductId};
+use super::super::{BackOrderReason, FillTarget, FillTask, Order, OrderId, OrderStatus, ProductId};
 use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
-use billing::AccountId;
-use dynamo::{Paging, TableError};
+use dynamo::TableError;
+
+/// The number of orders of a task that are read with one query. The position is saved after each such page.
+const FILL_PAGE: usize = 25;
 
 impl OrderDesk {
-    /// Tries to fill the backordered orders that contain a product, oldest first. If no warehouse has enough of a
-    /// product for an order, newer orders that contain this product must wait, too.
-    pub async fn fill_backorders_of_product(&self, product: &ProductId) -> FillCounts {
-        let orders = self.table.backorders_for_product(product).await;
-        self.fill_orders(
-            orders.map(|orders| orders.into_iter().map(|order| order.order).collect()),
-            self.fill_deadline(),
-        )
-        .await
-    }
-
-    /// Tries to fill the backordered orders of a customer, oldest first.
-    pub async fn fill_backorders_of_customer(&self, account: &AccountId) -> FillCounts {
-        let orders = self.table.backorders_of_customer(account).await;
-        self.fill_orders(orders.map(|orders| orders.into_iter().map(|order| order.id).collect()), self.fill_deadline())
-            .await
-    }
-
-    /// Returns the time after which this request must not start to fill another order; `None` if there is no limit.
-    fn fill_deadline(&self) -> Option<DateTime<Utc>> {
-        self.fill_time_limit.map(|limit| self.clock.now() + limit)
-    }
-
-    /// Tries to fill all backordered orders that were placed in `days`, oldest first. Orders that are not tried before
-    /// `deadline` are only counted. Run this regularly, because an interrupted request leaves orders backordered
-    /// although there is stock for them.
-    pub async fn fill_backorders(&self, days: DateRange, deadline: DateTime<Utc>) -> FillCounts {
-        let backorders = async {
-            // Read the current number of buckets: it may have been raised after this desk was created.
-            let buckets = self.table.get_or_store_buckets(self.buckets).await?;
-            let all = self.table.orders_in(&[OrderStatus::BackOrdered], days, buckets, &Paging::all()).await?;
-            let (mut has_address, mut orders, mut without_address) = (HashMap::new(), Vec::new(), 0);
-            for order in all.into_items()? {
-                // Read each customer only once: all orders of a customer are shipped to the same address.
-                if order.waits_for == Some(BackOrderReason::Address) && !has_address.contains_key(&order.customer) {
-                    let customer = self.table.get_customer(&order.customer).await?;
-                    let customer_has_address = customer.is_some_and(|customer| customer.address.is_some());
-                    has_address.insert(order.customer.clone(), customer_has_address);
-                }
-                if order.waits_for != Some(BackOrderReason::Address) || has_address.get(&order.customer) == Some(&true)
-                {
-                    orders.push(order.id);
-                } else {
-                    without_address += 1;
-                }
+    /// Works on all fill tasks, one page of orders of each task in turn, until the tasks are done or until `deadline`. If
+    /// an order fails, the error is logged and counted, the other orders are still tried, and the task stays for another
+    /// pass. A later call continues with the unfinished tasks where this call stopped. It is safe to run several calls at
+    /// the same time.
+    pub async fn fill_waiting_orders(&self, deadline: DateTime<Utc>) -> FillCounts {
+        let mut counts = FillCounts::default();
+        let mut tasks = match self.table.fill_tasks().await {
+            Ok(tasks) => tasks,
+            Err(error) => {
+                tracing::error!(%error, "failed to list the fill tasks");
+                return FillCounts { failed: 1, ..counts };
             }
-            Ok((orders, without_address))
         };
-        let (orders, without_address) = match backorders.await {
-            Ok((orders, without_address)) => (Ok(orders), without_address),
-            Err(error) => (Err(error), 0),
-        };
-        let counts = self.fill_orders(orders, Some(deadline)).await;
-        FillCounts { still_waiting: counts.still_waiting + without_address, ..counts }
-    }
-
-    /// Tries to fill each of `orders`, from the first to the last. If one order fails, the error is logged and counted,
-    /// and the other orders are still tried. Orders that are not tried before `deadline` are only counted.
-    async fn fill_orders(
-        &self,
-        orders: Result<Vec<OrderId>, TableError>,
-        deadline: Option<DateTime<Utc>>,
-    ) -> FillCounts {
-        let (mut counts, mut out_of_stock) = (FillCounts::default(), BTreeSet::new());
-        let orders = orders.unwrap_or_else(|error| {
-            tracing::error!(%error, "failed to list the backordered orders");
-            counts.failed += 1;
-            Vec::new()
-        });
+        tasks.sort_by_key(|task| task.change);
         // A job fills the orders, not the person whose change made it possible.
         let desk = Self { table: self.table.without_requester(), ..self.clone() };
-        for order in orders {
-            if deadline.is_some_and(|deadline| self.clock.now() >= deadline) {
-                counts.not_attempted += 1;
-                continue;
-            }
-            match desk.fill_order(order, &mut out_of_stock).await {
-                // Another request filled or cancelled the order after it was listed.
-                Ok(None) => {}
-                Ok(Some(OrderStatus::Open)) => counts.filled += 1,
-                Ok(Some(_)) => counts.still_waiting += 1,
+        let mut tasks = VecDeque::from(tasks);
+        while self.clock.now() < deadline
+            && let Some(task) = tasks.pop_front()
+        {
+            match desk.fill_page(&task, deadline, &mut counts).await {
+                Ok(unfinished) => tasks.extend(unfinished),
                 Err(error) => {
-                    tracing::error!(%order, %error, "failed to fill a backordered order");
+                    tracing::error!(target = %task.target, %error, "failed to work on a fill task");
                     counts.failed += 1;
                 }
             }
         }
-        counts
+        FillCounts { unfinished_tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX), ..counts }
+    }
+
+    /// Tries the next page of the orders of `task`, and saves the position. Returns the task if its pass is not finished,
+    /// and adds the orders to `counts`.
+    async fn fill_page(
+        &self,
+        task: &FillTask,
+        deadline: DateTime<Utc>,
+        counts: &mut FillCounts,
+    ) -> Result<Option<FillTask>, TableError> {
+        let mut pass = task.pass_at(self.clock.now());
+        let page = self.table.waiting_orders(&task.target, pass.after.as_ref(), FILL_PAGE).await?;
+        let mut is_finished = page.is_last;
+        for waiting in page.orders {
+            if self.clock.now() >= deadline {
+                is_finished = false;
+                break;
+            }
+            match self.fill_order(waiting.order, &mut pass.out_of_stock).await {
+                // Another worker filled or cancelled the order, or the order still waits.
+                Ok(None | Some(OrderStatus::BackOrdered)) => {}
+                Ok(Some(_)) => counts.filled += 1,
+                Err(error) => {
+                    tracing::error!(order = %waiting.order, %error, "failed to fill a backordered order");
+                    counts.failed += 1;
+                    // Another pass tries the order again.
+                    self.table.request_fill(&task.target, self.clock.ulid()).await?;
+                }
+            }
+            pass.after = Some(waiting);
+            if matches!(&task.target, FillTarget::Product(product) if pass.out_of_stock.contains(product)) {
+                // The newer orders that contain the product must wait, too.
+                is_finished = true;
+                break;
+            }
+        }
+        if !is_finished {
+            let is_saved = self.table.save_fill_pass(&task.target, &pass).await?;
+            return Ok(is_saved.then(|| FillTask { pass: Some(pass), ..task.clone() }));
+        }
+        // An index lags behind the table. So the pass may have missed an order if it started soon after the change.
+        let is_settled = pass.started_at >= DateTime::<Utc>::from(pass.change.datetime()) + self.index_delay;
+        if !(is_settled && self.table.delete_fill_task(&task.target, &pass).await?) {
+            self.table.restart_fill_task(&task.target).await?;
+        }
+        Ok(None)
     }
 
     /// Tries to fill one order, and returns its new status (`OPEN` or `BACKORDERED`). Returns `None` if another request
@@ -111,7 +103,7 @@ impl OrderDesk {
     async fn fill_order(
         &self,
         id: OrderId,
-        out_of_stock: &mut BTreeSet<ProductId>,
+        out_of_stock: &mut Vec<ProductId>,
     ) -> Result<Option<OrderStatus>, DeskError> {
         for _ in 0..MAX_RETRIES {
             let (before, lines) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
@@ -133,7 +125,7 @@ impl OrderDesk {
             if after == before {
                 return Ok(Some(before.status));
             }
-            if self.table.change_order(&before, &after, &lines, None).await? == WriteOutcome::Done {
+            if self.table.change_order(&before, &after, &lines, None, self.clock.ulid()).await? == WriteOutcome::Done {
                 return Ok(Some(after.status));
             }
         }

@@ -4,14 +4,12 @@ use ulid::Ulid;
 
 use super::super::table::WriteOutcome;
 use super::super::{OrderLine, ProductId, WarehouseId, check_lines};
-use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk};
+use super::{DeskError, MAX_RETRIES, OrderDesk};
 use billing::Sku;
 
 impl OrderDesk {
-    /// Adds a delivery of `quantity` pieces of a product to the stock of a warehouse, and tries to fill the backordered
-    /// orders that contain the product. A repeated call with the same `delivery` id adds nothing to the stock. If an
-    /// order cannot be filled because of an error, the call still succeeds, since the stock is already added. The
-    /// result contains the number of such orders.
+    /// Adds a delivery of `quantity` pieces of a product to the stock of a warehouse, and requests to fill the backordered
+    /// orders that contain the product. A repeated call with the same `delivery` id changes nothing.
     ///
     /// # Errors
     /// The product or the warehouse does not exist, the `delivery` id was used with another quantity or warehouse,
@@ -23,7 +21,7 @@ impl OrderDesk {
         warehouse: &WarehouseId,
         quantity: u64,
         delivery: Ulid,
-    ) -> Result<FillCounts, DeskError> {
+    ) -> Result<(), DeskError> {
         if self.table.get_product(product).await?.is_none() {
             return Err(DeskError::NoProduct(product.clone()));
         }
@@ -31,15 +29,13 @@ impl OrderDesk {
             return Err(DeskError::NoWarehouse(warehouse.clone()));
         }
         for _ in 0..MAX_RETRIES {
-            match self.table.add_stock(product, warehouse, quantity, delivery).await? {
+            match self.table.add_stock(product, warehouse, quantity, delivery, self.clock.ulid()).await? {
                 WriteOutcome::Refused(0)
                     if !self.table.is_delivery_recorded_with(product, warehouse, quantity, delivery).await? =>
                 {
                     return Err(DeskError::DeliveryMismatch(delivery));
                 }
-                WriteOutcome::Done | WriteOutcome::Refused(0) => {
-                    return Ok(self.fill_backorders_of_product(product).await);
-                }
+                WriteOutcome::Done | WriteOutcome::Refused(0) => return Ok(()),
                 WriteOutcome::NoAccount | WriteOutcome::Refused(_) => {}
             }
         }

@@ -17,7 +17,7 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
 use super::table::WriteOutcome;
 use super::{
-    BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, LinesError, Order, OrderId, OrderLine,
+    BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, Order, OrderId, OrderLine,
     OrderStatus, OrdersTable, PaidPeriod, PlaceId, ProductId, Requester, ShippingAddress, Step, TransitionError,
     WarehouseId, choose_representative, choose_warehouse, products_out_of_stock,
 };
@@ -105,17 +105,15 @@ pub enum AdvanceOutcome {
     Replayed(Replayed),
 }
 
-/// How many backordered orders were filled and how many were not, and why.
+/// The result of working on the fill tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FillCounts {
     /// The number of orders for which the stock was reserved. Their status is `OPEN` now.
     pub filled: u32,
-    /// The number of orders that still wait for stock or for a shipping address.
-    pub still_waiting: u32,
-    /// The number of orders that were not tried, because the deadline had passed.
-    pub not_attempted: u32,
-    /// The number of orders that failed with an error, which is logged. The hourly schedule tries them again. If the
-    /// backordered orders cannot even be listed, this number is 1.
+    /// The number of tasks whose orders were not all tried before the deadline. A later call continues with them.
+    pub unfinished_tasks: u32,
+    /// The number of orders and tasks that failed with an error, which is logged. A later call tries them again. If the
+    /// tasks cannot even be listed, this number is 1.
     pub failed: u32,
 }
 
@@ -136,20 +134,25 @@ pub struct OrderDesk {
     pub table: OrdersTable,
     clock: Arc<dyn Clock>,
     buckets: Buckets,
-    fill_time_limit: Option<TimeDelta>,
+    index_delay: TimeDelta,
 }
 
 impl OrderDesk {
     /// Creates an order desk on `table`. `buckets` is the number of partitions over which new orders are spread in
     /// GSI-2, the index over all orders.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
-        Self { table, clock, buckets, fill_time_limit: None }
+        Self { table, clock, buckets, index_delay: TimeDelta::zero() }
     }
 
-    /// Limits the time that one request spends on filling backordered orders. The hourly schedule fills the remaining
-    /// orders.
-    pub fn with_fill_time_limit(self, limit: TimeDelta) -> Self {
-        Self { fill_time_limit: Some(limit), ..self }
+    /// Sets the longest time that the indexes lag behind the table. A fill task is kept until a pass has started this time
+    /// after the latest change, because an earlier pass may have missed an order that was not in the index yet.
+    pub fn with_index_delay(self, index_delay: TimeDelta) -> Self {
+        Self { index_delay, ..self }
+    }
+
+    /// Returns the clock of the order desk.
+    pub fn clock(&self) -> &dyn Clock {
+        self.clock.as_ref()
     }
 
     /// Returns the same order desk, whose changes are requested by `requester`: each change that a person or a program
@@ -164,7 +167,8 @@ impl OrderDesk {
     }
 
     /// Places the order for a paid month. If the order exists already, nothing changes, so the same payment event can
-    /// be processed again.
+    /// be processed again. If stock arrives while an order is placed that waits for it, the fill task of the product is
+    /// written again, because its last pass may have missed the new order.
     ///
     /// # Errors
     /// Other requests changed the same items at the same time, or the table cannot be used. After a time-out the order
@@ -197,13 +201,35 @@ impl OrderDesk {
                 StockSource::OutOfStock(_) => Order { waits_for: Some(BackOrderReason::Stock), ..order },
             };
             match self.table.create_order(&order, &lines, &customer).await? {
-                WriteOutcome::Done => return Ok(PlaceOutcome::Placed(order.status)),
-                WriteOutcome::Refused(0) => return Ok(PlaceOutcome::AlreadyPlaced),
+                WriteOutcome::Done => {
+                    if order.waits_for == Some(BackOrderReason::Stock) {
+                        self.request_fill_if_in_stock(&customer, &lines).await?;
+                    }
+                    return Ok(PlaceOutcome::Placed(order.status));
+                }
+                WriteOutcome::Refused(0) => {
+                    // The process may have stopped after it had placed the order, and before it read the stock again.
+                    if order.status == OrderStatus::Open {
+                        self.request_fill_if_in_stock(&customer, &lines).await?;
+                    }
+                    return Ok(PlaceOutcome::AlreadyPlaced);
+                }
                 // Try again: another request changed the stock, the customer or the representative's quarter total.
                 WriteOutcome::NoAccount | WriteOutcome::Refused(_) => {}
             }
         }
         Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })
+    }
+
+    /// Writes the fill task of a product of `lines` if a warehouse has enough stock of all lines. The orders with these
+    /// lines contain this product, so the task tries them.
+    async fn request_fill_if_in_stock(&self, customer: &Customer, lines: &[OrderLine]) -> Result<(), DeskError> {
+        if let (StockSource::Warehouse(_), Some(line)) =
+            (self.find_warehouse_with_stock(customer, lines).await?, lines.first())
+        {
+            self.table.request_fill(&FillTarget::Product(line.product.clone()), self.clock.ulid()).await?;
+        }
+        Ok(())
     }
 
     /// Returns the customer of `account`. If the customer does not exist, creates it and chooses its representative.
@@ -297,13 +323,9 @@ impl OrderDesk {
             let advanced = before.advanced_by(step, self.clock.now()).map_err(DeskError::from)?;
             let after = Order { version: before.version.saturating_add(1), ..advanced };
             let request = with_response(&after, &lines);
-            let written = self.table.change_order(&before, &after, &lines, request.as_ref()).await;
+            let change = self.clock.ulid();
+            let written = self.table.change_order(&before, &after, &lines, request.as_ref(), change).await;
             if written.map_err(DeskError::from)? == WriteOutcome::Done {
-                if before.transition_effects(&after).stock == super::StockEffect::Restored {
-                    for line in &lines {
-                        self.fill_backorders_of_product(&line.product).await;
-                    }
-                }
                 return Ok(AdvanceOutcome::Done(after, lines));
             }
         }

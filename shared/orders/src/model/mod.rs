@@ -7,6 +7,7 @@
 mod buckets;
 mod company;
 mod customer;
+mod fill;
 mod ids;
 mod lines;
 mod order;
@@ -19,6 +20,7 @@ mod warehouse_choice;
 pub use buckets::{BucketEstimate, Buckets};
 pub use company::{Assignment, Confidential, Country, Department, Employee, Job, JobRecord, Location, Region};
 pub use customer::{Customer, ShippingAddress, choose_representative};
+pub use fill::{FillPass, FillTarget, FillTask, WaitingOrder};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};
 pub use lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
 pub use order::{

@@ -230,6 +230,13 @@ impl Order {
         Ok(Self { status: next, waits_for: None, ..self.clone() })
     }
 
+    /// Returns whether other orders may be filled after the order has changed from `self` to `next`: the change restores
+    /// stock, or it cancels a backordered order, which newer orders had to wait for.
+    pub fn unblocks_others(&self, next: &Order) -> bool {
+        let is_cancelled_backorder = self.status == OrderStatus::BackOrdered && next.status == OrderStatus::Cancelled;
+        is_cancelled_backorder || self.transition_effects(next).stock == StockEffect::Restored
+    }
+
     /// Returns the effects of changing the order from `self` to `next`.
     pub fn transition_effects(&self, next: &Order) -> TransitionEffects {
         let stock = match (self.status.has_stock_deducted(), next.status.has_stock_deducted()) {
@@ -294,6 +301,8 @@ mod tests {
                         let effects =
                             TransitionEffects { stock: *stock, is_removed_from_total: *is_removed_from_total };
                         assert_eq!(before.transition_effects(&after), effects, "{from} to {to}");
+                        let unblocks_others = *stock == StockEffect::Restored || (from, to) == (BackOrdered, Cancelled);
+                        assert_eq!(before.unblocks_others(&after), unblocks_others, "{from} to {to}");
                     }
                 }
             }

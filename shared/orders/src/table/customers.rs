@@ -1,8 +1,9 @@
 //! Reading and writing of customers, and of the edges to their representatives.
 
 use strum::IntoEnumIterator as _;
+use ulid::Ulid;
 
-use super::super::{Customer, Employee, EmployeeId, Order, OrderStatus, all_days};
+use super::super::{Customer, Employee, EmployeeId, FillTarget, Order, OrderStatus, all_days};
 use super::items::{self, edge};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
@@ -51,14 +52,16 @@ impl OrdersTable {
     }
 
     /// Changes a customer from `before` to `after`, and its edge if the representative changes, in one transaction. If
-    /// `representative` is set, the transaction also checks that this employee is unchanged. Returns `Refused` if the
-    /// stored customer or the stored employee changed since it was read, and `NoAccount` as
+    /// `representative` is set, the transaction also checks that this employee is unchanged. If the shipping address
+    /// changes, the transaction also writes the fill task of the customer, with the change `change`. Returns `Refused` if
+    /// the stored customer or the stored employee changed since it was read, and `NoAccount` as
     /// [`OrdersTable::create_customer`].
     pub async fn change_customer(
         &self,
         before: &Customer,
         after: &Customer,
         representative: Option<&Employee>,
+        change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let mut writes = self.transaction().change(before, after);
         if let Some(representative) = representative {
@@ -68,9 +71,12 @@ impl OrdersTable {
             let Key { pk, sk } = representative_edge_key(after);
             writes = writes.delete(representative_edge_key(before)).create(edge(pk.clone(), sk, pk));
         }
-        let change =
+        if before.address != after.address && after.address.is_some() {
+            writes = writes.request_fill(&FillTarget::Customer(after.account.clone()), change);
+        }
+        let entry =
             || change_of(Some(before), &Customer { version: before.version.saturating_add(1), ..after.clone() });
-        writes.check_account(&before.account).log(ActionKind::ChangeCustomer, change).commit().await
+        writes.check_account(&before.account).log(ActionKind::ChangeCustomer, entry).commit().await
     }
 
     /// Removes the shipping addresses of the customer `account` and of its orders. Returns the number of changed items. Sends a

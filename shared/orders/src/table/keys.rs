@@ -3,11 +3,12 @@
 
 use std::str::FromStr;
 
-use chrono::{Datelike as _, Days, NaiveDate};
+use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
 use ulid::Ulid;
 
 use super::super::{
-    DepartmentId, EmployeeId, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId,
+    DepartmentId, EmployeeId, FillTarget, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter,
+    WarehouseId,
 };
 use billing::{AccountId, Currency, Sku};
 use dynamo::{Instant, Key};
@@ -39,6 +40,8 @@ pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
 /// The sort key of the edges by which all products are listed.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";
+/// The partition key of all fill tasks.
+pub const FILLS: &str = "FILLS";
 
 /// The number of digits of the largest amount in minor units. Amounts are padded with zeros to this length, so that
 /// their texts sort like the numbers.
@@ -173,6 +176,26 @@ pub fn key_of_no_products_report(id: &Sku) -> Key {
     key_of_edge(key_of_sku(id), "WITHOUT-PRODUCTS")
 }
 
+/// Returns the key of the product or of the customer whose orders a fill task tries. The edges from these orders have it
+/// as their sort key.
+pub fn key_of_fill_target(target: &FillTarget) -> String {
+    match target {
+        FillTarget::Product(product) => key_of_product(product),
+        FillTarget::Customer(account) => key_of_customer(account),
+    }
+}
+
+/// Returns the target whose key is `key`, or `None` for any other key.
+pub fn parse_fill_target(key: &str) -> Option<FillTarget> {
+    let product = id_after_prefix(key, PRODUCTS).map(FillTarget::Product);
+    product.or_else(|| id_after_prefix(key, CUSTOMERS).map(FillTarget::Customer))
+}
+
+/// Returns the key of the fill task of `target`.
+pub fn key_of_fill_task(target: &FillTarget) -> Key {
+    key_of_edge(FILLS.to_owned(), key_of_fill_target(target))
+}
+
 /// Returns the key of the item with the settings that all processes of the order desk share.
 pub fn key_of_settings() -> Key {
     key_of_own_item("SETTINGS".to_owned())
@@ -180,7 +203,12 @@ pub fn key_of_settings() -> Key {
 
 /// Returns the `Data` of an order and of its edges: the status and the time of the payment.
 pub fn status_data(order: &Order) -> String {
-    format!("{}{STATUS_END}{}", order.status, Instant(order.placed_at).to_text())
+    build_status_data(order.status, order.placed_at)
+}
+
+/// Returns the `Data` of an order that has `status` and was paid at `placed_at`.
+pub fn build_status_data(status: OrderStatus, placed_at: DateTime<Utc>) -> String {
+    format!("{}{}", status_prefix(status), Instant(placed_at).to_text())
 }
 
 /// Returns a lower and an upper bound for the texts of all instants from the start of the day `from` to the end of the

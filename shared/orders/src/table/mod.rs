@@ -13,11 +13,14 @@
 //!   and cost nothing there.
 //! - An order, its edges, the change of the stock and the change of the representative's total are written in one
 //!   transaction.
+//! - Each transaction that adds stock or sets a shipping address also writes a fill task (see `fills.rs`), so that no
+//!   process that stops leaves an order unfilled.
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 
 mod customers;
 mod employees;
+mod fills;
 mod index;
 mod items;
 mod keys;
@@ -35,6 +38,7 @@ mod write_transaction;
 use aws_sdk_dynamodb::Client;
 
 pub use employees::EmployeeDetails;
+pub use fills::WaitingOrdersPage;
 pub use orders::{CreditedOrder, DateRange, ProductOrder};
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};

@@ -1,6 +1,6 @@
 //! Reading and writing of orders, together with their edges, their stock and the totals of their representatives.
 
-use super::super::{Buckets, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, StockEffect};
+use super::super::{Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderStatus, StockEffect};
 use super::index::Selection;
 use super::items::{self, QuantityItem, RepresentativeEdgeItem, STOCK, TOTAL_STOCK};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
@@ -8,6 +8,7 @@ use super::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange, Money};
 use chrono::{DateTime, NaiveDate, Utc};
 use dynamo::{Entity as _, IdempotentRequest, Item, Page, Paging, Replayed, TableError, from_item, key_of};
+use ulid::Ulid;
 
 /// The part of an order that is stored in the edge to its representative.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +33,7 @@ pub struct ProductOrder {
 /// The first and the last day of a range of days (UTC), both included.
 pub type DateRange = (NaiveDate, NaiveDate);
 
-fn read_status_and_instant(item: &Item) -> Result<(OrderStatus, DateTime<Utc>), TableError> {
+pub(super) fn read_status_and_instant(item: &Item) -> Result<(OrderStatus, DateTime<Utc>), TableError> {
     let parsed =
         keys::parse_status_data(items::data_attribute(item)?).and_then(|(status, at)| Some((status, at.parse().ok()?)));
     parsed.ok_or_else(|| TableError::unreadable(key_of(item), "the attribute Data has no order status and instant"))
@@ -107,22 +108,6 @@ impl OrdersTable {
         Ok(page.read(read))
     }
 
-    /// Returns the backordered orders that contain a product, oldest first. Queries GSI-1 with `SK = product`; `Data`
-    /// must begin with the status `BACKORDERED`.
-    pub async fn backorders_for_product(&self, product: &ProductId) -> Result<Vec<ProductOrder>, TableError> {
-        let selection = Selection::with_sort_key_prefix(keys::status_prefix(OrderStatus::BackOrdered));
-        let items = self.query_edges_to(keys::key_of_product(product), selection).await?;
-        items.iter().map(read_product_order).collect()
-    }
-
-    /// Returns the backordered orders of a customer, oldest first. Queries GSI-1 with `SK = customer`; `Data` must
-    /// begin with the status `BACKORDERED`.
-    pub async fn backorders_of_customer(&self, customer: &AccountId) -> Result<Vec<Order>, TableError> {
-        let selection = Selection::with_sort_key_prefix(keys::status_prefix(OrderStatus::BackOrdered));
-        let items = self.query_edges_to(keys::key_of_customer(customer), selection).await?;
-        items.iter().map(Order::from_item).collect()
-    }
-
     /// Creates an order with its edges, deducts its products from the stock if the order is `OPEN`, and adds its amount
     /// to the representative's quarter total, in one transaction. Returns `Refused(0)` if the order exists. Returns
     /// `Refused` with another number if the stock does not suffice, or if `customer` or the total changed since it was
@@ -149,14 +134,16 @@ impl OrdersTable {
 
     /// Changes an order from `before` to `after`, together with its edges, the stock of its products and the
     /// representative's quarter total, in one transaction. If `request` is set, the transaction also saves the response
-    /// to it. Returns `Refused` if the stored order or the total changed since it was read, or if the stock does not
-    /// suffice.
+    /// to it. If other orders may be filled after the change, because it restores stock or because a backordered order is
+    /// cancelled, the transaction also writes the fill task of each product, with the change `change`. Returns `Refused` if
+    /// the stored order or the total changed since it was read, or if the stock does not suffice.
     pub async fn change_order(
         &self,
         before: &Order,
         after: &Order,
         lines: &[OrderLine],
         request: Option<&IdempotentRequest>,
+        change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (effects, data) = (before.transition_effects(after), keys::status_data(after));
         let mut writes = self.transaction().change(before, after);
@@ -179,18 +166,22 @@ impl OrdersTable {
             let negative = Money::new(-before.total.minor(), before.total.currency());
             writes = self.add_to_total(writes, before.representative.as_ref(), before.quarter(), negative).await?;
         }
-        let change = || {
-            let change = ItemChange::new(before.id, before.version.saturating_add(1)).of_account(&before.customer);
-            change.field("status", Some(before.status), Some(after.status))
+        if before.unblocks_others(after) {
+            let targets = lines.iter().map(|line| FillTarget::Product(line.product.clone()));
+            writes = targets.fold(writes, |writes, target| writes.request_fill(&target, change));
+        }
+        let entry = || {
+            let entry = ItemChange::new(before.id, before.version.saturating_add(1)).of_account(&before.customer);
+            entry.field("status", Some(before.status), Some(after.status))
         };
-        writes.save_response(request).log(ActionKind::ChangeOrder, change).commit().await
+        writes.save_response(request).log(ActionKind::ChangeOrder, entry).commit().await
     }
 
     /// Changes the address of an order from that of `before` to that of `after`, in one transaction. Returns `Refused` if the
     /// stored order changed since it was read.
     pub async fn correct_address(&self, before: &Order, after: &Order) -> Result<WriteOutcome, TableError> {
-        let change = || ItemChange::new(after.id, after.version).of_account(&after.customer).hidden_field("address");
-        self.transaction().change(before, after).log(ActionKind::ChangeOrder, change).commit().await
+        let entry = || ItemChange::new(after.id, after.version).of_account(&after.customer).hidden_field("address");
+        self.transaction().change(before, after).log(ActionKind::ChangeOrder, entry).commit().await
     }
 
     /// Saves the response to `request`, which asks for the status that `order` already has. Returns `Refused` if the

@@ -4,7 +4,7 @@ use futures::future::try_join;
 
 use ulid::Ulid;
 
-use super::super::{DateRange, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
+use super::super::{DateRange, FillTarget, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
 use super::index::Selection;
 use super::items::{self, DeliveryItem, NoAttributes, QuantityItem, STOCK, StoredSku, TOTAL_STOCK, edge, item_with};
 use super::orders::{ProductOrder, read_product_order};
@@ -110,7 +110,8 @@ impl OrdersTable {
     }
 
     /// Adds a delivery of `quantity` pieces to the stock of a product in a warehouse, and records the `delivery` id, in
-    /// one transaction. Returns `Refused(0)` if this `delivery` was added before. Returns `Refused` with another number
+    /// one transaction. The transaction also writes the fill task of the product, with the change `change`. Returns
+    /// `Refused(0)` if this `delivery` was added before. Returns `Refused` with another number
     /// if the product does not exist, or if another request created the stock item at the same time.
     pub async fn add_stock(
         &self,
@@ -118,6 +119,7 @@ impl OrdersTable {
         warehouse: &WarehouseId,
         quantity: u64,
         delivery: Ulid,
+        change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (all, here) = self.stock_keys(product, warehouse);
         let is_new = self.0.get(here.clone()).await?.is_none();
@@ -128,11 +130,15 @@ impl OrdersTable {
             true => writes.create(item_with(here, None, &items::StockItem { stock: quantity })),
             false => writes.add_quantity(here, STOCK, quantity),
         };
-        let change = || {
-            let change = ItemChange::new(delivery, 1).field("product", None, Some(product));
-            change.field("warehouse", None, Some(warehouse)).field("quantity", None, Some(quantity))
+        let entry = || {
+            let entry = ItemChange::new(delivery, 1).field("product", None, Some(product));
+            entry.field("warehouse", None, Some(warehouse)).field("quantity", None, Some(quantity))
         };
-        writes.log(ActionKind::ReceiveStock, change).commit().await
+        writes
+            .request_fill(&FillTarget::Product(product.clone()), change)
+            .log(ActionKind::ReceiveStock, entry)
+            .commit()
+            .await
     }
 
     /// Returns whether `delivery` is recorded with this `quantity` and `warehouse`. Sends one GetItem request.
@@ -150,17 +156,20 @@ impl OrdersTable {
         Ok(counted.is_some_and(|counted| counted.stock == quantity && is_same_warehouse(&counted)))
     }
 
-    /// Sets the initial stock of a product in a warehouse, in one transaction. Returns `Refused` if the stock of this
+    /// Sets the initial stock of a product in a warehouse, and writes the fill task of the product with the change
+    /// `change`, in one transaction. Returns `Refused` if the stock of this
     /// product in this warehouse was set before, or the product does not exist.
     pub async fn set_initial_stock(
         &self,
         product: &ProductId,
         warehouse: &WarehouseId,
         quantity: u64,
+        change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (all, here) = self.stock_keys(product, warehouse);
         let initial = item_with(here, None, &items::StockItem { stock: quantity });
-        self.transaction().add_quantity(all, TOTAL_STOCK, quantity).create(initial).commit().await
+        let writes = self.transaction().add_quantity(all, TOTAL_STOCK, quantity).create(initial);
+        writes.request_fill(&FillTarget::Product(product.clone()), change).commit().await
     }
 
     /// Returns the keys of the items with the total stock of a product, and with its stock in a warehouse.

@@ -30,7 +30,7 @@ impl OrdersTable {
 
     /// Raises the number of buckets of GSI-2 to `buckets`, and returns the stored number. The number is never reduced:
     /// if it is larger than `buckets` already, it does not change. Existing orders stay in their buckets. A running
-    /// process uses the new number when it next lists all orders or fills all backordered orders; for new orders it
+    /// process uses the new number when it next lists all orders; for new orders it
     /// uses the new number only after a restart. Sends one UpdateItem request.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem};
 
+use super::super::FillTarget;
 use super::OrdersTable;
 use super::items::{DATA, number};
 use billing::{AccountId, ActionKind, ItemChange};
 use dynamo::{
     ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, collect_attribute_names,
 };
+use ulid::Ulid;
 
 const VERSION_UNCHANGED: &str = "#Version = :seen";
 
@@ -95,6 +97,13 @@ impl WriteTransaction<'_> {
             self.account_check = Some(self.writes.len());
             self.writes.push(requester.payments.build_account_check(account));
         }
+        self
+    }
+
+    /// Adds an update that creates the fill task of `target`, or adds the change `change` to the existing task.
+    pub fn request_fill(mut self, target: &FillTarget, change: Ulid) -> Self {
+        let update = self.table.build_fill_request(target, change);
+        self.writes.push(TransactWriteItem::builder().update(update).build());
         self
     }
 

@@ -1,11 +1,12 @@
 //! Manages stock, shipping addresses and representatives.
 
 use billing::AccountId;
-use orders::{EmployeeId, FillCounts, Order, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
+use orders::{EmployeeId, Order, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
 use serde::Serialize;
 use ulid::Ulid;
 
 use super::AddressArgs;
+use super::filling::FillReport;
 use super::list::OrderView;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
@@ -30,33 +31,17 @@ struct WarehouseStock {
 }
 
 #[derive(Serialize)]
-struct FillReport {
-    /// The number of waiting orders for which the stock was reserved.
-    filled: u32,
-    still_waiting: u32,
-    failed: u32,
-}
-
-#[derive(Serialize)]
 struct HandOverReport {
     /// The number of orders that are now credited to the new representative.
     orders: u32,
 }
 
-/// Prints the text `change` and the number of orders that the change has filled. Returns [`Exit::Attention`] if orders
-/// could not be processed.
-fn print_fill_counts(context: &Context, change: &str, done: FillCounts) -> Result<Exit, Failure> {
-    let FillCounts { filled, still_waiting, failed, .. } = done;
-    context.print(&FillReport { filled, still_waiting, failed }, || {
-        let waiting = if still_waiting > 0 {
-            format!(", {still_waiting} still waiting for stock or an address")
-        } else {
-            String::new()
-        };
-        let failed = if failed > 0 { format!(", {failed} could not be processed: try again") } else { String::new() };
-        format!("{change}; stock reserved for {}{waiting}{failed}\n", format_count(filled.into(), "order"))
-    })?;
-    Ok(Exit::done_if(failed == 0))
+/// Fills waiting orders after a change, and prints the text `change` with the result. Returns [`Exit::Attention`] if
+/// orders could not be processed.
+async fn fill_after(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
+    let report = FillReport::fill_waiting_orders(context, desk).await;
+    context.print(&report, || format!("{change}; {}\n", report.text()))?;
+    Ok(report.exit())
 }
 
 /// Checks that `account` exists, because the order desk would create a customer for any account id.
@@ -92,8 +77,8 @@ pub async fn receive_delivery(
     delivery: Option<Ulid>,
 ) -> Result<Exit, Failure> {
     let delivery = delivery.unwrap_or_else(|| context.clock.ulid());
-    let filled = desk.receive(product, warehouse, quantity, delivery).await?;
-    print_fill_counts(context, &format!("{quantity} x {product} added to the stock of {warehouse}"), filled)
+    desk.receive(product, warehouse, quantity, delivery).await?;
+    fill_after(context, desk, &format!("{quantity} x {product} added to the stock of {warehouse}")).await
 }
 
 pub async fn set_address(
@@ -121,8 +106,8 @@ pub async fn set_address(
             .print(&OrderView::from(&order), || format!("the order {} is shipped to the new address\n", order.id))?;
         return Ok(Exit::Done);
     }
-    let (_, filled) = desk.set_shipping_address(&args.account, address).await?;
-    print_fill_counts(context, &format!("the address of {} was set", args.account), filled)
+    desk.set_shipping_address(&args.account, address).await?;
+    fill_after(context, desk, &format!("the address of {} was set", args.account)).await
 }
 
 pub async fn hand_over(

@@ -6,6 +6,7 @@ use serde::Serialize;
 use store::Paging;
 use strum::IntoEnumIterator as _;
 
+use super::filling::FillReport;
 use super::{ListArgs, OrderIds};
 use crate::context::Context;
 use crate::terminal::output::{self, format_count};
@@ -191,7 +192,8 @@ pub fn address_line(address: &ShippingAddress) -> String {
     format!("{name}, {street}, {code} {city}, {country}")
 }
 
-/// Changes the status of each order to `next`. For an order that cannot be changed, only prints a message.
+/// Changes the status of each order to `next`. For an order that cannot be changed, only prints a message. After orders
+/// were cancelled or returned, fills waiting orders.
 pub async fn change_status(
     context: &Context,
     desk: &OrderDesk,
@@ -217,8 +219,15 @@ pub async fn advance_all(
             }
         }
     }
-    context.print(&moved, || moved.iter().map(|order| format!("{} is {}\n", order.order, order.status)).collect())?;
-    Ok(Exit::done_if(is_complete))
+    let restores_stock =
+        moved.iter().any(|order| matches!(order.status, OrderStatus::Cancelled | OrderStatus::Returned));
+    let report = if restores_stock { Some(FillReport::fill_waiting_orders(context, desk).await) } else { None };
+    context.print(&moved, || {
+        let filled = report.iter().map(|report| format!("{}\n", report.text()));
+        moved.iter().map(|order| format!("{} is {}\n", order.order, order.status)).chain(filled).collect()
+    })?;
+    let exit = report.map_or(Exit::Done, |report| report.exit());
+    Ok(if exit == Exit::Done { Exit::done_if(is_complete) } else { exit })
 }
 
 pub async fn ranking(

@@ -1,6 +1,7 @@
 //! `dueday orders`: manages the order desk.
 
 mod csv_file;
+mod filling;
 mod fulfilment;
 mod list;
 mod packing;

@@ -1,6 +1,6 @@
 //! Imports products, the products of SKUs, warehouses and initial stock from a CSV file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -8,12 +8,13 @@ use std::path::Path;
 use billing::{ActionKind, Label, Sku};
 use chrono::{DateTime, Utc};
 use orders::{
-    MAX_LINES, MAX_QUANTITY, OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, WriteOutcome,
-    all_days,
+    FillTarget, MAX_LINES, MAX_QUANTITY, OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId,
+    WriteOutcome,
 };
 use serde::Serialize;
 
 use super::csv_file::{self, Line};
+use super::filling::FillReport;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
@@ -83,7 +84,8 @@ impl Row {
     }
 }
 
-/// Imports `rows`. Existing products, warehouses and stock are not changed.
+/// Imports `rows`. Existing products, warehouses and stock are not changed. Requests to fill the backordered orders of
+/// all products in `rows`.
 pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Result<ImportReport, Failure> {
     let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
     for row in &rows {
@@ -107,6 +109,8 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
     }
     let mut imported = ImportReport { products: 0, warehouses: 0, skus: skus.len(), stocked: 0 };
     let is_new = |written: WriteOutcome| u32::from(written == WriteOutcome::Done);
+    let change = || desk.clock().ulid();
+    let imported_products: BTreeSet<ProductId> = rows.iter().map(|row| row.product.clone()).collect();
     for row in rows {
         let (id, name) = (row.product.clone(), row.name);
         let product = Product { id, name, total_stock: 0, created_at: now, version: 1 };
@@ -118,11 +122,14 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
                 .map_err(|_| Failure::Refused(format!("{id} is not a valid name of a warehouse")))?;
             let warehouse = Warehouse { id: id.clone(), name, region, version: 1 };
             imported.warehouses += is_new(desk.table.create_warehouse(&warehouse).await?);
-            imported.stocked += is_new(desk.table.set_initial_stock(&row.product, &id, stock).await?);
+            imported.stocked += is_new(desk.table.set_initial_stock(&row.product, &id, stock, change()).await?);
         }
     }
     for (sku, lines) in &skus {
         desk.set_lines_of_sku(sku, lines).await?;
+    }
+    for product in imported_products {
+        desk.table.request_fill(&FillTarget::Product(product), change()).await?;
     }
     Ok(imported)
 }
@@ -136,17 +143,17 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     let imported = import_rows(desk, rows, context.clock.now()).await?;
     let counts = [("products", imported.products), ("warehouses", imported.warehouses), ("stocks", imported.stocked)];
     open_table.table.put_action(&action.on_job(counts.map(|(name, count)| (name, count.into())))).await?;
-    let waiting = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
+    let report = FillReport::fill_waiting_orders(context, desk).await;
     context.print(&imported, || {
         let ImportReport { products, warehouses, skus, stocked } = &imported;
         let (products, warehouses) =
             (format_count((*products).into(), "product"), format_count((*warehouses).into(), "warehouse"));
         format!(
-            "new: {products}, {warehouses}, {}; {} with products; stock reserved for {}\n",
+            "new: {products}, {warehouses}, {}; {} with products; {}\n",
             format_count((*stocked).into(), "initial stock"),
             format_count(*skus as u64, "SKU"),
-            format_count(waiting.filled.into(), "waiting order"),
+            report.text(),
         )
     })?;
-    Ok(Exit::done_if(waiting.failed == 0))
+    Ok(report.exit())
 }

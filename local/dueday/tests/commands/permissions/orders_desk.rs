@@ -6,7 +6,7 @@ use axum::Extension;
 use billing::Account;
 use chrono::{DateTime, Utc};
 use clock::Clock as _;
-use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, all_days};
+use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
 use orders_api::{OrdersApi, StoredPayments};
 use rest::caller::ConfidentialAccess;
 use simulator::{Company, CompanySize};
@@ -40,18 +40,18 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
         desk.place(paid).await.unwrap();
     }
     table.mark_without_products_reported(&paid[0].sku).await.unwrap();
-    let operator = OrderDesk::new(unrecorded.clone(), buckets, clock.clone());
     for product in &company.products {
-        unrecorded.add_stock(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
+        let (delivery, change) = (clock.ulid(), clock.ulid());
+        unrecorded.add_stock(&product.id, &company.warehouses[0].id, 9, delivery, change).await.unwrap();
     }
     for (account, address) in &company.customers {
         let Some(customer) = unrecorded.get_customer(account).await.unwrap() else { continue };
         let after = Customer { address: address.clone(), ..customer.clone() };
-        unrecorded.change_customer(&customer, &after, None).await.unwrap();
+        unrecorded.change_customer(&customer, &after, None, clock.ulid()).await.unwrap();
     }
-    let filled = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
+    let filled = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert!(filled.filled > 0, "{filled:?}");
-    assert_eq!(operator.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await.filled, 0);
+    assert_eq!(table.fill_tasks().await.unwrap(), []);
     assert_policy("OrdersFunction", &world.wire.permissions());
 }
 

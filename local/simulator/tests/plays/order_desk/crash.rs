@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use emulator::{Call, Fault, Injector};
-use orders::{OrderStatus, PaidPeriod};
+use orders::{FillTarget, OrderStatus, PaidPeriod};
 use simulator::{Company, CompanySize};
 
-use crate::order_desk::world::{World, all_days};
+use crate::order_desk::world::{World, all_days, fill_all};
 
 const SMALL: CompanySize = CompanySize { customers: 2, employees: 20, products: 3, warehouses: 2, months: 2 };
 
@@ -28,8 +27,7 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     for (account, _) in &world.company.customers {
         desk.hand_over(account, &"e-10".parse().unwrap(), all_days()).await.unwrap();
     }
-    let filled = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
-    assert_eq!((filled.failed, filled.not_attempted), (0, 0));
+    fill_all(desk).await;
 }
 
 /// Processes everything with `fault` at the call with this `number`, processes everything again after a crash, and
@@ -56,8 +54,13 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let statuses: Vec<&str> =
         paid[..2].iter().map(|p| contents.orders[&format!("ORDER#{}", p.order)].status.as_str()).collect();
     assert_eq!(statuses, ["PICKED", "CANCELLED"], "{fault:?} at {number}");
-    let second_fill = world.desk_without_faults().fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
-    assert_eq!(second_fill.filled, 0, "{fault:?} at {number}: a back order was not filled although there was stock");
+    // Requests to try the orders of all products again, although nothing changed.
+    let desk = world.desk_without_faults();
+    for product in &world.company.products {
+        desk.table.request_fill(&FillTarget::Product(product.id.clone()), desk.clock().ulid()).await.unwrap();
+    }
+    let filled = fill_all(&desk).await;
+    assert_eq!(filled, 0, "{fault:?} at {number}: a back order was not filled although there was stock");
     let open = contents.orders.values().filter(|order| order.status != "CANCELLED");
     assert!(open.clone().all(|order| order.representative == "EMP#e-10"), "{fault:?} at {number}");
     injector.calls()

@@ -6,7 +6,7 @@ use simulator::{Company, CompanySize};
 use store::Paging;
 use ulid::Ulid;
 
-use crate::order_desk::world::{World, all_days};
+use crate::order_desk::world::{World, all_days, fill_all};
 
 const SMALL: CompanySize = CompanySize { customers: 1, employees: 20, products: 2, warehouses: 2, months: 1 };
 
@@ -31,8 +31,8 @@ async fn order_waits_for_an_address_then_is_shipped_and_returned() {
     let (order, lines) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     assert_eq!((order.waits_for, order.warehouse), (Some(BackOrderReason::Address), None));
 
-    let (_, filled) = desk.set_shipping_address(&account, address.unwrap()).await.unwrap();
-    assert_eq!((filled.filled, filled.still_waiting), (1, 0));
+    desk.set_shipping_address(&account, address.unwrap()).await.unwrap();
+    assert_eq!(fill_all(desk).await, 1);
     let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     let warehouse = order.warehouse.clone().unwrap();
     let left = desk.table.get_stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
@@ -76,6 +76,7 @@ async fn order_without_an_address_does_not_block_others_and_a_repeated_delivery_
         }
         world.received.insert(format!("PRODUCT#{}", line.product), i64::from(line.quantity));
     }
+    assert_eq!(fill_all(&desk).await, 1);
     let contents = world.contents().await;
     let statuses: Vec<&str> =
         paid.iter().map(|paid| contents.orders[&format!("ORDER#{}", paid.order)].status.as_str()).collect();

@@ -13,7 +13,7 @@ use simulator::{Company, CompanySize};
 use store::Paging;
 use ulid::Ulid;
 
-use crate::order_desk::world::{World, all_days};
+use crate::order_desk::world::{World, all_days, fill_all};
 
 const SMALL: CompanySize = CompanySize { customers: 30, employees: 20, products: 5, warehouses: 3, months: 2 };
 
@@ -90,6 +90,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
         desk.receive(&line.product, &warehouse, 2 * u64::from(line.quantity), Ulid::generate()).await.unwrap();
         *world.received.get_mut(&format!("PRODUCT#{}", line.product)).unwrap() += 2 * i64::from(line.quantity);
     }
+    assert_eq!(fill_all(&desk).await, 2);
     let left = desk
         .table
         .orders_in(&[OrderStatus::BackOrdered], all_days(), desk.buckets(), &Paging::all())

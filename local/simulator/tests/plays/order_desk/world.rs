@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::SimulatedClock;
@@ -29,6 +30,19 @@ pub fn now() -> DateTime<Utc> {
 /// A date range that contains all days of the tests.
 pub fn all_days() -> DateRange {
     (NaiveDate::from_ymd_opt(2000, 1, 1).unwrap(), NaiveDate::from_ymd_opt(2100, 1, 1).unwrap())
+}
+
+/// Returns a clock that shows [`now`]. Each clock creates other identifiers.
+fn new_clock() -> Arc<SimulatedClock> {
+    static CLOCKS: AtomicU64 = AtomicU64::new(1);
+    Arc::new(SimulatedClock::new(now(), CLOCKS.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Works on all fill tasks. Returns the number of orders that were filled.
+pub async fn fill_all(desk: &OrderDesk) -> u32 {
+    let done = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
+    assert_eq!((done.failed, done.unfinished_tasks), (0, 0));
+    done.filled
 }
 
 fn assert_done(written: WriteOutcome) {
@@ -77,7 +91,10 @@ impl World {
             assert_done(table_without_faults.create_product(product).await.unwrap());
             for warehouse in company.warehouses.iter().filter(|_| stock > 0) {
                 assert_done(
-                    table_without_faults.add_stock(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap(),
+                    table_without_faults
+                        .add_stock(&product.id, &warehouse.id, stock, Ulid::generate(), Ulid::generate())
+                        .await
+                        .unwrap(),
                 );
                 *received.entry(format!("PRODUCT#{}", product.id)).or_insert(0) += i64::try_from(stock).unwrap();
             }
@@ -86,7 +103,7 @@ impl World {
             assert_done(table_without_faults.set_lines_of_sku(sku, lines).await.unwrap());
         }
         let table = OrdersTable::new(engine.client_with_wire(wire.clone()), "dueday-orders");
-        let desk = OrderDesk::new(table, Buckets::new(BUCKETS), Arc::new(SimulatedClock::new(now(), 1)));
+        let desk = OrderDesk::new(table, Buckets::new(BUCKETS), new_clock());
         let world = Self { company, engine, desk, wire, received };
         let desk = world.desk_without_faults();
         for (account, address) in &world.company.customers {
@@ -94,6 +111,8 @@ impl World {
                 desk.set_shipping_address(account, address.clone()).await.unwrap();
             }
         }
+        // Without orders, this only deletes the fill tasks of the stock and of the addresses.
+        assert_eq!(fill_all(&desk).await, 0);
         world
     }
 
@@ -101,7 +120,7 @@ impl World {
     pub fn desk_without_faults(&self) -> OrderDesk {
         let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
         let table = OrdersTable::new(client, "dueday-orders");
-        OrderDesk::new(table, Buckets::new(BUCKETS), Arc::new(SimulatedClock::new(now(), 1)))
+        OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
     }
 
     pub async fn contents(&self) -> OrdersTableContents {

@@ -1,6 +1,7 @@
 //! The stored items of the order desk's table. Their attributes are structs that are separate from the domain types.
 //! The identifiers of an entity are stored only in the keys of its item.
 
+mod fill;
 mod goods;
 mod order;
 mod people;
@@ -10,6 +11,7 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
+pub(in crate::table) use fill::{CHANGE, PASS, PassItem};
 pub(in crate::table) use goods::{
     DeliveryItem, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock, warehouse_list_edge,
 };

@@ -140,6 +140,11 @@ impl TestDesk {
         }
     }
 
+    /// Works on all fill tasks. Returns the number of orders that were filled.
+    pub async fn fill_waiting_orders(&self) -> u32 {
+        self.desk.fill_waiting_orders(chrono::DateTime::<chrono::Utc>::MAX_UTC).await.filled
+    }
+
     /// Sends `request`, such as `GET /orders`, with additional headers and a body (`null`: no body) to `router`.
     pub async fn send_to_router(
         &self,

@@ -1,0 +1,47 @@
+//! Filling of waiting orders after a command that adds stock or sets an address.
+
+use chrono::{DateTime, Utc};
+use orders::{FillCounts, OrderDesk};
+use serde::Serialize;
+
+use crate::Exit;
+use crate::context::Context;
+use crate::terminal::output::format_count;
+
+/// The result of filling waiting orders. On AWS, the orders function fills them later, so both numbers are `None`.
+#[derive(Serialize)]
+pub struct FillReport {
+    /// The number of waiting orders for which the stock was reserved.
+    pub filled: Option<u32>,
+    /// The number of orders and fill tasks that failed with an error.
+    pub failed: Option<u32>,
+}
+
+impl FillReport {
+    /// Works on all fill tasks until they are done. Does nothing if the command uses a table on AWS.
+    pub async fn fill_waiting_orders(context: &Context, desk: &OrderDesk) -> Self {
+        if context.options.table().is_some() {
+            return Self { filled: None, failed: None };
+        }
+        let FillCounts { filled, failed, .. } = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
+        Self { filled: Some(filled), failed: Some(failed) }
+    }
+
+    /// Returns a text such as `3 waiting orders were filled`.
+    pub fn text(&self) -> String {
+        let Some(filled) = self.filled else {
+            return "the orders function fills the waiting orders within a few minutes".to_owned();
+        };
+        let verb = if filled == 1 { "was" } else { "were" };
+        let failed = match self.failed {
+            None | Some(0) => String::new(),
+            Some(failed) => format!(", {failed} could not be processed: try again"),
+        };
+        format!("{} {verb} filled{failed}", format_count(filled.into(), "waiting order"))
+    }
+
+    /// Returns [`Exit::Attention`] if orders could not be processed.
+    pub fn exit(&self) -> Exit {
+        Exit::done_if(self.failed.unwrap_or_default() == 0)
+    }
+}

@@ -1,0 +1,347 @@
+//! Filling of waiting orders: fill tasks, the requests that they need, and concurrent work on them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use clock::Clock;
+use emulator::{Call, Fault, Faults, Injector};
+use futures::future::join_all;
+use orders::{
+    Buckets, FillCounts, FillTarget, OrderDesk, OrderLine, OrderStatus, OrdersTable, PaidPeriod, Product, ProductId,
+};
+use simulator::{Company, CompanySize};
+use ulid::Ulid;
+
+use crate::order_desk::world::{BUCKETS, World, fill_all, now};
+
+const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products: 6, warehouses: 1, months: 3 };
+
+/// Returns a company whose customers all have an address and pay for one SKU, which contains one piece of each of the
+/// first `lines` products.
+fn company_with_one_sku(lines: usize) -> Company {
+    let mut company = Company::new(SMALL, 9);
+    let sku = company.skus[0].0.clone();
+    let line = |product: &Product| OrderLine { product: product.id.clone(), quantity: 1 };
+    company.skus[0].1 = company.products[..lines].iter().map(line).collect();
+    let address = company.customers.iter().find_map(|(_, address)| address.clone());
+    company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    company
+}
+
+/// Receives a delivery of `quantity` pieces of `product`.
+async fn receive(world: &mut World, desk: &OrderDesk, product: &ProductId, quantity: u32) {
+    let warehouse = world.company.warehouses[0].id.clone();
+    desk.receive(product, &warehouse, quantity.into(), Ulid::generate()).await.unwrap();
+    *world.received.entry(format!("PRODUCT#{product}")).or_default() += i64::from(quantity);
+}
+
+/// Returns the number of orders of `paid` in `status`.
+async fn count(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
+    let contents = world.contents().await;
+    paid.iter().filter(|paid| contents.orders[&format!("ORDER#{}", paid.order)].status == status).count()
+}
+
+/// Requests to try the orders of all products again, although nothing changed. Checks that no order is filled, and that
+/// no task is left.
+async fn assert_nothing_to_fill(world: &World, when: &str) {
+    let desk = world.desk_without_faults();
+    fill_all(&desk).await;
+    assert_eq!(desk.table.fill_tasks().await.unwrap(), [], "{when}");
+    for product in &world.company.products {
+        desk.table.request_fill(&FillTarget::Product(product.id.clone()), desk.clock().ulid()).await.unwrap();
+    }
+    assert_eq!(fill_all(&desk).await, 0, "{when}: an order waits although there is stock");
+}
+
+/// A clock that advances by one second whenever it is read.
+#[derive(Debug)]
+struct SteppingClock(AtomicI64);
+
+impl Clock for SteppingClock {
+    fn now(&self) -> DateTime<Utc> {
+        now() + TimeDelta::seconds(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn ulid(&self) -> Ulid {
+        Ulid::generate()
+    }
+
+    fn random_secret(&self) -> [u8; 32] {
+        [0; 32]
+    }
+}
+
+fn desk_with_clock(world: &World, clock: Arc<dyn Clock>) -> OrderDesk {
+    OrderDesk::new(OrdersTable::new(world.engine.client(), "dueday-orders"), Buckets::new(BUCKETS), clock)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_of_six_lines_needs_three_requests_whether_orders_wait_or_not() {
+    for waiting in [0, 40] {
+        let world = World::new(company_with_one_sku(6), 1).await;
+        let (desk, paid) = (world.desk_without_faults(), &world.company.paid[..=waiting]);
+        for paid in paid {
+            desk.place(paid).await.unwrap();
+        }
+        assert_eq!(count(&world, paid, "BACKORDERED").await, waiting);
+        let before = world.wire.requests();
+        world.desk.advance(paid[0].order, OrderStatus::Cancelled).await.unwrap();
+        let mut requests = world.wire.requests();
+        requests.iter_mut().for_each(|(operation, count)| *count -= before.get(operation).copied().unwrap_or_default());
+        requests.retain(|_, count| *count > 0);
+        // The order, the total of the representative, and the transaction.
+        let expected = [("GetItem", 1), ("Query", 1), ("TransactWriteItems", 1)];
+        assert_eq!(requests, expected.map(|(operation, count)| (operation.to_owned(), count)).into(), "{waiting}");
+        // The stock of the cancelled order fills the oldest waiting order.
+        assert_eq!(fill_all(&desk).await, u32::from(waiting > 0));
+        world.assert_consistent(paid, "after the cancellation").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fill_stops_at_the_first_order_without_stock_and_continues_after_its_deadline() {
+    let mut world = World::new(company_with_one_sku(1), 0).await;
+    let (desk, paid) = (world.desk_without_faults(), world.company.paid[..70].to_vec());
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+    }
+    let product = world.company.products[0].id.clone();
+
+    // Without stock, the fill task tries only the oldest order.
+    desk.table.request_fill(&FillTarget::Product(product.clone()), desk.clock().ulid()).await.unwrap();
+    let before: u64 = world.wire.requests().values().sum();
+    assert_eq!(fill_all(&world.desk).await, 0);
+    let requests = world.wire.requests().values().sum::<u64>() - before;
+    assert!(requests <= 7, "{requests} requests for one order");
+
+    // The first call is interrupted by its deadline in the middle of a page, the second one continues there.
+    receive(&mut world, &desk, &product, 60).await;
+    let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
+    let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(40)).await;
+    assert!((30..40).contains(&first.filled), "{first:?}");
+    assert_eq!((first.unfinished_tasks, first.failed), (1, 0));
+    let tasks = desk.table.fill_tasks().await.unwrap();
+    let position = tasks[0].pass.as_ref().unwrap().after.unwrap();
+    assert_eq!(position.order, paid[first.filled as usize - 1].order);
+    assert_eq!(first.filled + fill_all(&world.desk).await, 60);
+    let contents = world.contents().await;
+    let is_open = |paid: &PaidPeriod| contents.orders[&format!("ORDER#{}", paid.order)].status == "OPEN";
+    assert!(paid[..60].iter().all(is_open) && !paid[60..].iter().any(is_open), "the oldest orders come first");
+    assert_nothing_to_fill(&world, "after the second call").await;
+    world.assert_consistent(&paid, "after the second call").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_address() {
+    let mut company = company_with_one_sku(1);
+    let paid = company.paid[..70].to_vec();
+    let newest = paid[69].account.clone();
+    company.customers.iter_mut().filter(|(account, _)| *account != newest).for_each(|(_, address)| *address = None);
+    let mut world = World::new(company, 0).await;
+    let desk = world.desk_without_faults();
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+    }
+    let product = world.company.products[0].id.clone();
+    let orders_of_newest = paid.iter().filter(|paid| paid.account == newest).count();
+    receive(&mut world, &desk, &product, 70).await;
+    let (mut filled, mut calls) = (0, 0);
+    loop {
+        // Each call has time for eight orders. Meanwhile stock arrives, which must not lead back to the oldest order.
+        let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
+        let done = stepping.fill_waiting_orders(now() + TimeDelta::seconds(10)).await;
+        (filled, calls) = (filled + done.filled, calls + 1);
+        if done.unfinished_tasks == 0 || calls == 20 {
+            break;
+        }
+        receive(&mut world, &desk, &product, 1).await;
+    }
+    assert_eq!((filled as usize, calls), (orders_of_newest, 9));
+    assert_eq!(count(&world, &paid, "OPEN").await, orders_of_newest);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
+    let mut world = World::new(company_with_one_sku(1), 0).await;
+    let (desk, paid) = (world.desk_without_faults(), world.company.paid[..50].to_vec());
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+    }
+    let product = world.company.products[0].id.clone();
+    receive(&mut world, &desk, &product, 40).await;
+    let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
+    let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(35)).await;
+    assert_eq!(first.unfinished_tasks, 1, "{first:?}");
+    let target = FillTarget::Product(product.clone());
+    let pass = desk.table.fill_tasks().await.unwrap()[0].pass.clone().unwrap();
+
+    receive(&mut world, &desk, &product, 3).await;
+    let changed = desk.table.fill_tasks().await.unwrap().remove(0);
+    assert_eq!(changed.pass.as_ref(), Some(&pass), "the position stays");
+    assert_ne!(changed.change, pass.change);
+    assert!(!desk.table.delete_fill_task(&target, &pass).await.unwrap(), "a pass before the change ends no task");
+    let second = fill_all(&desk).await;
+    assert_eq!(first.filled + second, 43);
+    let left = desk.table.fill_tasks().await.unwrap();
+    assert_eq!((left.len(), left[0].pass.as_ref()), (1, None), "the next pass starts with the oldest order");
+    // A worker of the former pass cannot continue with the new pass, and cannot create a task that was deleted.
+    let new_pass = left[0].pass_at(now());
+    assert!(desk.table.save_fill_pass(&target, &new_pass).await.unwrap());
+    assert!(!desk.table.save_fill_pass(&target, &pass).await.unwrap());
+    assert_eq!(fill_all(&desk).await, 0);
+    assert!(!desk.table.save_fill_pass(&target, &new_pass).await.unwrap());
+    assert_nothing_to_fill(&world, "after the second pass").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_stays_until_the_indexes_must_contain_the_orders_that_were_placed_before_the_change() {
+    let world = World::new(company_with_one_sku(1), 0).await;
+    let clock = Arc::new(clock::SimulatedClock::new(now(), 77));
+    let desk = desk_with_clock(&world, clock.clone()).with_index_delay(TimeDelta::seconds(30));
+    let target = FillTarget::Product(world.company.products[0].id.clone());
+    desk.table.request_fill(&target, clock.ulid()).await.unwrap();
+    for (seconds, tasks) in [(0, 1), (29, 1), (30, 0)] {
+        clock.set(now() + TimeDelta::seconds(seconds));
+        assert_eq!(desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await, FillCounts::default());
+        assert_eq!(desk.table.fill_tasks().await.unwrap().len(), tasks, "after {seconds} seconds");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_waiting_order_lets_the_newer_orders_be_filled() {
+    let mut company = company_with_one_sku(1);
+    let (product, large) = (company.products[0].id.clone(), company.skus[1].0.clone());
+    company.skus[1].1 = vec![OrderLine { product: product.clone(), quantity: 9 }];
+    company.paid[0].sku = large;
+    let mut world = World::new(company, 0).await;
+    let (desk, paid) = (world.desk_without_faults(), world.company.paid[..3].to_vec());
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+    }
+    receive(&mut world, &desk, &product, 5).await;
+    assert_eq!(fill_all(&desk).await, 0, "the oldest order needs nine pieces");
+    desk.advance(paid[0].order, OrderStatus::Cancelled).await.unwrap();
+    assert_eq!(fill_all(&desk).await, 2);
+    world.assert_consistent(&paid, "after the cancellation").await;
+}
+
+/// Injects no fault, but lets other tasks run before each call takes effect, as many times as the field contains.
+struct YieldBeforeEachCall(u32);
+
+impl Faults for YieldBeforeEachCall {
+    fn next(&self, _: &Call<'_>) -> Option<Fault> {
+        None
+    }
+
+    fn yields_per_call(&self) -> u32 {
+        self.0
+    }
+}
+
+/// Creates a world whose desk lets other tasks run `yields` times before each call.
+async fn yielding_world(lines: usize, stock: u64, yields: u32) -> World {
+    let injector = Injector::new(Arc::new(YieldBeforeEachCall(yields)));
+    World::with_injector(company_with_one_sku(lines), stock, Arc::new(injector)).await
+}
+
+/// Fills waiting orders. Orders may fail because of write conflicts; a later call tries them again.
+async fn fill_with_conflicts(desk: &OrderDesk) {
+    let done = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
+    assert_eq!(done.unfinished_tasks, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
+    let mut world = yielding_world(2, 10, 1).await;
+    let (desk, paid) = (world.desk.clone(), world.company.paid[..40].to_vec());
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+    }
+    assert_eq!(count(&world, &paid, "BACKORDERED").await, 30);
+    let products: Vec<ProductId> = world.company.products[..2].iter().map(|product| product.id.clone()).collect();
+    for round in 0..4 {
+        for product in &products {
+            receive(&mut world, &desk, product, 3).await;
+        }
+        // Cancels open orders, which restores stock, and waiting orders, which may be filled at the same time.
+        let cancelled = [round, 12 + 3 * round, 39 - round].map(|n| paid[n].order);
+        let cancelling = join_all(cancelled.map(|order| {
+            let desk = &desk;
+            async move {
+                while let Err(error) = desk.advance(order, OrderStatus::Cancelled).await {
+                    assert!(error.is_transient(), "{error}");
+                }
+            }
+        }));
+        let fills = join_all((0..3).map(|_| fill_with_conflicts(&desk)));
+        futures::join!(fills, cancelling);
+        world.assert_consistent(&paid, &format!("round {round}")).await;
+        assert_nothing_to_fill(&world, &format!("round {round}")).await;
+    }
+    let cancelled = count(&world, &paid, "CANCELLED").await;
+    assert_eq!((cancelled, count(&world, &paid, "OPEN").await), (12, 10 + 4 * 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_time() {
+    let world = yielding_world(2, 20, 1).await;
+    let (desk, paid) = (world.desk.clone(), world.company.paid[..20].to_vec());
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+        desk.advance(paid.order, OrderStatus::Picked).await.unwrap();
+    }
+    let both =
+        join_all(
+            paid.iter().enumerate().map(|(n, paid)| {
+                let desk = &desk;
+                let advance = async move |next: OrderStatus, delay: usize| {
+                    for _ in 0..delay {
+                        tokio::task::yield_now().await;
+                    }
+                    loop {
+                        match desk.advance(paid.order, next).await {
+                            Err(error) if error.is_transient() => {}
+                            result => return result.is_ok(),
+                        }
+                    }
+                };
+                // Either request starts earlier than the other one by up to five turns.
+                async move {
+                    futures::join!(advance(OrderStatus::Shipped, n % 6), advance(OrderStatus::Cancelled, 5 - n % 6))
+                }
+            }),
+        );
+    let results = both.await;
+    let shipped = results.iter().filter(|(is_shipped, _)| *is_shipped).count();
+    let cancelled = results.iter().filter(|(_, is_cancelled)| *is_cancelled).count();
+    assert_eq!(shipped + cancelled, 20, "{results:?}");
+    assert!(shipped > 0 && cancelled > 0, "{results:?}");
+    assert_eq!((count(&world, &paid, "SHIPPED").await, count(&world, &paid, "CANCELLED").await), (shipped, cancelled));
+    world.assert_consistent(&paid, "after the race").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
+    let mut placed_as_waiting = 0;
+    // In each round, the delivery arrives and its task is completed at another moment between two calls of the placing.
+    for delay in 0..24 {
+        let mut world = yielding_world(1, 0, 3).await;
+        let (placing, paid) = (world.desk.clone(), world.company.paid[0].clone());
+        let desk = world.desk_without_faults();
+        let product = world.company.products[0].id.clone();
+        let receiving = async {
+            for _ in 0..delay {
+                tokio::task::yield_now().await;
+            }
+            receive(&mut world, &desk, &product, 1).await;
+            fill_all(&desk).await;
+        };
+        let (placed, ()) = futures::join!(placing.place(&paid), receiving);
+        placed_as_waiting += u32::from(placed.unwrap() == orders::PlaceOutcome::Placed(OrderStatus::BackOrdered));
+        fill_all(&desk).await;
+        assert_eq!(count(&world, std::slice::from_ref(&paid), "OPEN").await, 1, "delay {delay}");
+    }
+    assert!(placed_as_waiting > 0);
+}

@@ -1,0 +1,68 @@
+//! Fill tasks: the requests to try the waiting orders of a product or of a customer again.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use ulid::Ulid;
+
+use super::{OrderId, ProductId};
+use billing::AccountId;
+
+/// The orders that a fill task tries: the backordered orders that contain a product, or those of a customer.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FillTarget {
+    Product(ProductId),
+    Customer(AccountId),
+}
+
+impl fmt::Display for FillTarget {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Product(product) => write!(text, "the product {product}"),
+            Self::Customer(account) => write!(text, "the customer {account}"),
+        }
+    }
+}
+
+/// A request to try the backordered orders of a target, because its stock or its shipping address changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FillTask {
+    pub target: FillTarget,
+    /// The identifier of the latest change. Each change of the target's stock or address writes a new one.
+    pub change: Ulid,
+    /// The pass that is under way; `None` if no order was tried yet.
+    pub pass: Option<FillPass>,
+}
+
+/// One pass over the backordered orders of a target, from the oldest to the newest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FillPass {
+    /// The latest change when the pass started. If there is a later change, another pass follows.
+    pub change: Ulid,
+    pub started_at: DateTime<Utc>,
+    /// The last order that was tried; `None` if no order was tried yet.
+    pub after: Option<WaitingOrder>,
+    /// The products of which no warehouse had enough for an order of this pass. A newer order that contains such a
+    /// product is not filled in this pass.
+    pub out_of_stock: Vec<ProductId>,
+}
+
+/// The position of a backordered order among the orders of a target: they are sorted by the time of the payment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitingOrder {
+    pub order: OrderId,
+    /// When the payment was made.
+    pub placed_at: DateTime<Utc>,
+}
+
+impl FillTask {
+    /// Returns the pass that is under way, or a new pass that starts at `now` with the oldest order.
+    pub fn pass_at(&self, now: DateTime<Utc>) -> FillPass {
+        self.pass.clone().unwrap_or(FillPass {
+            change: self.change,
+            started_at: now,
+            after: None,
+            out_of_stock: Vec::new(),
+        })
+    }
+}

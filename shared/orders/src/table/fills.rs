@@ -1,0 +1,112 @@
+//! Fill tasks. Each task requests to try the backordered orders of a product or of a customer again. All tasks are in the
+//! partition `FILLS`, so that one query finds them.
+//!
+//! Two workers can work on the same task at the same time, because each order is filled in a conditional transaction. A
+//! task is deleted only if its latest change is the change with which the pass started. So a change during a pass is
+//! never lost: the task stays, and another pass follows.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, Update};
+use ulid::Ulid;
+
+use super::super::{FillPass, FillTarget, FillTask, OrderStatus, WaitingOrder};
+use super::index::Selection;
+use super::items::{self, CHANGE, DATA, PASS, PassItem};
+use super::orders::read_status_and_instant;
+use super::{GSI_1, OrdersTable, keys};
+use dynamo::{
+    Entity as _, Item, Key, PRESENT, Query, TableError, UpdateItemOutcome, collect_attribute_names, s, to_item, values,
+};
+
+/// A page of the backordered orders of a target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitingOrdersPage {
+    /// The orders, oldest first.
+    pub orders: Vec<WaitingOrder>,
+    /// Whether there are no further orders.
+    pub is_last: bool,
+}
+
+impl OrdersTable {
+    /// Returns all fill tasks, sorted by their targets. Sends one strongly consistent query with `PK = FILLS`.
+    pub async fn fill_tasks(&self) -> Result<Vec<FillTask>, TableError> {
+        let items = self.query_partition(keys::FILLS.to_owned(), Selection::all_items()).await?;
+        items.iter().map(FillTask::from_item).collect()
+    }
+
+    /// Creates the fill task of `target`, or adds the change `change` to the existing task: a pass that is under way
+    /// continues, and then another pass follows. Sends one UpdateItem request.
+    pub async fn request_fill(&self, target: &FillTarget, change: Ulid) -> Result<(), TableError> {
+        self.0.send_update(self.build_fill_request(target, change), ReturnValue::None).await.map(drop)
+    }
+
+    /// Builds the update of [`OrdersTable::request_fill`]. It has no condition, so it never refuses a transaction.
+    pub(super) fn build_fill_request(&self, target: &FillTarget, change: Ulid) -> Update {
+        let expression = format!("SET #{CHANGE} = :change");
+        Update::builder()
+            .table_name(self.0.name())
+            .set_key(Some(keys::key_of_fill_task(target).attributes()))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[&expression])))
+            .expression_attribute_values(":change", s(change))
+            .update_expression(expression)
+            .build()
+            .expect("key and update are set")
+    }
+
+    /// Saves the position of a pass. Returns false without a change if the task does not exist any more, or if a pass
+    /// with another change has started. Sends one UpdateItem request.
+    pub async fn save_fill_pass(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
+        let condition = format!("{PRESENT} AND (attribute_not_exists(#{PASS}) OR #{PASS}.#{CHANGE} = :change)");
+        let position = AttributeValue::M(to_item(&PassItem::from(pass.clone())));
+        let values = HashMap::from([(":pass".to_owned(), position), (":change".to_owned(), s(pass.change))]);
+        let key = keys::key_of_fill_task(target);
+        let update = self.0.build_update(key, &format!("SET #{PASS} = :pass"), &condition, values);
+        Ok(matches!(self.0.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
+    }
+
+    /// Deletes the task of `target` after the end of `pass`. Returns false without a change if there was a change after
+    /// the start of the pass. Sends one DeleteItem request.
+    pub async fn delete_fill_task(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
+        let values = values([(":change", s(pass.change))]);
+        self.0.delete_if(keys::key_of_fill_task(target), &format!("#{CHANGE} = :change"), values).await
+    }
+
+    /// Ends the pass of the task of `target` and keeps the task, so that the next pass starts with the oldest order. Does
+    /// nothing if the task does not exist. Sends one UpdateItem request.
+    pub async fn restart_fill_task(&self, target: &FillTarget) -> Result<(), TableError> {
+        let (key, expression) = (keys::key_of_fill_task(target), format!("REMOVE #{PASS}"));
+        let update = self.0.build_update(key, &expression, PRESENT, HashMap::new());
+        self.0.send_update(update, ReturnValue::None).await.map(drop)
+    }
+
+    /// Returns the backordered orders of `target` that follow the order `after`, oldest first; without `after`, from the
+    /// oldest order on. At most `limit` orders are returned. Sends one query of GSI-1 with `SK = target`; `Data` must begin
+    /// with the status `BACKORDERED`.
+    pub async fn waiting_orders(
+        &self,
+        target: &FillTarget,
+        after: Option<&WaitingOrder>,
+        limit: usize,
+    ) -> Result<WaitingOrdersPage, TableError> {
+        let end = keys::key_of_fill_target(target);
+        let start_after = after.map(|after| {
+            let key = Key { pk: keys::key_of_order(after.order), sk: end.clone() };
+            let mut key: Item = key.attributes();
+            key.insert(DATA.to_owned(), s(keys::build_status_data(OrderStatus::BackOrdered, after.placed_at)));
+            key
+        });
+        let values = values([(":end", s(end)), (":prefix", s(keys::status_prefix(OrderStatus::BackOrdered)))]);
+        let condition = format!("#SK = :end AND begins_with(#{DATA}, :prefix)");
+        let query =
+            Query { index: Some(GSI_1), page_items: Some(limit), after: start_after, ..Query::new(condition, values) };
+        let mut items = self.0.query(query);
+        let page = items.page().await?.unwrap_or_default();
+        let read = |item: &Item| {
+            let (_, placed_at) = read_status_and_instant(item)?;
+            Ok(WaitingOrder { order: items::order_id_in(item)?, placed_at })
+        };
+        let orders = page.iter().map(read).collect::<Result<_, TableError>>()?;
+        Ok(WaitingOrdersPage { orders, is_last: items.last_evaluated_key().is_none() })
+    }
+}
