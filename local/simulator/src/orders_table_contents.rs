@@ -16,6 +16,10 @@ pub struct StoredOrder {
     pub stored_representative: String,
     pub status: String,
     pub amount: i64,
+    /// The refunded part of the amount, as the order states it.
+    pub refunded: i64,
+    /// The sum of the refunds that did not fail, in the item with the refunds.
+    pub refunds: i64,
     pub currency: String,
     pub placed_at: String,
     pub bucket: String,
@@ -56,6 +60,13 @@ fn number(item: &Item, name: &str) -> Option<i64> {
     item.get(name).and_then(|value| value.as_n().ok()).and_then(|number| number.parse().ok())
 }
 
+/// Returns the sum of the refunds in the item that did not fail.
+fn sum_of_refunds(item: &Item) -> i64 {
+    let refunds = item["Refunds"].as_l().into_iter().flatten().filter_map(|refund| refund.as_m().ok());
+    let made = refunds.filter(|refund| refund["HasFailed"].as_bool() == Ok(&false));
+    made.filter_map(|refund| number(refund, "Amount")).sum()
+}
+
 impl OrdersTableContents {
     /// Parses the stored items of the order desk's table.
     pub fn read(items: &[Item]) -> Self {
@@ -65,13 +76,19 @@ impl OrdersTableContents {
             let key = |name| text(item, name).unwrap_or_default();
             let (pk, sk, data) = (key("PK"), key("SK"), text(item, "Data"));
             if pk.starts_with("ORDER#") {
-                data_by_order.entry(pk.clone()).or_default().insert(data.clone().unwrap_or_default());
                 let order = contents.orders.entry(pk.clone()).or_default();
+                if sk == "REFUNDS" {
+                    order.refunds = sum_of_refunds(item);
+                    contents.items.insert(StoredItem { pk, sk, data });
+                    continue;
+                }
+                data_by_order.entry(pk.clone()).or_default().insert(data.clone().unwrap_or_default());
                 if sk.starts_with("CUSTOMER#") {
                     order.customer.clone_from(&sk);
                     order.stored_representative = text(item, "Representative").unwrap_or("-".to_owned());
                     order.status = key("Status");
                     order.amount = number(item, "PaymentAmount").unwrap_or_default();
+                    order.refunded = number(item, "RefundedAmount").unwrap_or_default();
                     order.currency = key("Currency");
                     order.placed_at = key("PlacedDate");
                     order.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
@@ -131,6 +148,10 @@ impl OrdersTableContents {
                     order.stored_representative, order.representative
                 ));
             }
+            if order.refunded != order.refunds.min(order.amount) {
+                violations
+                    .push(format!("{id} is refunded by {}, but its refunds are {}", order.refunded, order.refunds));
+            }
             if order.lines.is_empty() || order.representative.is_empty() || order.customer.is_empty() {
                 violations.push(format!("{id} has no product, no representative or no customer"));
             }
@@ -146,7 +167,7 @@ impl OrdersTableContents {
                 let month: u32 = order.placed_at[5..7].parse().unwrap_or_default();
                 let quarter = format!("{}-Q{}", &order.placed_at[..4], month.div_ceil(3));
                 *credited.entry((order.representative.clone(), quarter, order.currency.clone())).or_default() +=
-                    order.amount;
+                    order.amount - order.refunded;
             }
         }
         for (product, total) in &self.total_stock {

@@ -1,10 +1,11 @@
-//! The processing of payment events: each succeeded payment becomes an order.
+//! The processing of payment events: each succeeded payment becomes an order, and a refund in full cancels the order before
+//! the shipment.
 //!
 //! The queue can deliver the same event more than once, and can deliver events in any order.
 
 use billing::{EventData, ReceivedEvent, UnreadableEvent};
 
-use crate::{DeskError, OrderDesk, PlaceOutcome};
+use crate::{DeskError, OrderDesk, PlaceOutcome, RefundNews};
 
 /// The log message for a paid SKU that stands for no products, so that nothing is shipped. Logged once for each SKU. A
 /// metric filter in `template.yaml` matches this text, and an alarm uses the metric.
@@ -26,12 +27,18 @@ impl ProcessEventError {
     }
 }
 
-/// Places the order for a paid month if `event` is a `payment.succeeded` event. Returns `None` for other events, which
-/// the order desk does not need.
+/// Places the order for a paid month if `event` is a `payment.succeeded` event, and records the refund of an event about a
+/// refund. Returns `None` for events that place no order.
 ///
 /// # Errors
-/// The event cannot be read, or the order cannot be placed.
+/// The event cannot be read, the order cannot be placed, or the refund cannot be recorded.
 pub async fn process_event(desk: &OrderDesk, event: &ReceivedEvent) -> Result<Option<PlaceOutcome>, ProcessEventError> {
-    let EventData::PaymentSucceeded(payment) = &event.content()?.body else { return Ok(None) };
-    Ok(Some(desk.place(&payment.clone().into()).await?))
+    let refund = match &event.content()?.body {
+        EventData::PaymentSucceeded(payment) => return Ok(Some(desk.place(&payment.clone().into()).await?)),
+        EventData::PaymentRefunded(refund) => RefundNews::new(refund.clone(), false),
+        EventData::RefundFailed(refund) => RefundNews::new(refund.clone(), true),
+        _ => return Ok(None),
+    };
+    desk.record_refund(&refund).await?;
+    Ok(None)
 }

@@ -54,7 +54,10 @@ pub struct OrderView {
     tracking_number: Option<Label>,
     /// The amount of the payment, in minor units of the currency.
     amount: MinorUnits,
-    /// The currency of the amount.
+    /// The part of the payment that was refunded, in minor units. An order whose payment is refunded in full before it is
+    /// shipped is cancelled.
+    refunded_amount: MinorUnits,
+    /// The currency of the amounts.
     currency: Currency,
     /// When the payment was made.
     placed_at: DateTime<Utc>,
@@ -165,6 +168,7 @@ impl From<Order> for OrderView {
             carrier: parcel.carrier,
             tracking_number: parcel.tracking_number,
             amount: order.total.into(),
+            refunded_amount: order.refunded.into(),
             currency: order.total.currency(),
             placed_at: order.placed_at,
             version: order.version,

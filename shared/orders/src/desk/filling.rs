@@ -125,7 +125,9 @@ impl OrderDesk {
             if after == before {
                 return Ok(Some(before.status));
             }
-            if self.table.change_order(&before, &after, &lines, None, self.clock.ulid()).await? == WriteOutcome::Done {
+            if self.table.change_order(&before, &after, &lines, None, None, self.clock.ulid()).await?
+                == WriteOutcome::Done
+            {
                 return Ok(Some(after.status));
             }
         }

@@ -5,13 +5,14 @@ mod customers;
 mod filling;
 mod goods;
 mod people;
+mod refunds;
 
 use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeDelta};
 use ulid::Ulid;
 
-use billing::{AccountId, Sku};
+use billing::{AccountId, Money, Sku};
 use clock::Clock;
 use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
@@ -179,8 +180,10 @@ impl OrderDesk {
             let needs_report = !self.table.is_without_products_reported(&paid.sku).await?;
             return Ok(PlaceOutcome::NoProducts { sku: paid.sku.clone(), needs_report });
         }
-        for _ in 0..MAX_RETRIES {
+        for attempt in 0..MAX_RETRIES {
             let customer = self.find_or_create_customer(&paid.account).await?;
+            // Refunds before the order are rare, so they are read only if the first transaction was refused.
+            let refunds = if attempt == 0 { None } else { self.table.get_refunds(paid.order).await? };
             let order = Order {
                 id: paid.order,
                 customer: paid.account.clone(),
@@ -191,16 +194,21 @@ impl OrderDesk {
                 address: None,
                 shipment: None,
                 total: paid.amount,
+                refunded: Money::new(0, paid.amount.currency()),
                 placed_at: paid.paid_at,
                 bucket: self.buckets.bucket_of(paid.order),
                 version: 1,
             };
-            let order = match self.find_warehouse_with_stock(&customer, &lines).await? {
-                StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
-                StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..order },
-                StockSource::OutOfStock(_) => Order { waits_for: Some(BackOrderReason::Stock), ..order },
+            let order = refunds.as_ref().map_or(order.clone(), |refunds| order.refunded_by(refunds));
+            let order = match order.status {
+                OrderStatus::Cancelled => order,
+                _ => match self.find_warehouse_with_stock(&customer, &lines).await? {
+                    StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
+                    StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..order },
+                    StockSource::OutOfStock(_) => Order { waits_for: Some(BackOrderReason::Stock), ..order },
+                },
             };
-            match self.table.create_order(&order, &lines, &customer).await? {
+            match self.table.create_order(&order, &lines, &customer, refunds.as_ref()).await? {
                 WriteOutcome::Done => {
                     if order.waits_for == Some(BackOrderReason::Stock) {
                         self.request_fill_if_in_stock(&customer, &lines).await?;
@@ -324,7 +332,7 @@ impl OrderDesk {
             let after = Order { version: before.version.saturating_add(1), ..advanced };
             let request = with_response(&after, &lines);
             let change = self.clock.ulid();
-            let written = self.table.change_order(&before, &after, &lines, request.as_ref(), change).await;
+            let written = self.table.change_order(&before, &after, &lines, request.as_ref(), None, change).await;
             if written.map_err(DeskError::from)? == WriteOutcome::Done {
                 return Ok(AdvanceOutcome::Done(after, lines));
             }

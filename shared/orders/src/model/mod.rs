@@ -14,6 +14,7 @@ mod order;
 mod paid;
 mod product;
 mod quarter;
+mod refunds;
 mod warehouse;
 mod warehouse_choice;
 
@@ -30,5 +31,6 @@ pub use order::{
 pub use paid::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};
+pub use refunds::{KnownRefund, OrderRefunds, RefundNews};
 pub use warehouse::Warehouse;
 pub use warehouse_choice::{choose_warehouse, products_out_of_stock};

@@ -4,7 +4,7 @@ use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
-use super::{EmployeeId, OrderId, ProductId, Quarter, ShippingAddress, WarehouseId};
+use super::{EmployeeId, OrderId, OrderRefunds, ProductId, Quarter, ShippingAddress, WarehouseId};
 use billing::{AccountId, Label, Money};
 
 /// Returns a range that contains the days of all orders: from 1970-01-01 until 73,000 days (about 200 years) later.
@@ -79,6 +79,8 @@ pub struct Order {
     pub shipment: Option<Shipment>,
     /// The amount of the payment.
     pub total: Money,
+    /// The part of the payment that was refunded. It does not count in the quarter total of the representative.
+    pub refunded: Money,
     /// When the payment was made.
     pub placed_at: DateTime<Utc>,
     /// The bucket of the order in GSI-2, the index over all orders.
@@ -134,8 +136,8 @@ pub enum StockEffect {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransitionEffects {
     pub stock: StockEffect,
-    /// Whether the amount of the order is subtracted from the quarter total of its representative.
-    pub is_removed_from_total: bool,
+    /// The amount that is added to the quarter total of its representative; negative for a cancelled order.
+    pub added_to_total: Money,
 }
 
 /// The error for an order that cannot change from its status to the requested status.
@@ -177,6 +179,32 @@ impl OrderStatus {
 }
 
 impl Order {
+    /// Returns the amount of the order in the quarter total of its representative: the payment without its refunded part, or 0
+    /// if the order is cancelled or returned.
+    pub fn amount_in_total(&self) -> Money {
+        let minor = match self.status.counts_in_total() {
+            true => self.total.minor().saturating_sub(self.refunded.minor()),
+            false => 0,
+        };
+        Money::new(minor, self.total.currency())
+    }
+
+    /// Returns whether the whole payment was refunded.
+    pub fn is_refunded_in_full(&self) -> bool {
+        self.refunded == self.total
+    }
+
+    /// Returns the order with the refunded amount of `refunds`. An order that is refunded in full and still has to be shipped
+    /// is cancelled.
+    pub fn refunded_by(&self, refunds: &OrderRefunds) -> Self {
+        let refunded = Money::new(refunds.refunded_minor().clamp(0, self.total.minor()), self.total.currency());
+        let order = Self { refunded, ..self.clone() };
+        match order.is_refunded_in_full() {
+            true => order.with_status(OrderStatus::Cancelled).unwrap_or(order),
+            false => order,
+        }
+    }
+
     /// Returns the quarter in which the order was placed: its amount is part of the totals of this quarter.
     pub fn quarter(&self) -> Quarter {
         Quarter::from_day(self.placed_at.date_naive())
@@ -244,10 +272,8 @@ impl Order {
             (true, false) => StockEffect::Restored,
             _ => StockEffect::None,
         };
-        TransitionEffects {
-            stock,
-            is_removed_from_total: self.status.counts_in_total() && !next.status.counts_in_total(),
-        }
+        let added = next.amount_in_total().minor().saturating_sub(self.amount_in_total().minor());
+        TransitionEffects { stock, added_to_total: Money::new(added, self.total.currency()) }
     }
 }
 
@@ -255,6 +281,7 @@ impl Order {
 mod tests {
     use strum::IntoEnumIterator as _;
 
+    use super::super::KnownRefund;
     use super::*;
 
     fn order(status: OrderStatus) -> Order {
@@ -268,6 +295,7 @@ mod tests {
             address: None,
             shipment: None,
             total: Money::new(1_299, "EUR".parse().unwrap()),
+            refunded: Money::new(0, "EUR".parse().unwrap()),
             placed_at: "2027-03-31T23:59:59Z".parse().unwrap(),
             bucket: 0,
             version: 1,
@@ -298,8 +326,9 @@ mod tests {
                         let after = advanced.unwrap();
                         assert_eq!(after.status, to);
                         assert_eq!(after.shipment.is_some(), to == Shipped);
-                        let effects =
-                            TransitionEffects { stock: *stock, is_removed_from_total: *is_removed_from_total };
+                        let added_to_total =
+                            Money::new(if *is_removed_from_total { -1_299 } else { 0 }, before.total.currency());
+                        let effects = TransitionEffects { stock: *stock, added_to_total };
                         assert_eq!(before.transition_effects(&after), effects, "{from} to {to}");
                         let unblocks_others = *stock == StockEffect::Restored || (from, to) == (BackOrdered, Cancelled);
                         assert_eq!(before.unblocks_others(&after), unblocks_others, "{from} to {to}");
@@ -315,6 +344,32 @@ mod tests {
                 }
                 from => assert_eq!(filled, Err(TransitionError { from, to: Open })),
             }
+        }
+    }
+
+    #[test]
+    fn refund_in_full_cancels_an_order_before_the_shipment_and_a_partial_refund_counts_in_the_total() {
+        use OrderStatus::{BackOrdered, Cancelled, Delivered, Open, Picked, Returned, Shipped};
+        // The columns are: the status, the refunded amount, the status after the refund, and the change of the total.
+        for (status, minor, expected, added) in [
+            (BackOrdered, 1_299, Cancelled, -1_299),
+            (Open, 1_299, Cancelled, -1_299),
+            (Picked, 2_000, Cancelled, -1_299),
+            (Open, 1_298, Open, -1_298),
+            (Shipped, 1_299, Shipped, -1_299),
+            (Delivered, 300, Delivered, -300),
+            (Returned, 1_299, Returned, 0),
+            (Cancelled, 1_299, Cancelled, 0),
+        ] {
+            let before = order(status);
+            let refund = KnownRefund { id: "r".to_owned(), minor, has_failed: false };
+            let refunds = OrderRefunds { order: before.id, refunds: vec![refund], version: 1 };
+            let after = before.refunded_by(&refunds);
+            assert_eq!(
+                (after.status, before.transition_effects(&after).added_to_total.minor()),
+                (expected, added),
+                "{status}"
+            );
         }
     }
 }

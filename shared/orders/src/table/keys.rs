@@ -30,6 +30,8 @@ const JOBS: &str = "JOB#";
 const DEPARTMENTS: &str = "DEPT#";
 pub const SKUS: &str = "SKU#";
 
+/// The sort key of the item with the refunds of an order.
+const REFUNDS: &str = "REFUNDS";
 /// The prefix of the sort keys of the entries of an employee's job history.
 pub const JOB_HISTORY: &str = "JH#";
 /// The prefix of the sort keys of the items with an employee's confidential data.
@@ -77,6 +79,11 @@ pub fn key_of_customer(account: &AccountId) -> String {
 
 pub fn key_of_order(id: OrderId) -> String {
     format!("{ORDERS}{id}")
+}
+
+/// Returns the key of the item with the refunds of an order.
+pub fn key_of_refunds(order: OrderId) -> Key {
+    key_of_edge(key_of_order(order), REFUNDS)
 }
 
 pub fn key_of_product(id: &ProductId) -> String {

@@ -29,6 +29,7 @@ mod pages;
 mod places;
 mod products;
 mod ranking;
+mod refunds;
 mod requester;
 mod schema;
 mod settings;

@@ -1,6 +1,8 @@
 //! Reading and writing of orders, together with their edges, their stock and the totals of their representatives.
 
-use super::super::{Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderStatus, StockEffect};
+use super::super::{
+    Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderRefunds, OrderStatus, StockEffect,
+};
 use super::index::Selection;
 use super::items::{self, QuantityItem, RepresentativeEdgeItem, STOCK, TOTAL_STOCK};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
@@ -109,14 +111,16 @@ impl OrdersTable {
     }
 
     /// Creates an order with its edges, deducts its products from the stock if the order is `OPEN`, and adds its amount
-    /// to the representative's quarter total, in one transaction. Returns `Refused(0)` if the order exists. Returns
-    /// `Refused` with another number if the stock does not suffice, or if `customer` or the total changed since it was
+    /// to the representative's quarter total, in one transaction. `refunds` are the refunds that are known before the order
+    /// is placed. Returns `Refused(0)` if the order exists. Returns
+    /// `Refused` with another number if the stock does not suffice, or if `customer`, `refunds` or the total changed since it was
     /// read.
     pub async fn create_order(
         &self,
         order: &Order,
         lines: &[OrderLine],
         customer: &Customer,
+        refunds: Option<&OrderRefunds>,
     ) -> Result<WriteOutcome, TableError> {
         let mut writes = self.transaction().create(order.to_item()).create(items::representative_edge(order));
         for line in lines {
@@ -128,13 +132,14 @@ impl OrdersTable {
         if order.status.has_stock_deducted() {
             writes = change_stock(writes, order, lines, StockEffect::Deducted);
         }
-        let writes = self.add_to_total(writes, order.representative.as_ref(), order.quarter(), order.total).await?;
-        writes.check_unchanged(customer).commit().await
+        let amount = order.amount_in_total();
+        let writes = self.add_to_total(writes, order.representative.as_ref(), order.quarter(), amount).await?;
+        writes.check_unchanged(customer).check_refunds(order.id, refunds).commit().await
     }
 
     /// Changes an order from `before` to `after`, together with its edges, the stock of its products and the
     /// representative's quarter total, in one transaction. If `request` is set, the transaction also saves the response
-    /// to it. If other orders may be filled after the change, because it restores stock or because a backordered order is
+    /// to it. If `refunds` is set, the transaction also changes the known refunds from the first to the second. If other orders may be filled after the change, because it restores stock or because a backordered order is
     /// cancelled, the transaction also writes the fill task of each product, with the change `change`. Returns `Refused` if
     /// the stored order or the total changed since it was read, or if the stock does not suffice.
     pub async fn change_order(
@@ -143,6 +148,7 @@ impl OrdersTable {
         after: &Order,
         lines: &[OrderLine],
         request: Option<&IdempotentRequest>,
+        refunds: Option<(Option<&OrderRefunds>, &OrderRefunds)>,
         change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (effects, data) = (before.transition_effects(after), keys::status_data(after));
@@ -162,9 +168,10 @@ impl OrdersTable {
         // Restore stock to the warehouse from which it was deducted.
         let order_with_warehouse = if effects.stock == StockEffect::Deducted { after } else { before };
         writes = change_stock(writes, order_with_warehouse, lines, effects.stock);
-        if effects.is_removed_from_total {
-            let negative = Money::new(-before.total.minor(), before.total.currency());
-            writes = self.add_to_total(writes, before.representative.as_ref(), before.quarter(), negative).await?;
+        let (representative, quarter) = (before.representative.as_ref(), before.quarter());
+        writes = self.add_to_total(writes, representative, quarter, effects.added_to_total).await?;
+        if let Some((stored, refunds)) = refunds {
+            writes = writes.write_refunds(stored, refunds);
         }
         if before.unblocks_others(after) {
             let targets = lines.iter().map(|line| FillTarget::Product(line.product.clone()));
@@ -209,7 +216,7 @@ impl OrdersTable {
             keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
         let mut writes =
             self.transaction().change(order, &after).delete(old).create(items::representative_edge(&after));
-        let (quarter, total) = (order.quarter(), order.total);
+        let (quarter, total) = (order.quarter(), order.amount_in_total());
         let negative = Money::new(-total.minor(), total.currency());
         writes = self.add_to_total(writes, order.representative.as_ref(), quarter, negative).await?;
         self.add_to_total(writes, Some(representative), quarter, total).await?.commit().await

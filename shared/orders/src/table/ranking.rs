@@ -54,7 +54,7 @@ impl OrdersTable {
     }
 
     /// Adds to `writes` a write that increases the total of `representative` in `quarter` by `amount`, which can be
-    /// negative. Adds no write if `representative` is `None`.
+    /// negative. Adds no write if `representative` is `None` or the amount is 0.
     pub(super) async fn add_to_total<'a>(
         &'a self,
         writes: WriteTransaction<'a>,
@@ -62,7 +62,7 @@ impl OrdersTable {
         quarter: Quarter,
         amount: Money,
     ) -> Result<WriteTransaction<'a>, TableError> {
-        let Some(representative) = representative else { return Ok(writes) };
+        let Some(representative) = representative.filter(|_| amount.minor() != 0) else { return Ok(writes) };
         let key = total_key(representative, quarter, amount.currency());
         let Some(before) = self.stored_total(representative, quarter, amount.currency()).await? else {
             let new = QuarterTotal { representative: representative.clone(), quarter, total: amount, version: 1 };

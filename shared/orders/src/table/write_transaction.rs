@@ -77,6 +77,12 @@ impl WriteTransaction<'_> {
         self
     }
 
+    /// Adds a check without a write that no item has the key `key`.
+    pub fn check_absent(mut self, key: Key) -> Self {
+        self.writes.push(self.table.0.build_condition_check(key, ABSENT));
+        self
+    }
+
     /// Adds a put of the response to `request`, on condition that no response is saved under its idempotency key yet.
     /// Adds nothing if `request` is `None`.
     pub fn save_response(mut self, request: Option<&IdempotentRequest>) -> Self {

@@ -35,6 +35,9 @@ pub struct OrderView {
     warehouse: Option<String>,
     placed_at: chrono::DateTime<chrono::Utc>,
     amount: i64,
+    /// The refunded part of the amount; `None` if nothing was refunded, and in the list of a representative's orders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refunded_amount: Option<i64>,
     currency: String,
     /// The address and the shipment; `None` if the order has none, and in the list of a representative's orders.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +78,7 @@ impl From<&Order> for OrderView {
             warehouse: order.warehouse.as_ref().map(ToString::to_string),
             placed_at: order.placed_at,
             amount: order.total.minor(),
+            refunded_amount: Some(order.refunded.minor()).filter(|minor| *minor != 0),
             currency: order.total.currency().to_string(),
             address: order.address.clone(),
             shipped_at: order.shipment.as_ref().map(|shipment| shipment.shipped_at),
@@ -102,6 +106,7 @@ impl OrderView {
             warehouse: None,
             placed_at: order.placed_at,
             amount: order.total.minor(),
+            refunded_amount: None,
             currency: order.total.currency().to_string(),
             address: None,
             shipped_at: None,
@@ -179,7 +184,8 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
             let at = at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M");
             format!("shipped at {at}{}{}\n", if parcel.is_empty() { "" } else { ": " }, parcel.join(" "))
         });
-        let further = [address, shipped].into_iter().flatten().collect::<String>();
+        let refunded = view.refunded_amount.map(|_| format!("refunded: {}\n", order.refunded));
+        let further = [address, shipped, refunded].into_iter().flatten().collect::<String>();
         format!("{}\n{}{further}", table(&COLUMNS, [view.cells(context)]), lines.collect::<String>())
     })?;
     Ok(Exit::Done)

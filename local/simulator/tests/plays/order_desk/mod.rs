@@ -6,4 +6,5 @@ mod filling;
 mod order_life_cycle;
 mod patterns;
 mod races;
+mod refunds;
 mod world;

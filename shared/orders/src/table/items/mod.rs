@@ -24,13 +24,13 @@ pub(in crate::table) use people::{
 };
 
 use super::{OrdersTable, keys};
-use crate::{Customer, Employee, Order, Product, Warehouse};
+use crate::{Customer, Employee, Order, OrderRefunds, Product, Warehouse};
 use dynamo::{Item, Key, TableError, key_of, n, s, to_item};
 
 /// The name of the sort key attribute of both indexes. An item without this attribute is in neither index.
 pub(in crate::table) const DATA: &str = "Data";
 
-dynamo::versioned!(OrdersTable: Customer, Employee, Order, Product, StoredSku, Warehouse);
+dynamo::versioned!(OrdersTable: Customer, Employee, Order, OrderRefunds, Product, StoredSku, Warehouse);
 
 /// Returns an item with `key` and `attributes`. If `data` is `None`, GSI-1 does not contain the item.
 pub(in crate::table) fn item_with(key: Key, data: Option<String>, attributes: &impl Serialize) -> Item {

@@ -6,8 +6,8 @@ use serde_with::skip_serializing_none;
 use super::super::{OrdersTable, keys};
 use super::{DATA, id_in_pk, id_in_sk, item_with};
 use crate::{
-    BackOrderReason, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, Parcel, PlaceId, ProductId,
-    Shipment, ShippingAddress, WarehouseId,
+    BackOrderReason, Customer, EmployeeId, KnownRefund, Order, OrderId, OrderLine, OrderRefunds, OrderStatus, Parcel,
+    PlaceId, ProductId, Shipment, ShippingAddress, WarehouseId,
 };
 use billing::{AccountId, Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
@@ -25,6 +25,7 @@ pub struct OrderItem {
     carrier: Option<Label>,
     tracking_number: Option<Label>,
     payment_amount: i64,
+    refunded_amount: Option<i64>,
     currency: Currency,
     placed_date: Instant,
     bucket: u32,
@@ -51,6 +52,7 @@ impl Entity<OrdersTable> for Order {
             carrier: self.shipment.as_ref().and_then(|shipment| shipment.parcel.carrier.clone()),
             tracking_number: self.shipment.as_ref().and_then(|shipment| shipment.parcel.tracking_number.clone()),
             payment_amount: self.total.minor(),
+            refunded_amount: Some(self.refunded.minor()).filter(|minor| *minor != 0),
             currency: self.total.currency(),
             placed_date: Instant(self.placed_at),
             bucket: self.bucket,
@@ -70,6 +72,7 @@ impl Entity<OrdersTable> for Order {
             address: read.shipping_address.map(ShippingAddress::from),
             shipment: read.shipped_date.map(|Instant(shipped_at)| Shipment { shipped_at, parcel }),
             total: Money::new(read.payment_amount, read.currency),
+            refunded: Money::new(read.refunded_amount.unwrap_or_default(), read.currency),
             placed_at: read.placed_date.0,
             bucket: read.bucket,
             version: read.version,
@@ -78,6 +81,41 @@ impl Entity<OrdersTable> for Order {
 
     fn index_key(&self) -> Option<(&'static str, String)> {
         Some((DATA, keys::status_data(self)))
+    }
+}
+
+/// The stored refunds of an order.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct RefundsItem {
+    refunds: Vec<RefundItem>,
+    version: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RefundItem {
+    id: String,
+    amount: i64,
+    has_failed: bool,
+}
+
+impl Entity<OrdersTable> for OrderRefunds {
+    type Attributes = RefundsItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_refunds(self.order)
+    }
+
+    fn attributes(&self) -> RefundsItem {
+        let item = |KnownRefund { id, minor, has_failed }| RefundItem { id, amount: minor, has_failed };
+        RefundsItem { refunds: self.refunds.iter().cloned().map(item).collect(), version: self.version }
+    }
+
+    fn read(key: Key, read: RefundsItem) -> Result<Self, TableError> {
+        let refund = |RefundItem { id, amount, has_failed }| KnownRefund { id, minor: amount, has_failed };
+        let refunds = read.refunds.into_iter().map(refund).collect();
+        Ok(Self { order: id_in_pk(&key, keys::ORDERS)?, refunds, version: read.version })
     }
 }
 

@@ -1,0 +1,86 @@
+//! Refunds reach the orders: before an order is placed, before and after its shipment, in part, more than once, and with an
+//! interruption at each call to the table.
+
+use std::sync::Arc;
+
+use billing::Money;
+use emulator::{Call, Fault, Injector};
+use orders::{DeskError, OrderStatus, PaidPeriod, RefundNews, ShippingAddress};
+use simulator::{Company, CompanySize};
+
+use crate::order_desk::world::{World, fill_all};
+
+const SMALL: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 3 };
+
+/// Returns the news that the refund `id` of `minor` of the payment `paid` was made, or that it failed.
+fn news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundNews {
+    let amount = Money::new(minor, paid.amount.currency());
+    RefundNews { order: paid.order, account: paid.account.clone(), refund: id.to_owned(), amount, has_failed }
+}
+
+/// Processes the payments and their refunds. Everything may be repeated after an interruption.
+async fn process_everything(world: &World, paid: &[PaidPeriod]) {
+    let desk = &world.desk;
+    let in_full = |n: usize| news(&paid[n], "full", paid[n].amount.minor(), false);
+    // The event of a refund can come before the event of its payment.
+    desk.record_refund(&in_full(0)).await.unwrap();
+    desk.record_refund(&news(&paid[1], "part", 100, false)).await.unwrap();
+    for paid in paid {
+        desk.place(paid).await.unwrap();
+    }
+    for next in [OrderStatus::Picked, OrderStatus::Shipped] {
+        // After an interruption, the order may be shipped already.
+        match desk.advance(paid[3].order, next).await {
+            Ok(_) | Err(DeskError::Transition(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    desk.record_refund(&in_full(2)).await.unwrap();
+    desk.record_refund(&in_full(3)).await.unwrap();
+    desk.record_refund(&news(&paid[4], "failed", 200, true)).await.unwrap();
+    desk.record_refund(&news(&paid[4], "failed", 200, false)).await.unwrap();
+    desk.record_refund(&news(&paid[5], "a", 100, false)).await.unwrap();
+    desk.record_refund(&news(&paid[5], "b", 50, false)).await.unwrap();
+    desk.record_refund(&news(&paid[5], "a", 100, true)).await.unwrap();
+    fill_all(desk).await;
+}
+
+/// Processes everything with `fault` at the call with this `number`, again after a crash, and checks the result. Returns the
+/// number of calls.
+async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
+    let mut company = Company::new(SMALL, 5);
+    let region = &company.warehouses[0].region;
+    let address = Company::new(SMALL, 5).customers.into_iter().find_map(|(_, address)| address);
+    let address = address.map(|address| ShippingAddress { region: region.clone(), ..address });
+    company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
+    let sku = company.skus[0].0.clone();
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+    let world = World::with_injector(company, 1_000, injector.clone()).await;
+    let paid = world.company.paid.clone();
+    if injector.run(process_everything(&world, &paid)).await.is_none() {
+        injector.run(process_everything(&world, &paid)).await.unwrap();
+    }
+    let when = format!("{fault:?} at {number}");
+    world.assert_consistent(&paid, &when).await;
+    let contents = world.contents().await;
+    let of = |n: usize| &contents.orders[&format!("ORDER#{}", paid[n].order)];
+    let statuses: Vec<&str> = (0..6).map(|n| of(n).status.as_str()).collect();
+    assert_eq!(statuses, ["CANCELLED", "OPEN", "CANCELLED", "SHIPPED", "OPEN", "OPEN"], "{when}");
+    let refunded: Vec<i64> = (0..6).map(|n| of(n).refunded).collect();
+    let full = |n: usize| paid[n].amount.minor();
+    assert_eq!(refunded, [full(0), 100, full(2), full(3), 0, 50], "{when}");
+    injector.calls()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refunds_change_their_orders_once_even_if_each_call_is_interrupted() {
+    let calls = run_with_fault_at(u64::MAX, Fault::CrashBefore).await;
+    assert!(calls > 50, "{calls}");
+    for number in 1..=calls {
+        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+            run_with_fault_at(number, fault).await;
+        }
+    }
+}

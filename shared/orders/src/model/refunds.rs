@@ -1,0 +1,101 @@
+//! The refunds of the payment of an order, as the events of the payments report them: in any sequence, and perhaps more than
+//! once.
+
+use super::OrderId;
+use billing::{AccountId, Money, RefundData};
+
+/// What an event says about a refund.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefundNews {
+    /// The order of the refunded payment. It may not be placed yet.
+    pub order: OrderId,
+    pub account: AccountId,
+    /// The id of the refund.
+    pub refund: String,
+    pub amount: Money,
+    /// Whether the refund failed. A refund can fail after it was reported as made.
+    pub has_failed: bool,
+}
+
+impl RefundNews {
+    /// Creates the news of the event `payment.refunded`, or of `payment.refund_failed` if `has_failed` is true.
+    pub fn new(data: RefundData, has_failed: bool) -> Self {
+        let order = OrderId { due_on: data.due_on, subscription: data.subscription };
+        Self { order, account: data.account, refund: data.refund, amount: data.amount, has_failed }
+    }
+}
+
+/// A refund that the order desk knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownRefund {
+    pub id: String,
+    /// The amount in minor units of the currency of the order.
+    pub minor: i64,
+    pub has_failed: bool,
+}
+
+/// All known refunds of the payment of an order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OrderRefunds {
+    pub order: OrderId,
+    pub refunds: Vec<KnownRefund>,
+    pub version: u64,
+}
+
+impl OrderRefunds {
+    /// Creates the refunds of an order of which none is known yet.
+    pub fn none(order: OrderId) -> Self {
+        Self { order, refunds: Vec::new(), version: 1 }
+    }
+
+    /// Returns the refunds after `news`; `None` if they were known already. A failed refund stays failed.
+    pub fn after(&self, news: &RefundNews) -> Option<Self> {
+        let mut refunds = self.refunds.clone();
+        match refunds.iter_mut().find(|known| known.id == news.refund) {
+            Some(known) if known.has_failed || !news.has_failed => return None,
+            Some(known) => known.has_failed = true,
+            None => {
+                let (id, minor) = (news.refund.clone(), news.amount.minor());
+                refunds.push(KnownRefund { id, minor, has_failed: news.has_failed });
+            }
+        }
+        Some(Self { refunds, ..self.clone() })
+    }
+
+    /// Returns the sum of the refunds that did not fail, in minor units.
+    pub fn refunded_minor(&self) -> i64 {
+        let made = self.refunds.iter().filter(|refund| !refund.has_failed);
+        made.fold(0, |sum, refund| i64::saturating_add(sum, refund.minor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refunds_count_once_in_any_sequence_and_failed_refunds_do_not_count() {
+        let news = |refund: &str, minor, has_failed| RefundNews {
+            order: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
+            account: "acme".parse().unwrap(),
+            refund: refund.to_owned(),
+            amount: Money::new(minor, "EUR".parse().unwrap()),
+            has_failed,
+        };
+        let (made, failed) = (false, true);
+        // The columns are: the news in their sequence, and the sum of the refunds.
+        for (all, expected) in [
+            (vec![], 0),
+            (vec![news("a", 300, made)], 300),
+            (vec![news("a", 300, made), news("a", 300, made)], 300),
+            (vec![news("a", 300, made), news("b", 200, made)], 500),
+            (vec![news("a", 300, made), news("a", 300, failed), news("a", 300, failed)], 0),
+            (vec![news("a", 300, failed), news("a", 300, made)], 0),
+            (vec![news("a", 300, failed), news("b", 200, made), news("a", 300, made)], 200),
+        ] {
+            let none = OrderRefunds::none(news("a", 1, made).order);
+            let known = all.iter().fold(none, |known, news| known.after(news).unwrap_or(known));
+            assert_eq!(known.refunded_minor(), expected, "{all:?}");
+        }
+    }
+}

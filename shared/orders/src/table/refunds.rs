@@ -1,0 +1,45 @@
+//! The refunds of the payment of an order, in an item beside the order. The item can exist before the order.
+
+use super::super::{OrderId, OrderRefunds};
+use super::write_transaction::{WriteOutcome, WriteTransaction};
+use super::{OrdersTable, keys};
+use billing::AccountId;
+use dynamo::{Entity as _, TableError};
+
+impl OrdersTable {
+    /// Returns the known refunds of an order; `None` if there are none. Sends one strongly consistent GetItem request.
+    pub async fn get_refunds(&self, order: OrderId) -> Result<Option<OrderRefunds>, TableError> {
+        let item = self.0.get(keys::key_of_refunds(order)).await?;
+        item.map(|item| OrderRefunds::from_item(&item)).transpose()
+    }
+
+    /// Stores the refunds of an order of `account` that is not placed yet. `before` are the stored refunds. Returns `Refused`
+    /// if they changed since they were read, or if the order exists. Sends one TransactWriteItems request.
+    pub async fn store_refunds(
+        &self,
+        before: Option<&OrderRefunds>,
+        after: &OrderRefunds,
+        account: &AccountId,
+    ) -> Result<WriteOutcome, TableError> {
+        let order = keys::key_of_edge(keys::key_of_order(after.order), keys::key_of_customer(account));
+        self.transaction().write_refunds(before, after).check_absent(order).commit().await
+    }
+}
+
+impl WriteTransaction<'_> {
+    /// Adds the change of the stored refunds `before` to `after`.
+    pub fn write_refunds(self, before: Option<&OrderRefunds>, after: &OrderRefunds) -> Self {
+        match before {
+            Some(before) => self.change(before, after),
+            None => self.create(after.to_item()),
+        }
+    }
+
+    /// Adds a check that the known refunds of `order` are `read`.
+    pub fn check_refunds(self, order: OrderId, read: Option<&OrderRefunds>) -> Self {
+        match read {
+            Some(read) => self.check_unchanged(read),
+            None => self.check_absent(keys::key_of_refunds(order)),
+        }
+    }
+}
