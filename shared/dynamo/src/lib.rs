@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod backoff;
+mod batch_get;
 mod connect;
 mod describe;
 mod entity;

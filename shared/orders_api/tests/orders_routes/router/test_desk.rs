@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
 use billing::Money;
 use clock::SimulatedClock;
-use emulator::Engine;
+use emulator::{Engine, Wire};
 use orders::{Buckets, OrderDesk, OrderId, OrdersTable, PaidPeriod};
 use orders_api::OrdersApi;
 use rest::Caller;
@@ -19,6 +19,7 @@ use tower::ServiceExt as _;
 pub struct TestDesk {
     router: Router,
     pub desk: OrderDesk,
+    pub wire: Arc<Wire>,
 }
 
 /// A complete HTTP response with a JSON body.
@@ -84,12 +85,18 @@ pub fn address_body() -> Value {
 
 impl TestDesk {
     pub async fn new() -> Self {
+        Self::with_wire(Wire::default()).await
+    }
+
+    /// Creates the same test desk as [`TestDesk::new`], whose requests to the table go through `wire`.
+    pub async fn with_wire(wire: Wire) -> Self {
+        let wire = Arc::new(wire);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+        let table = OrdersTable::new(Engine::memory().client_with_wire(wire.clone()), "dueday-orders");
         table.create_if_absent().await.unwrap();
         let desk =
             OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
-        let test_desk = Self { router: OrdersApi::new(desk.clone(), clock).router(), desk };
+        let test_desk = Self { router: OrdersApi::new(desk.clone(), clock).router(), desk, wire };
         for (request, body) in [
             ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),
             ("PUT /products/beans", json!({"name": "House Blend"})),
