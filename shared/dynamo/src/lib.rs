@@ -10,12 +10,12 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod backoff;
+mod batch_get;
 mod connect;
 mod describe;
 mod entity;
 mod error;
 mod expression;
-mod get_many;
 mod idempotency;
 mod instant;
 mod item;

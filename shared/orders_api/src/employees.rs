@@ -99,7 +99,7 @@ pub async fn list(
             return Err(Problem::refused_field("name", detail));
         }
     };
-    Ok(Json(ListView::from_page(table.read_entities(page, OrdersTable::get_employee).await?, EmployeeView::from)?))
+    Ok(Json(ListView::from_page(table.read_employees(page).await?, EmployeeView::from)?))
 }
 
 /// Hire an employee

@@ -165,10 +165,7 @@ pub async fn list(
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ProductView>>, Problem> {
     let page = api.desk.table.get_products(&page.paging(OrdersTable::cursor_of_products)?).await?;
-    Ok(Json(ListView::from_page(
-        api.desk.table.read_entities(page, OrdersTable::get_product).await?,
-        ProductView::from,
-    )?))
+    Ok(Json(ListView::from_page(api.desk.table.read_products(page).await?, ProductView::from)?))
 }
 
 /// Create or rename a product

@@ -83,7 +83,7 @@ fn payment_places_one_order_that_waits_for_address_and_stock_and_is_shipped() {
     assert_eq!((&stock["total"], &stock["warehouses"][0]["quantity"]), (&2.into(), &1.into()), "{stock}");
 
     let (code, stdout, _) = run(&data, &["orders", "receive", "beans", "ams", "10"]);
-    assert_eq!((code, stdout.as_str()), (0, "10 x beans added to the stock of ams; stock reserved for 1 order\n"));
+    assert_eq!((code, stdout.as_str()), (0, "10 x beans added to the stock of ams; 1 waiting order was filled\n"));
     assert_eq!(run(&data, &["orders", "pick", ids[0], ids[1]]).0, 0);
     let (code, stdout, _) = run(&data, &["orders", "ship", ids[0]]);
     assert_eq!((code, stdout), (0, format!("{} is SHIPPED\n", ids[0])));

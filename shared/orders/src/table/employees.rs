@@ -153,8 +153,9 @@ impl OrdersTable {
     ) -> Result<Page<Confidential>, TableError> {
         // Start with 1970 at the earliest, since there is one query for each year.
         let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
-        let range_of_year = |year| PartitionRange {
+        let range_of_year = |year: i32| PartitionRange {
             partition: Partition::edges_to(keys::key_of_confidential_data(year)),
+            name: year.to_string(),
             prefix: String::new(),
             bounds: (from.to_string(), to.to_string()),
         };

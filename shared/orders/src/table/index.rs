@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::items::{BUCKET, DATA};
 use super::{GSI_1, GSI_2, OrdersTable};
-use dynamo::{Item, Items, Query, TableError, n, s, values};
+use dynamo::{Item, Items, Key, Query, TableError, n, s, values};
 
 /// The condition of a query on the sort key of the items.
 #[derive(Clone, Debug)]
@@ -23,11 +23,20 @@ pub(super) struct Selection {
     pub is_ascending: bool,
     /// The maximum number of items; `None` means all.
     pub limit: Option<usize>,
+    /// The item after which the query starts; `None` to start at the first item.
+    pub after: Option<ItemPosition>,
+}
+
+/// The position of an item in a partition of an index: its sort key and its primary key.
+#[derive(Clone, Debug)]
+pub(super) struct ItemPosition {
+    pub data: String,
+    pub key: Key,
 }
 
 impl Selection {
     pub fn all_items() -> Self {
-        Self { sort_key: SortKeyCondition::All, is_ascending: true, limit: None }
+        Self { sort_key: SortKeyCondition::All, is_ascending: true, limit: None, after: None }
     }
 
     pub fn with_sort_key_prefix(prefix: impl Into<String>) -> Self {
@@ -91,12 +100,6 @@ impl OrdersTable {
     /// Creates a query for the items of `partition` that match `selection`. It uses the limit of `selection` only as
     /// the size of each result page, so the caller must stop at the limit.
     pub(super) fn query(&self, partition: &Partition, selection: Selection) -> Items {
-        self.query_after(partition, selection, None)
-    }
-
-    /// Does the same as [`OrdersTable::query`], and starts after the item with the key `after` of the partition's table or
-    /// index.
-    pub(super) fn query_after(&self, partition: &Partition, selection: Selection, after: Option<Item>) -> Items {
         let Partition { index, key: (key, value), sort_key } = partition;
         let mut keys = format!("#{key} = :partition");
         let mut values = values([(":partition", value.clone())]);
@@ -112,6 +115,12 @@ impl OrdersTable {
             }
         }
         let (is_ascending, page_items) = (selection.is_ascending, selection.limit);
+        let after = selection.after.map(|ItemPosition { data, key: position }| {
+            let mut start_key = position.attributes();
+            // The start key must be in the partition. The partition key of GSI-1 is `SK`, which is also a part of the key.
+            start_key.extend([((*key).to_owned(), value.clone()), ((*sort_key).to_owned(), s(data))]);
+            start_key
+        });
         self.0.query(Query { index: *index, is_ascending, page_items, after, ..Query::new(keys, values) })
     }
 }

@@ -1,22 +1,31 @@
 //! Reading of lists, one list page at a time. The items of a list can be in several partitions of an index.
 //!
-//! A cursor contains the sort text (the text by which the list is sorted) and the partition key of the last item on the
-//! list page. The cursor does not identify the list, so it can be used in any list with the same sort order. If an
-//! order changes its status while a list page is read, the list page can miss the order: the query for the old status
-//! can run after the change, and the query for the new status before the change.
+//! A list is sorted by the sort text (the rest of `Data` after the prefix of the range). Items with equal texts are sorted
+//! by the name of their range, and within a range as in the index. So a query can continue after any item, and a list page
+//! needs no request for the items of earlier list pages, even if many items have the same text.
+//!
+//! A cursor contains this sort position of the last item on the list page. The cursor does not identify the list, so it
+//! can be used in any list with the same sort order. If an order changes its status while a list is read, the list can miss
+//! the order: the query for the old status can run after the change, and the query for the new status before the change.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
-use futures::future::{join_all, try_join_all};
+use futures::future::try_join_all;
+use serde::{Deserialize, Serialize};
 
-use super::super::{Buckets, DateRange, OrderStatus};
-use super::index::{Partition, Selection};
+use super::super::{Buckets, DateRange, Employee, EmployeeId, OrderStatus, Product, ProductId};
+use super::index::{ItemPosition, Partition, Selection};
 use super::{OrdersTable, items, keys};
-use dynamo::{Cursor, Item, Key, Page, Paging, TableError, key_of, s};
+use dynamo::{Cursor, Entity, Item, Key, Page, Paging, TableError, key_of};
 
 /// A part of a list: the items of one partition of an index whose `Data` lies in a range.
 #[derive(Clone, Debug)]
 pub(super) struct PartitionRange {
     pub partition: Partition,
+    /// The name of the range, by which the list sorts items with equal texts. Each range of a list has another name.
+    pub name: String,
     /// The common prefix of `Data` of these items. The sort order of the list ignores it.
     pub prefix: String,
     /// The smallest and the largest text in `Data` after the prefix, both included.
@@ -24,39 +33,72 @@ pub(super) struct PartitionRange {
 }
 
 impl PartitionRange {
-    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days.
-    pub fn of_orders(partition: Partition, status: OrderStatus, (from, to): DateRange) -> Self {
-        Self { partition, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
+    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is the
+    /// number of the partition, if the list has several.
+    pub fn of_orders(partition: Partition, bucket: u32, status: OrderStatus, (from, to): DateRange) -> Self {
+        let name = format!("{status}-{bucket:04}");
+        Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
     /// Returns the range of the edges in `partition` that come from entities whose keys begin with `prefix`.
     pub fn of_entities(partition: Partition, prefix: &str) -> Self {
-        Self { partition, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }
+        let name = String::new();
+        Self { partition, name, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }
     }
 }
 
-/// The sort position of an item in its list: first its sort text (the rest of `Data` after the prefix of the range),
-/// then its partition key.
-type SortPosition = (String, String);
+/// A text that sorts before every text that can follow in a sort text, because identifiers, dates and times contain only
+/// larger characters.
+const BEFORE_ANY_TEXT: &str = " ";
 
-fn sort_position(item: &Item, prefix: &str) -> Result<SortPosition, TableError> {
-    let data = items::data_attribute(item)?;
-    Ok((data.strip_prefix(prefix).unwrap_or(data).to_owned(), key_of(item).pk))
+/// The sort position of an item in its list.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct SortPosition {
+    /// The sort text: the rest of `Data` after the prefix of the range.
+    text: String,
+    /// The name of the range.
+    range: String,
+    pk: String,
+    sk: String,
 }
 
-/// Returns whether `found` is certain to contain the first `limit` items of a list, and at least one more item. `found`
-/// is sorted by the sort text only; an index does not order items with equal texts. Therefore the list page is complete
-/// only if an item with a larger text than the last item of the list page was read.
-fn is_page_complete<T>(found: &[(SortPosition, T)], limit: usize) -> bool {
-    let last_on_page = limit.checked_sub(1).and_then(|last| found.get(last));
-    last_on_page.zip(found.last()).is_some_and(|(((on_page, _), _), ((last_read, _), _))| on_page < last_read)
+impl SortPosition {
+    fn of_item(item: &Item, range: &PartitionRange) -> Result<Self, TableError> {
+        let (data, Key { pk, sk }) = (items::data_attribute(item)?, key_of(item));
+        let text = data.strip_prefix(&range.prefix).unwrap_or(data).to_owned();
+        Ok(Self { text, range: range.name.clone(), pk, sk })
+    }
+
+    /// Returns the part of `range` that follows this position: the smallest text, and the item after which the query
+    /// starts. The smallest text can be larger than the largest text of the range.
+    fn rest_of(&self, range: &PartitionRange) -> (String, Option<ItemPosition>) {
+        let (from, _) = &range.bounds;
+        if self.text < *from {
+            return (from.clone(), None);
+        }
+        match range.name.cmp(&self.range) {
+            // All items of this range that have the text are on earlier list pages.
+            Ordering::Less => (format!("{}{BEFORE_ANY_TEXT}", self.text), None),
+            Ordering::Equal => {
+                let key = Key { pk: self.pk.clone(), sk: self.sk.clone() };
+                let data = format!("{}{}", range.prefix, self.text);
+                (self.text.clone(), Some(ItemPosition { data, key }))
+            }
+            Ordering::Greater => (self.text.clone(), None),
+        }
+    }
 }
+
+/// The largest length of a key in a cursor, in bytes. DynamoDB allows sort keys of at most 1,024 bytes.
+const MAX_KEY_LEN: usize = 1_024;
 
 /// Parses a cursor from `text`. Returns `None` if `text` is not a sort position, if its partition key does not begin
 /// with `prefix`, or if `is_valid_sort_text` rejects the sort text together with the identifier in the partition key.
 fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
-    let (data, partition) = serde_json::from_str::<SortPosition>(&text).ok()?;
-    is_valid_sort_text(&data, partition.strip_prefix(prefix)?).then(|| Cursor::after(text))
+    let position: SortPosition = serde_json::from_str(&text).ok()?;
+    let is_key = |key: &str| (1..=MAX_KEY_LEN).contains(&key.len());
+    let is_valid = is_key(&position.sk) && is_valid_sort_text(&position.text, position.pk.strip_prefix(prefix)?);
+    (is_valid && is_key(&position.pk) && position.range.len() <= MAX_KEY_LEN).then(|| Cursor::after(text))
 }
 
 /// Returns whether the sort text `data` is the identifier `id` itself, as in lists that are sorted by id.
@@ -68,21 +110,6 @@ impl OrdersTable {
     /// Parses the cursor of a list of orders. Returns `None` if `text` is not such a cursor.
     pub fn cursor_of_orders(text: String) -> Option<Cursor> {
         parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
-    }
-
-    /// Returns the cursor that points to `edge`, an edge from an order whose `Data` begins with `prefix`.
-    pub(super) fn cursor_at(edge: &Item, prefix: &str) -> Result<Cursor, TableError> {
-        let position = serde_json::to_string(&sort_position(edge, prefix)?).expect("two texts are representable");
-        Ok(Cursor::after(position))
-    }
-
-    /// Returns the key of GSI-1 to which `cursor` points: of an edge from an order to the key `end`, whose `Data` begins with
-    /// `prefix`. The query for the next list page starts after this key, even if the item does not exist any more.
-    pub(super) fn position_in_index(cursor: &Cursor, prefix: &str, end: &str) -> Option<Item> {
-        let (data, partition): SortPosition = serde_json::from_str(cursor.as_str()).ok()?;
-        let mut key: Item = Key { pk: partition, sk: end.to_owned() }.attributes();
-        key.insert(items::DATA.to_owned(), s(format!("{prefix}{data}")));
-        Some(key)
     }
 
     /// Parses the cursor of a list of employees that is sorted by id. Returns `None` if `text` is not such a cursor.
@@ -106,22 +133,26 @@ impl OrdersTable {
         parse_cursor(text, keys::PRODUCTS, is_sort_text_the_id)
     }
 
-    /// Replaces each id in `page` by its entity, read with `read`. An index can lag behind the table, so an id whose
-    /// entity does not exist is left out. Entities that cannot be parsed are listed as unreadable.
-    pub async fn read_entities<I, T>(
+    /// Replaces each id in `page` by its product, as [`OrdersTable::read_employees`] does for employees.
+    pub async fn read_products(&self, page: Page<ProductId>) -> Result<Page<Product>, TableError> {
+        self.read_entities(page, |id| keys::key_of_product(id)).await
+    }
+
+    /// Replaces each id in `page` by its employee. An index can lag behind the table, so an id whose employee does not exist
+    /// is left out. Employees that cannot be parsed are listed as unreadable. Sends one BatchGetItem request for each 100
+    /// ids.
+    pub async fn read_employees(&self, page: Page<EmployeeId>) -> Result<Page<Employee>, TableError> {
+        self.read_entities(page, |id| keys::key_of_employee(id)).await
+    }
+
+    async fn read_entities<I, T: Entity<Self>>(
         &self,
         page: Page<I>,
-        read: impl AsyncFn(&Self, &I) -> Result<Option<T>, TableError>,
+        key: impl Fn(&I) -> String,
     ) -> Result<Page<T>, TableError> {
-        let mut entities = Page { items: Vec::new(), unreadable: page.unreadable, next: page.next };
-        for item in join_all(page.items.iter().map(|id| read(self, id))).await {
-            match item {
-                Ok(item) => entities.items.extend(item),
-                Err(error @ TableError::Unreadable { .. }) => entities.unreadable.push(error),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(entities)
+        let keys: Vec<Key> = page.items.iter().map(|id| keys::key_of_own_item(key(id))).collect();
+        let items = self.0.get_all(&keys).await?.into_iter().flatten().collect();
+        Ok(Page { items, unreadable: page.unreadable, next: page.next }.read(|item| T::from_item(&item)))
     }
 
     /// Returns a list page of the orders that have an edge to the entity `end`, have one of `statuses` and were placed
@@ -133,7 +164,7 @@ impl OrdersTable {
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::edges_to(end), *status, days);
+        let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::edges_to(end), 0, *status, days);
         self.page_of_ranges(statuses.iter().map(range).collect(), paging).await
     }
 
@@ -148,7 +179,7 @@ impl OrdersTable {
         let in_status = |status: &OrderStatus| {
             let status = *status;
             (0..buckets.count())
-                .map(move |bucket| PartitionRange::of_orders(Partition::of_bucket(bucket), status, days))
+                .map(move |bucket| PartitionRange::of_orders(Partition::of_bucket(bucket), bucket, status, days))
         };
         self.page_of_ranges(statuses.iter().flat_map(in_status).collect(), paging).await
     }
@@ -175,19 +206,45 @@ impl OrdersTable {
             paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
         let found = ranges.iter().map(|range| self.read_items_of_range(range, after.as_ref(), paging.limit));
         let mut found = try_join_all(found).await?.concat();
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        // The sort is stable, so it keeps the order of the index within a range.
+        found.sort_by(|(a, _), (b, _)| (&a.text, &a.range).cmp(&(&b.text, &b.range)));
         // An item that moved from one range to another while the ranges were read can be found in both ranges.
-        found.dedup_by(|(a, _), (b, _)| a == b);
+        let mut seen = HashSet::new();
+        found.retain(|(position, _)| seen.insert((position.text.clone(), position.pk.clone())));
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);
         found.truncate(paging.limit.unwrap_or(usize::MAX));
         let next = found.last().filter(|_| has_more).map(|(position, _)| serde_json::to_string(position));
-        let next = next.map(|text| Cursor::after(text.expect("two texts are representable")));
+        let next = next.map(|text| Cursor::after(text.expect("four texts are representable")));
         let items = found.into_iter().map(|(_, item)| item).collect();
         Ok(Page { items, unreadable: Vec::new(), next })
     }
 
-    /// Reads the items of a range that follow the position `after`, or all items if `after` is `None`. Can stop as soon
-    /// as there are enough items for a list page of `limit` items.
+    /// Returns a list page of the items of `range`, sorted by `Data`, in descending order unless `is_ascending` is true.
+    pub(super) async fn page_of_range(
+        &self,
+        range: &PartitionRange,
+        is_ascending: bool,
+        paging: &Paging,
+    ) -> Result<Page<Item>, TableError> {
+        let after: Option<SortPosition> =
+            paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
+        let after = after.map(|SortPosition { text, pk, sk, .. }| {
+            let data = format!("{}{text}", range.prefix);
+            ItemPosition { data, key: Key { pk, sk } }
+        });
+        let limit = paging.limit.map(|limit| limit.saturating_add(1));
+        let selection =
+            Selection { is_ascending, limit, after, ..Selection::with_sort_key_prefix(range.prefix.as_str()) };
+        let mut items = self.query(&range.partition, selection).first(limit).await?;
+        let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
+        items.truncate(paging.limit.unwrap_or(usize::MAX));
+        let last = items.last().filter(|_| has_more).map(|item| SortPosition::of_item(item, range)).transpose()?;
+        let next = last.map(|last| Cursor::after(serde_json::to_string(&last).expect("four texts are representable")));
+        Ok(Page { items, unreadable: Vec::new(), next })
+    }
+
+    /// Reads the items of a range that follow the position `after`, or all items if `after` is `None`. Stops as soon as
+    /// there are more than `limit` items.
     async fn read_items_of_range(
         &self,
         range: &PartitionRange,
@@ -195,26 +252,15 @@ impl OrdersTable {
         limit: Option<usize>,
     ) -> Result<Vec<(SortPosition, Item)>, TableError> {
         let (from, to) = &range.bounds;
-        let from = after.map_or(from, |(data, _)| data.max(from));
-        if from > to {
+        let (from, after) = after.map_or_else(|| (from.clone(), None), |after| after.rest_of(range));
+        if from > *to {
             return Ok(Vec::new());
         }
-        let selection =
-            Selection::with_sort_key_between((format!("{}{from}", range.prefix), format!("{}{to}", range.prefix)));
-        let page_items = limit.map(|limit| limit.saturating_add(1));
-        let mut found: Vec<(SortPosition, Item)> = Vec::new();
-        let mut items = self.query(&range.partition, Selection { limit: page_items, ..selection });
-        while let Some(item) = items.next().await? {
-            let position = sort_position(&item, &range.prefix)?;
-            if after.is_some_and(|after| position <= *after) {
-                continue;
-            }
-            found.push((position, item));
-            if limit.is_some_and(|limit| is_page_complete(&found, limit)) {
-                break;
-            }
-        }
-        Ok(found)
+        let limit = limit.map(|limit| limit.saturating_add(1));
+        let bounds = (format!("{}{from}", range.prefix), format!("{}{to}", range.prefix));
+        let selection = Selection { limit, after, ..Selection::with_sort_key_between(bounds) };
+        let items = self.query(&range.partition, selection).first(limit).await?;
+        items.into_iter().map(|item| Ok((SortPosition::of_item(&item, range)?, item))).collect()
     }
 }
 
@@ -223,24 +269,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_is_complete_only_after_all_items_with_the_same_sort_text_were_read() {
-        let found = |texts: &str| -> Vec<(SortPosition, ())> {
-            texts.chars().zip('a'..).map(|(text, pk)| ((text.to_string(), pk.to_string()), ())).collect()
+    fn list_page_continues_in_each_range_after_the_last_item_of_the_page_before() {
+        let range = |name: &str, from: &str| PartitionRange {
+            partition: Partition::edges_to("end"),
+            name: name.to_owned(),
+            prefix: "OPEN-".to_owned(),
+            bounds: (from.to_owned(), "z".to_owned()),
         };
-        // The columns are: the sort texts of the items that were read (one letter each), the page size, and whether the
-        // list page is complete.
-        for (texts, limit, is_complete) in [
-            ("", 1, false),
-            ("a", 1, false),
-            ("aa", 1, false),
-            ("ab", 1, true),
-            ("ab", 2, false),
-            ("abb", 2, false),
-            ("abbb", 2, false),
-            ("abbbc", 2, true),
-            ("abbc", 3, true),
+        let at = SortPosition {
+            text: "m".to_owned(),
+            range: "b".to_owned(),
+            pk: "ORDER#1".to_owned(),
+            sk: "CUSTOMER#1".to_owned(),
+        };
+        // The columns are: the name and the smallest text of a range, and the expected smallest text that follows, with the
+        // text in `Data` of the item after which the query starts.
+        for (name, from, rest) in [
+            ("a", "a", ("m ", None)),
+            ("b", "a", ("m", Some("OPEN-m"))),
+            ("c", "a", ("m", None)),
+            ("a", "m", ("m ", None)),
+            ("a", "n", ("n", None)),
+            ("b", "n", ("n", None)),
         ] {
-            assert_eq!(is_page_complete(&found(texts), limit), is_complete, "{texts} by {limit}");
+            let (text, after) = at.rest_of(&range(name, from));
+            assert_eq!((text.as_str(), after.as_ref().map(|after| after.data.as_str())), rest, "{name} {from}");
         }
     }
 }

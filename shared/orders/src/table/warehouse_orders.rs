@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::super::{Order, OrderLine, OrderStatus, Product, ProductId, WarehouseId};
-use super::index::{Partition, Selection};
+use super::super::{Order, OrderLine, OrderStatus, Product, ProductId, WarehouseId, all_days};
+use super::index::Partition;
+use super::pages::PartitionRange;
 use super::{OrdersTable, items, keys};
 use billing::Label;
 use dynamo::{Entity as _, Key, Page, Paging, TableError, key_of};
@@ -35,7 +36,9 @@ impl OrdersTable {
         is_newest_first: bool,
         paging: &Paging,
     ) -> Result<Page<OrderToPack>, TableError> {
-        let page = self.page_of_warehouse(warehouse, status, is_newest_first, paging).await?;
+        let partition = Partition::edges_to(keys::key_of_warehouse(warehouse));
+        let range = PartitionRange::of_orders(partition, 0, status, all_days());
+        let page = self.page_of_range(&range, !is_newest_first, paging).await?;
         let page = page.read(|item| items::read_warehouse_edge(&item));
         let products: BTreeSet<ProductId> =
             page.items.iter().flat_map(|(_, lines)| lines).map(|line| line.product.clone()).collect();
@@ -43,7 +46,7 @@ impl OrdersTable {
         let all_keys: Vec<Key> = page.items.iter().map(|(key, _)| key.clone()).chain(product_keys).collect();
         let (mut orders, mut names) = (HashMap::new(), HashMap::new());
         let mut unreadable = Vec::new();
-        for item in self.0.get_many(&all_keys).await? {
+        for item in self.0.get_all(&all_keys).await?.into_iter().flatten() {
             let key = key_of(&item);
             let read = match key.pk.starts_with(keys::ORDERS) {
                 true => Order::from_item(&item).map(|order| drop(orders.insert(key.pk, order))),
@@ -59,29 +62,5 @@ impl OrdersTable {
             to_pack.items.push(OrderToPack { order, lines: lines.into_iter().map(named).collect() });
         }
         Ok(to_pack)
-    }
-
-    /// Returns a list page of the edges from the orders with the status `status` to `warehouse`.
-    async fn page_of_warehouse(
-        &self,
-        warehouse: &WarehouseId,
-        status: OrderStatus,
-        is_newest_first: bool,
-        paging: &Paging,
-    ) -> Result<Page<dynamo::Item>, TableError> {
-        let prefix = keys::status_prefix(status);
-        let warehouse = keys::key_of_warehouse(warehouse);
-        let limit = paging.limit.map(|limit| limit.saturating_add(1));
-        let selection = Selection::with_sort_key_prefix(prefix.clone());
-        let selection = Selection { is_ascending: !is_newest_first, limit, ..selection };
-        let after = paging.after.as_ref().and_then(|cursor| Self::position_in_index(cursor, &prefix, &warehouse));
-        let mut edges = self.query_after(&Partition::edges_to(warehouse), selection, after).first(limit).await?;
-        let has_more = paging.limit.is_some_and(|limit| edges.len() > limit);
-        edges.truncate(paging.limit.unwrap_or(usize::MAX));
-        let next = match edges.last().filter(|_| has_more) {
-            Some(last) => Some(Self::cursor_at(last, &prefix)?),
-            None => None,
-        };
-        Ok(Page { items: edges, unreadable: Vec::new(), next })
     }
 }

@@ -1,8 +1,12 @@
 //! Tests of lists that are read list page by list page. The items of a list are spread over several partitions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use serde_json::json;
+use chrono::{DateTime, Utc};
+use emulator::Wire;
+use orders::PaidPeriod;
+use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, paid_month};
 
@@ -35,9 +39,14 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
             test_desk.send_as_operator(&format!("POST /orders/{}/pick", paid_month(n).order), &json!({})).await;
         assert_eq!(picked.status, 200);
     }
-    let mut expected: Vec<_> = (0..23).map(|n| (paid_month(n).paid_at, paid_month(n).order.to_string())).collect();
-    expected.sort();
-    let expected: Vec<String> = expected.into_iter().map(|(_, order)| order).collect();
+    let paid_at: BTreeMap<String, DateTime<Utc>> =
+        (0..23).map(|n| (paid_month(n).order.to_string(), paid_month(n).paid_at)).collect();
+    // The order of orders with the same instant is not specified.
+    let assert_each_order_once_oldest_first = |listed: &[String], when: &str| {
+        assert!(listed.is_sorted_by_key(|order| paid_at[order]), "{when}: {listed:?}");
+        let different: BTreeSet<&String> = listed.iter().collect();
+        assert_eq!((listed.len(), different), (23, paid_at.keys().collect()), "{when}");
+    };
     let representative =
         test_desk.get_as_operator("/customers/acme").await.json["representative"].as_str().unwrap().to_owned();
     for path in [
@@ -47,7 +56,8 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
         format!("/employees/{representative}/orders"),
     ] {
         for limit in [1, 2, 3, 4, 5, 7, 22, 23, 24, 100] {
-            assert_eq!(read_all_pages(&test_desk, &path, limit).await, expected, "{path} by {limit}");
+            let listed = read_all_pages(&test_desk, &path, limit).await;
+            assert_each_order_once_oldest_first(&listed, &format!("{path} by {limit}"));
         }
         let picked: BTreeSet<_> =
             read_all_pages(&test_desk, &format!("{path}?status=PICKED"), 3).await.into_iter().collect();
@@ -57,11 +67,65 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
             Vec::<String>::new(),
             "{path}"
         );
-        assert_eq!(
-            read_all_pages(&test_desk, &format!("{path}?from=2027-01-31&to=2027-01-31"), 50).await,
-            expected,
-            "{path}"
-        );
+        let listed = read_all_pages(&test_desk, &format!("{path}?from=2027-01-31&to=2027-01-31"), 50).await;
+        assert_each_order_once_oldest_first(&listed, &path);
+    }
+}
+
+#[tokio::test]
+async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orders_have_the_same_instant() {
+    let test_desk = TestDesk::with_wire(Wire::counting_capacity_units()).await;
+    for n in 0..210 {
+        test_desk.desk.place(&PaidPeriod { paid_at: paid_month(0).paid_at, ..paid_month(n) }).await.unwrap();
+    }
+    let wire = &test_desk.wire;
+    let request_count = || wire.requests().values().sum::<u64>();
+    // The columns are: the path, and the number of requests: one to read the number of buckets, and one for each of the three
+    // buckets, or for each status and bucket.
+    for (path, requests) in [("/orders?status=BACKORDERED", 1 + 3), ("/orders", 1 + 7 * 3)] {
+        let (mut cursor, mut units_of_pages, mut listed) = (String::new(), Vec::new(), 0);
+        let and = if path.contains('?') { '&' } else { '?' };
+        loop {
+            wire.take_capacity_units();
+            let before = request_count();
+            let page = test_desk.get_as_operator(&format!("{path}{and}limit=20{cursor}")).await;
+            assert_eq!(request_count() - before, requests, "{path}");
+            units_of_pages.push(wire.take_capacity_units().values().sum::<f64>());
+            listed += page.list_field("id").len();
+            let Some(next) = page.json["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(listed, if path == "/orders" { 210 } else { 160 });
+        // A list page reads no orders of earlier list pages again, so later list pages do not read more than the first one.
+        assert!(units_of_pages.iter().all(|units| *units <= units_of_pages[0]), "{path}: {units_of_pages:?}");
+    }
+}
+
+#[tokio::test]
+async fn products_are_read_with_one_request_for_a_hundred_and_unprocessed_keys_are_read_again() {
+    // The table leaves half of the keys of the first requests unprocessed.
+    let incomplete = AtomicU32::new(2);
+    let leave_unprocessed = move |request: &Value, response: &mut Value| {
+        let Some(items) = response["Responses"]["dueday-orders"].as_array_mut() else { return };
+        if incomplete.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            let left = items.split_off(items.len() / 2);
+            let keys: Vec<Value> = left.iter().map(|item| json!({"PK": item["PK"], "SK": item["SK"]})).collect();
+            let mut unprocessed = request["RequestItems"].clone();
+            unprocessed["dueday-orders"]["Keys"] = json!(keys);
+            response["UnprocessedKeys"] = unprocessed;
+        }
+    };
+    let test_desk = TestDesk::with_wire(Wire::with_changed_responses(leave_unprocessed)).await;
+    let mut expected = vec!["beans".to_owned()];
+    for n in 0..99 {
+        test_desk.send_as_operator(&format!("PUT /products/p-{n:02}"), &json!({"name": format!("P {n}")})).await;
+        expected.push(format!("p-{n:02}"));
+    }
+    let batches = || test_desk.wire.requests().get("BatchGetItem").copied().unwrap_or_default();
+    for requests in [3, 1] {
+        let (all, reads) = (batches(), test_desk.wire.requests()["GetItem"]);
+        assert_eq!(test_desk.get_as_operator("/products?limit=100").await.list_field("id"), expected);
+        assert_eq!((batches() - all, test_desk.wire.requests()["GetItem"] - reads), (requests, 0));
     }
 }
 

@@ -8,7 +8,7 @@ use axum::{Extension, Router};
 use billing::{Account, Money};
 use chrono::TimeDelta;
 use clock::SimulatedClock;
-use emulator::Engine;
+use emulator::{Engine, Wire};
 use orders::{Buckets, OrderDesk, OrderId, OrdersTable, PaidPeriod};
 use orders_api::{OrdersApi, StoredPayments};
 use rest::Caller;
@@ -25,6 +25,7 @@ pub struct TestDesk {
     /// The payments table, with the accounts and the action log.
     pub payments: Table,
     pub clock: Arc<SimulatedClock>,
+    pub wire: Arc<Wire>,
 }
 
 /// A complete HTTP response with a JSON body.
@@ -101,20 +102,21 @@ pub async fn payments_table(client: aws_sdk_dynamodb::Client) -> Table {
 
 impl TestDesk {
     pub async fn new() -> Self {
-        Self::on_engine(&Engine::memory()).await
+        Self::with_wire(Wire::default()).await
     }
 
-    /// Does the same as [`TestDesk::new`], with the tables on `engine`.
-    pub async fn on_engine(engine: &Engine) -> Self {
+    /// Creates the same test desk as [`TestDesk::new`], whose requests to the tables go through `wire`.
+    pub async fn with_wire(wire: Wire) -> Self {
+        let wire = Arc::new(wire);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let client = engine.client();
+        let client = Engine::memory().client_with_wire(wire.clone());
         let table = OrdersTable::new(client.clone(), "dueday-orders");
         table.create_if_absent().await.unwrap();
         let payments = payments_table(client).await;
         let desk =
             OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
         let api = OrdersApi::new(desk.clone(), Arc::new(StoredPayments(payments.clone())), clock.clone());
-        let test_desk = Self { router: api.router(), desk, payments, clock };
+        let test_desk = Self { router: api.router(), desk, payments, clock, wire };
         for (request, body) in [
             ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),
             ("PUT /products/beans", json!({"name": "House Blend"})),
