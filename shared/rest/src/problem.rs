@@ -349,7 +349,9 @@ impl From<DeskError> for Problem {
                 tracing::warn!(%error, "repeated write conflicts with other requests");
                 Self::in_progress()
             }
-            DeskError::Transition(_) | DeskError::StillHasCustomers { .. } => Self::conflict(error.to_string()),
+            DeskError::Transition(_) | DeskError::StillHasCustomers { .. } | DeskError::HandedOverToAnother { .. } => {
+                Self::conflict(error.to_string())
+            }
             DeskError::NoOrder(_) | DeskError::NoEmployee(_) => Self::not_found(error.to_string()),
             DeskError::NoProduct(_) => Self::refused_field("product", error),
             DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),

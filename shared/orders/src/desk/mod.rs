@@ -53,6 +53,11 @@ pub enum DeskError {
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
     #[error("{0} is not a customer representative")]
     NotRepresentative(EmployeeId),
+    #[error(
+        "a concurrent request handed {account} over to another representative than {representative}; some orders may \
+         have been handed over to {representative} before, and the other request hands them over again"
+    )]
+    HandedOverToAnother { account: AccountId, representative: EmployeeId },
     #[error("other requests changed {item} at the same time; try again")]
     WriteConflict { item: String },
 }
@@ -73,6 +78,7 @@ impl DeskError {
             | Self::DeliveryMismatch(_)
             | Self::BeforeCurrentJob { .. }
             | Self::StillHasCustomers { .. }
+            | Self::HandedOverToAnother { .. }
             | Self::NotRepresentative(_) => false,
         }
     }
