@@ -162,8 +162,5 @@ pub async fn list_employees(
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
         return Err(warehouse_not_found());
     }
-    Ok(Json(ListView::from_page(
-        api.desk.table.read_entities(page, OrdersTable::get_employee).await?,
-        EmployeeView::from,
-    )?))
+    Ok(Json(ListView::from_page(page, EmployeeView::from)?))
 }

@@ -181,10 +181,17 @@ async fn delete_expired_hourly(locked_folder: &LockedFolder) {
     }
 }
 
-/// Fills the back orders every hour. Usually new stock or a new address already causes the back orders to be filled;
+/// Makes the due changes of employees and fills the back orders every hour. Usually new stock or a new address already causes the back orders to be filled;
 /// this loop fills the back orders that a killed process has missed.
 async fn fill_backorders_hourly(desk: &OrderDesk) {
     loop {
+        let failed_changes = desk.apply_due_changes().await;
+        if failed_changes > 0 {
+            output::print_message(format!(
+                "error: {} of employees could not be made",
+                output::format_count(failed_changes.into(), "planned change")
+            ));
+        }
         let done = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
         if done.failed > 0 {
             output::print_message(format!(

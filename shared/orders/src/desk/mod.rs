@@ -47,8 +47,11 @@ pub enum DeskError {
     DeliveryMismatch(Ulid),
     #[error("there is no employee {0}")]
     NoEmployee(EmployeeId),
-    #[error("{employee} started the current job on {since}; it cannot end before that day")]
-    BeforeCurrentJob { employee: EmployeeId, since: NaiveDate },
+    #[error("must be from {earliest} to {latest}")]
+    DateOutOfRange { field: &'static str, earliest: NaiveDate, latest: NaiveDate },
+    // The message does not contain the first day of the current job: it can be the hire date, which is confidential.
+    #[error("the current job of {0} cannot end before its first day")]
+    BeforeCurrentJob(EmployeeId),
     #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
     #[error("{0} is not a customer representative")]
@@ -76,7 +79,8 @@ impl DeskError {
             | Self::NoWarehouseInRegion { .. }
             | Self::NoEmployee(_)
             | Self::DeliveryMismatch(_)
-            | Self::BeforeCurrentJob { .. }
+            | Self::DateOutOfRange { .. }
+            | Self::BeforeCurrentJob(_)
             | Self::StillHasCustomers { .. }
             | Self::HandedOverToAnother { .. }
             | Self::NotRepresentative(_) => false,

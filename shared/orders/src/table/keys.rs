@@ -35,6 +35,8 @@ pub const JOB_HISTORY: &str = "JH#";
 pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL#";
 /// The sort key of the edges by which all customer representatives are listed.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
+/// The sort key of the edges by which the employees with a planned change are listed.
+pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
 /// The sort key of the edges by which all warehouses are listed.
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
 /// The sort key of the edges by which all products are listed.
