@@ -83,6 +83,8 @@ const OPERATOR: [&str; 41] = [
     "get_employee",
     "assign_employee",
     "leave_employee",
+    "correct_employee",
+    "remove_planned_change",
     "list_employee_customers",
     "list_employee_orders",
     "list_warehouses",

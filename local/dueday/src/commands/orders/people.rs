@@ -184,8 +184,9 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
     } else if let Some(department) = &args.department {
         desk.table.employees_of_department(department, &all).await?.into_items()?
     } else {
+        // Clap ensures that the id is given if no other filter is given.
         let mut found = Vec::new();
-        for id in &args.employee {
+        if let Some(id) = &args.employee {
             let employee = desk.table.get_employee(id).await?;
             found.push(employee.ok_or_else(|| Failure::Refused(format!("there is no employee {id}")))?);
         }

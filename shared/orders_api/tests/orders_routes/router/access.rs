@@ -98,6 +98,28 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         .json;
     assert_eq!(without_scope["jobs"][0]["from"], Value::Null, "the first job starts on the hire date: {without_scope}");
     assert!(!without_scope.to_string().contains("2026-11-01"), "{without_scope}");
+    // Requests with days before and after the hire date get the same responses, which do not contain the hire date.
+    let customer = "PUT /customers/acme/representative";
+    assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-10"})).await.status, 200);
+    let move_body = |from: &str| json!({"assignment": {"job": "j", "job_title": "T", "department": "d", "represents_customers": false}, "from": from});
+    for (request, before, after) in [
+        ("PUT /employees/e-10/assignment", move_body("2026-10-31"), move_body("2026-11-02")),
+        ("POST /employees/e-10/leave", json!({"on": "2026-10-31"}), json!({"on": "2026-11-02"})),
+        ("PATCH /employees/e-10", json!({"hired_on": "2026-10-31"}), json!({"hired_on": "2026-11-02"})),
+    ] {
+        let mut responses = Vec::new();
+        for body in [before, after] {
+            let router = test_desk.router_for(Caller::Operator);
+            responses.push(test_desk.send_to_router(router, request, &[], &body).await.problem_line());
+        }
+        assert!(responses[0].starts_with('4') && !responses[0].contains("2026-11-01"), "{request}: {responses:?}");
+        assert_eq!(responses[0], responses[1], "{request}");
+    }
+    let without_customers = move_body("2026-10-31");
+    assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-11"})).await.status, 200);
+    let router = test_desk.router_for(Caller::Operator);
+    let refused = test_desk.send_to_router(router, "PUT /employees/e-10/assignment", &[], &without_customers).await;
+    assert_eq!(refused.problem_line(), "409 conflict -: the current job of e-10 cannot end before its first day");
     let mut guessed_body = employee_body("Ada Lovelace");
     for salary in [5_400_000, 1] {
         guessed_body["salary"] = salary.into();
@@ -122,6 +144,12 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
     zero_salary["salary"] = 0.into();
     let mut unknown_warehouse = employee_body("Ada");
     unknown_warehouse["assignment"]["warehouse"] = "nowhere".into();
+    let mut hired_late = employee_body("Ada");
+    hired_late["hired_on"] = "2027-02-01".into();
+    let mut hired_early = employee_body("Ada");
+    hired_early["hired_on"] = "1969-12-31".into();
+    let late_assignment =
+        json!({"assignment": {"job": "j", "job_title": "T", "department": "d"}, "from": "2040-01-01"});
     // The columns are: the request, its body, and the beginning of the expected problem: status, kind, field (`-` if
     // the problem names no field) and detail.
     for (request, body, expected_problem) in [
@@ -205,6 +233,18 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
             "404 not-found -: there is no such product",
         ),
         ("PUT /employees/e-13", unknown_warehouse, "422 refused-field warehouse: there is no warehouse nowhere"),
+        ("PUT /employees/e-12", hired_late, "422 refused-field hired_on: must be from 1970-01-01 to 2027-01-31"),
+        ("PUT /employees/e-12", hired_early, "422 refused-field hired_on: must be from 1970-01-01 to 2027-01-31"),
+        (
+            "PUT /employees/e-10/assignment",
+            late_assignment,
+            "422 refused-field from: must be from 1970-01-01 to 2028-02-01",
+        ),
+        (
+            "POST /employees/e-10/leave",
+            json!({"on": "2099-01-01"}),
+            "422 refused-field on: must be from 1970-01-01 to 2028-02-01",
+        ),
         ("PUT /employees/e-12", zero_salary, "400 invalid-field salary: "),
         (
             "PUT /employees/e-10",
