@@ -16,4 +16,6 @@ pub use desk::{AdvanceOutcome, DeskError, FillCounts, OrderDesk, PlaceOutcome};
 pub use dynamo::KeySchema;
 pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
-pub use table::{CreditedOrder, DateRange, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, WriteOutcome};
+pub use table::{
+    CreditedOrder, DateRange, EmployeeDetails, ORDERS_SCHEMA, OrderList, OrdersTable, ProductOrder, WriteOutcome,
+};

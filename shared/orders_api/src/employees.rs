@@ -1,8 +1,8 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
 use ::orders::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, OrdersTable,
-    WriteOutcome,
+    Assignment, Confidential, DepartmentId, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, OrderList,
+    OrdersTable, WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -394,7 +394,7 @@ pub async fn list_orders(
     _: Operator,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<CreditedView>>, Problem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfRepresentative(&employee))?;
     let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
         return Err(employee_not_found());

@@ -100,6 +100,9 @@ pub async fn put(
     let table = &api.desk.table;
     let stored = table.get_warehouse(&id).await?;
     if_match.check_optional_version(stored.as_ref().map(|stored| stored.version))?;
+    if stored.as_ref().is_none_or(|stored| stored.region != region) {
+        api.desk.check_region(&region).await?;
+    }
     let (status, written, warehouse) = match stored {
         None => {
             let new = Warehouse { id, name, region, version: 1 };

@@ -8,7 +8,7 @@ use super::super::{
 };
 use super::index::{Partition, Selection};
 use super::items::{self, edge};
-use super::pages::PartitionRange;
+use super::pages::{HIRED_EMPLOYEES, PartitionRange};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
@@ -190,7 +190,9 @@ impl OrdersTable {
             prefix: String::new(),
             bounds: (from.to_string(), to.to_string()),
         };
-        let page = self.page_of_ranges(keys::hire_years(from, to).map(range_of_year).collect(), paging).await?;
+        let page = self
+            .page_of_ranges(HIRED_EMPLOYEES, keys::hire_years(from, to).map(range_of_year).collect(), paging)
+            .await?;
         self.read_employee_edges(page).await
     }
 

@@ -34,6 +34,7 @@ use aws_sdk_dynamodb::Client;
 
 pub use employees::EmployeeDetails;
 pub use orders::{CreditedOrder, DateRange, ProductOrder};
+pub use pages::OrderList;
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use write_transaction::WriteOutcome;
 

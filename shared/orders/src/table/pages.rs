@@ -1,16 +1,18 @@
 //! Reading of lists, one list page at a time. The items of a list can be in several partitions of an index.
 //!
 //! A cursor contains the sort text (the text by which the list is sorted) and the partition key of the last item on the
-//! list page. The cursor does not identify the list, so it can be used in any list with the same sort order. If an
+//! list page, and the key of the list. A list of orders accepts only its own cursors, but with any status and days. If an
 //! order changes its status while a list page is read, the list page can miss the order: the query for the old status
 //! can run after the change, and the query for the new status before the change.
 
 use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
+use serde::{Deserialize, Serialize};
 
-use super::super::{Buckets, DateRange, OrderStatus};
+use super::super::{Buckets, DateRange, EmployeeId, OrderStatus, ProductId};
 use super::index::{Partition, Selection};
 use super::{OrdersTable, items, keys};
+use billing::AccountId;
 use dynamo::{Cursor, Item, Page, Paging, TableError, key_of};
 
 /// A part of a list: the items of one partition of an index whose `Data` lies in a range.
@@ -52,10 +54,41 @@ fn is_page_complete<T>(found: &[(SortPosition, T)], limit: usize) -> bool {
     last_on_page.zip(found.last()).is_some_and(|(((on_page, _), _), ((last_read, _), _))| on_page < last_read)
 }
 
-/// Parses a cursor from `text`. Returns `None` if `text` is not a sort position, if its partition key does not begin
-/// with `prefix`, or if `is_valid_sort_text` rejects the sort text together with the identifier in the partition key.
+/// A list of orders.
+#[derive(Clone, Copy, Debug)]
+pub enum OrderList<'a> {
+    /// The orders of all customers.
+    All,
+    OfCustomer(&'a AccountId),
+    OfProduct(&'a ProductId),
+    OfRepresentative(&'a EmployeeId),
+}
+
+impl OrderList<'_> {
+    /// Returns the key of the list, which its cursors contain: the key of the entity to which its orders have edges.
+    fn key(self) -> String {
+        match self {
+            Self::All => ALL_ORDERS.to_owned(),
+            Self::OfCustomer(id) => keys::key_of_customer(id),
+            Self::OfProduct(id) => keys::key_of_product(id),
+            Self::OfRepresentative(id) => keys::key_of_employee(id),
+        }
+    }
+}
+
+/// The key of the list of all orders. It is not the key of an entity.
+const ALL_ORDERS: &str = "ORDERS";
+/// The key of the list of employees that is sorted by hire date.
+pub(super) const HIRED_EMPLOYEES: &str = "HIRED";
+
+/// The content of a cursor: the sort position, and the key of the list.
+#[derive(Serialize, Deserialize)]
+struct CursorText(SortPosition, String);
+
+/// Parses a cursor from `text`. Returns `None` if `text` is not a cursor, if its partition key does not begin with
+/// `prefix`, or if `is_valid_sort_text` rejects the sort text together with the identifier in the partition key.
 fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
-    let (data, partition) = serde_json::from_str::<SortPosition>(&text).ok()?;
+    let CursorText((data, partition), _) = serde_json::from_str(&text).ok()?;
     is_valid_sort_text(&data, partition.strip_prefix(prefix)?).then(|| Cursor::after(text))
 }
 
@@ -65,8 +98,12 @@ fn is_sort_text_the_id(data: &str, id: &str) -> bool {
 }
 
 impl OrdersTable {
-    /// Parses the cursor of a list of orders. Returns `None` if `text` is not such a cursor.
-    pub fn cursor_of_orders(text: String) -> Option<Cursor> {
+    /// Parses a cursor of `list`. Returns `None` if `text` is not a cursor of this list.
+    pub fn cursor_of_orders(list: OrderList<'_>, text: String) -> Option<Cursor> {
+        let CursorText(_, key) = serde_json::from_str(&text).ok()?;
+        if key != list.key() {
+            return None;
+        }
         parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
@@ -119,7 +156,7 @@ impl OrdersTable {
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
         let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::edges_to(end), *status, days);
-        self.page_of_ranges(statuses.iter().map(range).collect(), paging).await
+        self.page_of_ranges(end, statuses.iter().map(range).collect(), paging).await
     }
 
     /// Returns a list page of all orders that have one of `statuses` and were placed in `days`, oldest first.
@@ -135,7 +172,7 @@ impl OrdersTable {
             (0..buckets.count())
                 .map(move |bucket| PartitionRange::of_orders(Partition::of_bucket(bucket), status, days))
         };
-        self.page_of_ranges(statuses.iter().flat_map(in_status).collect(), paging).await
+        self.page_of_ranges(ALL_ORDERS, statuses.iter().flat_map(in_status).collect(), paging).await
     }
 
     /// Returns a list page of the entities whose keys begin with `prefix` and that have an edge to the entity `end`,
@@ -146,18 +183,21 @@ impl OrdersTable {
         prefix: &str,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        self.page_of_ranges(vec![PartitionRange::of_entities(Partition::edges_to(end.as_ref()), prefix)], paging).await
+        let (end, range) = (end.as_ref(), PartitionRange::of_entities(Partition::edges_to(end.as_ref()), prefix));
+        self.page_of_ranges(end, vec![range], paging).await
     }
 
-    /// Returns a list page of the items of all `ranges`, sorted together. Queries all ranges in parallel, and reads as
+    /// Returns a list page of the items of all `ranges`, sorted together. The cursor for the next list page contains
+    /// `list`, the key of the list. Queries all ranges in parallel, and reads as
     /// many result pages of each query as needed.
     pub(super) async fn page_of_ranges(
         &self,
+        list: &str,
         ranges: Vec<PartitionRange>,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let after: Option<SortPosition> =
-            paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
+        let after = paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
+        let after: Option<SortPosition> = after.map(|CursorText(position, _)| position);
         let found = ranges.iter().map(|range| self.read_items_of_range(range, after.as_ref(), paging.limit));
         let mut found = try_join_all(found).await?.concat();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -165,8 +205,8 @@ impl OrdersTable {
         found.dedup_by(|(a, _), (b, _)| a == b);
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);
         found.truncate(paging.limit.unwrap_or(usize::MAX));
-        let next = found.last().filter(|_| has_more).map(|(position, _)| serde_json::to_string(position));
-        let next = next.map(|text| Cursor::after(text.expect("two texts are representable")));
+        let next = found.last().filter(|_| has_more).map(|(position, _)| CursorText(position.clone(), list.to_owned()));
+        let next = next.map(|text| Cursor::after(serde_json::to_string(&text).expect("three texts are representable")));
         let items = found.into_iter().map(|(_, item)| item).collect();
         Ok(Page { items, unreadable: Vec::new(), next })
     }
