@@ -4,10 +4,12 @@
 use std::str::FromStr;
 
 use chrono::{Datelike as _, Days, NaiveDate};
+use icu_normalizer::ComposingNormalizerBorrowed;
 use ulid::Ulid;
 
 use super::super::{
-    DepartmentId, EmployeeId, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId,
+    DepartmentId, EmployeeId, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter,
+    WarehouseId,
 };
 use billing::{AccountId, Currency, Sku};
 use dynamo::{Instant, Key};
@@ -111,9 +113,11 @@ pub fn key_of_sku(sku: &Sku) -> String {
 }
 
 /// Returns the sort key of the edge by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
-/// white space.
+/// white space. The key is in Unicode normalization form C: a letter with an accent has the same key, whether it is
+/// written as one character or as two.
 fn build_name_key(kind: &str, name: &str) -> String {
-    let words = name.to_lowercase();
+    let lower_case = name.to_lowercase();
+    let words = ComposingNormalizerBorrowed::new_nfc().normalize(&lower_case);
     let words: Vec<&str> = words.split_whitespace().collect();
     format!("{kind}{SEPARATOR}{}", words.join(" "))
 }
@@ -244,5 +248,13 @@ mod tests {
     #[test]
     fn employee_name_key_ignores_case_and_extra_white_space() {
         assert_eq!(key_of_employee_name("  Ada  LOVELACE "), key_of_employee_name("ada lovelace"));
+    }
+
+    #[test]
+    fn name_key_is_the_same_in_each_unicode_normalization_form() {
+        for (composed, decomposed) in [("Zo\u{eb} \u{c9}mile", "Zoe\u{308} E\u{301}mile"), ("\u{c5}sa", "\u{212b}sa")] {
+            assert_eq!(key_of_employee_name(composed), key_of_employee_name(decomposed), "{composed}");
+        }
+        assert_ne!(key_of_employee_name("Zoe"), key_of_employee_name("Zo\u{eb}"));
     }
 }
