@@ -358,6 +358,7 @@ impl From<DeskError> for Problem {
             DeskError::Lines(error) => Self::invalid_field("lines", error),
             DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
             DeskError::BeforeCurrentJob(_) => Self::conflict(error.to_string()),
+            DeskError::UnknownReference { kind, .. } => Self::refused_field(kind.name(), error),
             DeskError::DateOutOfRange { field, .. } => Self::refused_field(field, error),
             DeskError::NoWarehouse(_) => Self::refused_field("warehouse", error),
             DeskError::NotRepresentative(_) => Self::refused_field("representative", error),

@@ -13,7 +13,7 @@ impl OrderDesk {
     /// customer if it does not exist. Returns the changed customer.
     ///
     /// # Errors
-    /// There are warehouses, but none in the region of the address; other requests changed the customer at the same
+    /// There are warehouses, but none in the region of the address; the region or the country does not exist; other requests changed the customer at the same
     /// time; or the table cannot be used.
     pub async fn set_shipping_address(
         &self,
@@ -40,6 +40,7 @@ impl OrderDesk {
             let regions = Vec::from_iter(regions).join(", ");
             return Err(DeskError::NoWarehouseInRegion { region: address.region, regions }.into());
         }
+        self.check_address(&address).await?;
         let change = |customer| Customer { address: Some(address.clone()), ..customer };
         let customer = self.change_customer(account, precondition, change, None).await?;
         Ok((customer, self.fill_backorders_of_customer(account).await))

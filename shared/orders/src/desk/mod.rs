@@ -5,6 +5,7 @@ mod customers;
 mod filling;
 mod goods;
 mod people;
+mod references;
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 use super::table::WriteOutcome;
 use super::{
     BackOrderReason, Buckets, Customer, EmployeeId, LinesError, Order, OrderId, OrderLine, OrderStatus, OrdersTable,
-    PaidPeriod, PlaceId, ProductId, TransitionError, WarehouseId, choose_representative, choose_warehouse,
-    products_out_of_stock,
+    PaidPeriod, PlaceId, ProductId, ReferenceKind, TransitionError, WarehouseId, choose_representative,
+    choose_warehouse, products_out_of_stock,
 };
 
 /// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
@@ -43,6 +44,8 @@ pub enum DeskError {
     NoWarehouse(WarehouseId),
     #[error("there is no warehouse in the region {region}; the regions with a warehouse are: {regions}")]
     NoWarehouseInRegion { region: PlaceId, regions: String },
+    #[error("there is no {} {id}; the existing ids are: {existing}", .kind.name())]
+    UnknownReference { kind: ReferenceKind, id: String, existing: String },
     #[error("the delivery {0} was already received with another quantity or in another warehouse")]
     DeliveryMismatch(Ulid),
     #[error("there is no employee {0}")]
@@ -77,6 +80,7 @@ impl DeskError {
             | Self::Lines(_)
             | Self::NoWarehouse(_)
             | Self::NoWarehouseInRegion { .. }
+            | Self::UnknownReference { .. }
             | Self::NoEmployee(_)
             | Self::DeliveryMismatch(_)
             | Self::DateOutOfRange { .. }

@@ -39,14 +39,6 @@ impl OrderDesk {
         self.clock.now().date_naive()
     }
 
-    /// Returns an error if the warehouse of `assignment` does not exist.
-    async fn check_assignment(&self, assignment: Option<&Assignment>) -> Result<(), DeskError> {
-        match assignment.and_then(|assignment| assignment.warehouse.as_ref()) {
-            Some(id) if self.table.get_warehouse(id).await?.is_none() => Err(DeskError::NoWarehouse(id.clone())),
-            _ => Ok(()),
-        }
-    }
-
     /// Gives an employee a new assignment from the day `from` on. If `assignment` is `None`, the employee leaves the
     /// company on that day. A change with a day in the future is planned, and replaces the planned change of the
     /// employee; [`OrderDesk::apply_due_changes`] makes it on its day. Changes nothing if the employee has this

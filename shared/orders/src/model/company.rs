@@ -48,6 +48,27 @@ pub struct Department {
     pub location: LocationId,
 }
 
+/// A kind of entity to which an address, an employee or a warehouse refers by its id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReferenceKind {
+    Region,
+    Country,
+    Job,
+    Department,
+}
+
+impl ReferenceKind {
+    /// Returns the name of the kind, which is also the name of the field with the id.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Region => "region",
+            Self::Country => "country",
+            Self::Job => "job",
+            Self::Department => "department",
+        }
+    }
+}
+
 /// The current work of an employee: job, department and warehouse.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {

@@ -19,7 +19,7 @@ mod warehouse_choice;
 pub use buckets::{BucketEstimate, Buckets};
 pub use company::{
     Assignment, Confidential, Country, Department, Employee, EmployeeCorrection, Job, JobRecord, Location,
-    PlannedChange, Region,
+    PlannedChange, ReferenceKind, Region,
 };
 pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};

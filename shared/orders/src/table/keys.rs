@@ -9,7 +9,7 @@ use ulid::Ulid;
 
 use super::super::{
     DepartmentId, EmployeeId, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter,
-    WarehouseId,
+    ReferenceKind, WarehouseId,
 };
 use billing::{AccountId, Currency, Sku};
 use dynamo::{Instant, Key};
@@ -106,6 +106,28 @@ pub fn key_of_job(id: &JobId) -> String {
 
 pub fn key_of_department(id: &DepartmentId) -> String {
     format!("{DEPARTMENTS}{id}")
+}
+
+/// Returns the key of the entity of `kind` with this id.
+pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
+    let prefix = match kind {
+        ReferenceKind::Region => REGIONS,
+        ReferenceKind::Country => COUNTRIES,
+        ReferenceKind::Job => JOBS,
+        ReferenceKind::Department => DEPARTMENTS,
+    };
+    format!("{prefix}{id}")
+}
+
+/// Returns the sort key of the edges by which all entities of `kind` are listed.
+pub fn list_of_references(kind: ReferenceKind) -> String {
+    let list = match kind {
+        ReferenceKind::Region => "REGIONS",
+        ReferenceKind::Country => "COUNTRIES",
+        ReferenceKind::Job => "JOBS",
+        ReferenceKind::Department => "DEPARTMENTS",
+    };
+    list.to_owned()
 }
 
 pub fn key_of_sku(sku: &Sku) -> String {
