@@ -98,8 +98,13 @@ async fn access_patterns_return_the_same_as_a_full_scan_with_the_expected_number
         (edges_to(&contents, &end, "EMP#", |_| true), 1)
     );
 
-    // Access pattern 3: the current job only.
+    // The lists of employees contain the same data as the items of the employees.
     let second_desk = world.desk_without_faults();
+    for listed in &named {
+        assert_eq!(second_desk.table.get_employee(&listed.id).await.unwrap().as_ref(), Some(listed));
+    }
+
+    // Access pattern 3: the current job only.
     let assignment = details.employee.assignment.clone().unwrap();
     let promoted = orders::Assignment { job_title: "Chief Picker".parse().unwrap(), ..assignment };
     let written = second_desk.table.reassign(&details.employee, Some(&promoted), day("2027-02-01")).await.unwrap();
@@ -170,6 +175,11 @@ async fn access_patterns_return_the_same_as_a_full_scan_with_the_expected_number
         (expected, 5),
         "one request for each year from 2023 to 2027"
     );
+
+    for listed in &hired {
+        assert_eq!(second_desk.table.get_employee(&listed.id).await.unwrap().as_ref(), Some(listed));
+    }
+    assert!(hired.iter().any(|listed| listed.assignment.is_some()));
 
     // Access pattern 7: the employees of a warehouse.
     let found =

@@ -1,5 +1,6 @@
 //! Tests of the access rights of callers, and of the problem responses to refused requests.
 
+use orders::{Country, Department, Job, Region};
 use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
 
@@ -269,4 +270,79 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
         let problem = test_desk.send_as_operator(request, &body).await.problem_line();
         assert!(problem.starts_with(expected_problem), "{request}: {problem}");
     }
+}
+
+#[tokio::test]
+async fn references_to_unknown_places_and_jobs_are_refused_once_any_exists() {
+    let test_desk = TestDesk::new().await;
+    let table = &test_desk.desk.table;
+    // There are no regions, countries, jobs and departments yet, so each id is accepted.
+    assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
+    let label = |text: &str| text.parse().unwrap();
+    for (id, name) in [("eu", "Europe"), ("na", "North America")] {
+        table.put_region(&Region { id: id.parse().unwrap(), name: label(name) }).await.unwrap();
+    }
+    let region = "eu".parse().unwrap();
+    table.put_country(&Country { id: "gb".parse().unwrap(), name: label("Britain"), region }).await.unwrap();
+    for (id, title) in [("sales", "Account Manager"), ("pk", "Picker")] {
+        let job = Job { id: id.parse().unwrap(), title: label(title), represents_customers: false };
+        table.put_job(&job).await.unwrap();
+    }
+    let (id, location) = ("sales-eu".parse().unwrap(), "leeds".parse().unwrap());
+    table.put_department(&Department { id, name: label("Sales"), location }).await.unwrap();
+
+    let with = |body: Value, pointer: &str, value: &str| {
+        let mut changed = body;
+        *changed.pointer_mut(pointer).unwrap() = value.into();
+        changed
+    };
+    let assignment = json!({"assignment": employee_body("Ada")["assignment"]});
+    // The columns are: the request, its body, and the expected problem.
+    for (request, body, expected) in [
+        (
+            "PUT /customers/acme",
+            with(address_body(), "/country", "zz"),
+            "422 refused-field country: there is no country zz; the existing ids are: gb",
+        ),
+        (
+            "PUT /warehouses/new",
+            json!({"name": "New", "region": "mars"}),
+            "422 refused-field region: there is no region mars; the existing ids are: eu, na",
+        ),
+        (
+            "PUT /warehouses/ams",
+            json!({"name": "Amsterdam", "region": "mars"}),
+            "422 refused-field region: there is no region mars; the existing ids are: eu, na",
+        ),
+        (
+            "PUT /employees/e-12",
+            with(employee_body("Ada"), "/assignment/job", "boss"),
+            "422 refused-field job: there is no job boss; the existing ids are: pk, sales",
+        ),
+        (
+            "PUT /employees/e-12",
+            with(employee_body("Ada"), "/assignment/department", "mars"),
+            "422 refused-field department: there is no department mars; the existing ids are: sales-eu",
+        ),
+        (
+            "PUT /employees/e-10/assignment",
+            with(assignment, "/assignment/job", "boss"),
+            "422 refused-field job: there is no job boss; the existing ids are: pk, sales",
+        ),
+    ] {
+        let problem = test_desk.send_as_operator(request, &body).await.problem_line();
+        assert_eq!(problem, expected, "{request}");
+    }
+    for (request, body, status) in [
+        ("PUT /customers/acme", address_body(), 200),
+        ("PUT /warehouses/new", json!({"name": "New", "region": "na"}), 201),
+        ("PUT /employees/e-12", employee_body("Ada"), 201),
+    ] {
+        assert_eq!(test_desk.send_as_operator(request, &body).await.status, status, "{request}");
+    }
+    assert_eq!(
+        test_desk.send_as_operator("PUT /customers/acme", &with(address_body(), "/region", "na")).await.status,
+        200,
+        "there is a warehouse in this region now"
+    );
 }
