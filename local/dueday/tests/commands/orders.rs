@@ -115,7 +115,7 @@ fn people_import_hires_reassigns_and_ends_employees() {
     assert_eq!(json_output(&data, &["orders", "employees", "--name", "JUN potter"])[0]["warehouse"], "oakland");
     assert_eq!(json_output(&data, &["orders", "employees", "--title", "account manager"]).as_array().unwrap().len(), 3);
 
-    let chen = "chen,Chen Weaver,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,2026-12-01\n";
+    let chen = "chen,Chen Weaver,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,2026-02-01\n";
     let (code, _, stderr) = import(chen);
     assert!(
         code == 2 && stderr.contains("chen still represents") && stderr.contains("hand them over first"),
@@ -132,7 +132,7 @@ fn people_import_hires_reassigns_and_ends_employees() {
             stderr.split("orders hand-over ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().to_owned();
         assert_eq!(run(&data, &["orders", "hand-over", &customer, "ada"]).0, 0);
     }
-    assert_eq!(json_output(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-12-01");
+    assert_eq!(json_output(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-02-01");
     let (code, _, stderr) = import("eve,Eve,pk,Picker,perhaps,logistics,,2026-02-01,1.00,EUR,\n");
     assert!(code == 2 && stderr.contains("line 2: represents_customers \"perhaps\""), "{stderr}");
 }

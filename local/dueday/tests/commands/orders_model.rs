@@ -99,7 +99,7 @@ async fn items() -> Vec<Item> {
         desk.place(paid).await.unwrap();
     }
     let delivery = "01JZXCVBNM0123456789ABCDEF".parse().unwrap();
-    desk.receive(&company.products[0].id, &company.warehouses[0].id, 3, delivery).await.unwrap();
+    desk.receive(&company.products[1].id, &company.warehouses[1].id, 1, delivery).await.unwrap();
     desk.table.mark_without_products_reported(&company.skus.last().unwrap().0).await.unwrap();
     let scan = engine.client().scan().table_name("dueday-orders").consistent_read(true).into_paginator().items().send();
     scan.collect::<Result<Vec<Item>, _>>().await.unwrap()
