@@ -47,7 +47,7 @@ const OWN: [&str; 21] = [
     "get_order",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 41] = [
+const OPERATOR: [&str; 43] = [
     "put_account",
     "erase_account",
     "create_subscription",

@@ -65,7 +65,8 @@ impl BucketEstimate {
     /// Returns the number of orders that can be read from one partition in a second: a partition allows 3,000 read
     /// units per second.
     pub fn items_per_partition_second(self) -> u64 {
-        (self.items_per_read_unit().saturating_mul(3_000) / self.read_units_per_item()).max(1)
+        let items = self.items_per_read_unit().saturating_mul(3_000);
+        items.checked_div(self.read_units_per_item()).unwrap_or_default().max(1)
     }
 
     /// Returns the number of buckets that are needed to read all orders in the status within one second.
