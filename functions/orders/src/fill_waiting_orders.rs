@@ -12,18 +12,22 @@ const FILL_TIME_MARGIN: TimeDelta = TimeDelta::seconds(15);
 /// continues, so that usually no two invocations work on the same tasks.
 const FILL_TIME_LIMIT: TimeDelta = TimeDelta::seconds(50);
 
-/// Works on the fill tasks, until shortly before `deadline` and for less than a minute. The next invocation continues with
+/// Makes the planned changes of employees whose day has come, and works on the fill tasks, until shortly before `deadline` and for less than a minute. The next invocation continues with
 /// the unfinished tasks.
 ///
 /// # Errors
-/// An order or a task failed with an error.
+/// A planned change, an order or a task failed with an error.
 pub async fn fill_waiting_orders(desk: &OrderDesk, deadline: DateTime<Utc>) -> Result<FillCounts, Diagnostic> {
     let deadline = (deadline - FILL_TIME_MARGIN).min(desk.clock().now() + FILL_TIME_LIMIT);
+    let failed_changes = desk.apply_due_changes().await;
     match desk.fill_waiting_orders(deadline).await {
-        filled @ FillCounts { failed: 0, .. } => Ok(filled),
+        filled @ FillCounts { failed: 0, .. } if failed_changes == 0 => Ok(filled),
         FillCounts { failed, .. } => Err(Diagnostic {
             error_type: "Fill".to_owned(),
-            error_message: format!("backordered orders or fill tasks that failed: {failed}"),
+            error_message: format!(
+                "backordered orders or fill tasks that failed: {failed}; planned changes of employees that failed: \
+                 {failed_changes}"
+            ),
         }),
     }
 }

@@ -1,6 +1,6 @@
 //! `/customers/{account}`: the shipping address, the representative and the orders of a customer.
 
-use ::orders::{Customer, EmployeeId, all_days};
+use ::orders::{Customer, EmployeeId, OrderList, all_days};
 use axum::Json;
 use axum::extract::State;
 use billing::AccountId;
@@ -159,7 +159,7 @@ pub async fn list_orders(
     Path(AccountPath { account }): Path<AccountPath>,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<OrderView>>, Problem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfCustomer(&account))?;
     let page = api.desk.table.orders_of_customer(&account, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_customer(&account).await?.is_none() {
         return Err(customer_not_found());

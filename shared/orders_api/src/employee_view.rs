@@ -2,7 +2,7 @@
 
 use ::orders::{
     Assignment, Confidential, CreditedOrder, DepartmentId, Employee, EmployeeId, JobId, JobRecord, OrderId,
-    OrderStatus, WarehouseId,
+    OrderStatus, PlannedChange, WarehouseId,
 };
 use billing::{AccountId, Currency, Label};
 use chrono::{DateTime, NaiveDate, Utc};
@@ -57,10 +57,31 @@ pub struct EmployeeFields {
 pub struct AssignmentFields {
     /// The new assignment.
     pub(super) assignment: AssignmentView,
-    /// The first day of the new assignment. Default: today (UTC).
+    /// The first day of the new assignment, at most 366 days in the future. Default: today (UTC). If the day is in the
+    /// future, the change is planned, and replaces the planned change of the employee.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) from: Option<CivilDate>,
+}
+
+/// A correction of the data of an employee. Fields that are absent stay as they are.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CorrectEmployee)]
+pub struct CorrectionFields {
+    /// The correct name of the employee.
+    #[serde(default)]
+    pub(super) name: Option<Label>,
+    /// The correct first day of employment. Needs the scope for confidential data.
+    #[serde(default)]
+    #[schema(value_type = Option<NaiveDate>)]
+    pub(super) hired_on: Option<CivilDate>,
+    /// The correct salary per year, in minor units of the currency. Needs the scope for confidential data.
+    #[serde(default)]
+    pub(super) salary: Option<MinorUnits>,
+    /// The currency of the salary; required if `salary` is present.
+    #[serde(default)]
+    pub(super) currency: Option<Currency>,
 }
 
 /// The request to end the employment of an employee.
@@ -68,8 +89,9 @@ pub struct AssignmentFields {
 #[serde(deny_unknown_fields)]
 #[schema(as = LeaveEmployee)]
 pub struct LeavingFields {
-    /// The first day on which the employee no longer works for the merchant. Default: today (UTC). If the employee has
-    /// left already, the default is the day that is stored.
+    /// The first day on which the employee no longer works for the merchant, at most 366 days in the future. Default:
+    /// today (UTC). If the employee has left already, or if the leaving is planned, the default is the day that is
+    /// stored. If the day is in the future, the change is planned, and replaces the planned change of the employee.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) on: Option<CivilDate>,
@@ -87,6 +109,19 @@ pub struct EmployeeView {
     pub(super) assignment: Option<AssignmentView>,
     /// The first day on which the employee no longer works for the merchant; null for a current employee.
     pub(super) left_on: Option<NaiveDate>,
+    /// The planned change of the assignment; null if there is none. It takes effect within the first hour of its day
+    /// (UTC).
+    pub(super) planned_change: Option<PlannedChangeView>,
+}
+
+/// A change of the assignment of an employee that takes effect on a later day.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PlannedChange)]
+pub struct PlannedChangeView {
+    /// The first day of the change.
+    pub(super) from: NaiveDate,
+    /// The assignment from that day on; null if the employee leaves on that day.
+    pub(super) assignment: Option<AssignmentView>,
 }
 
 /// An employee with the job history, and with the total amounts of the orders that are credited to the employee.
@@ -172,8 +207,12 @@ impl From<AssignmentView> for Assignment {
 }
 
 impl From<Employee> for EmployeeView {
-    fn from(Employee { id, name, assignment, left_on, .. }: Employee) -> Self {
-        Self { id, name, assignment: assignment.map(AssignmentView::from), left_on }
+    fn from(Employee { id, name, assignment, left_on, planned, .. }: Employee) -> Self {
+        let planned_change = planned.map(|PlannedChange { from, assignment }| PlannedChangeView {
+            from,
+            assignment: assignment.map(AssignmentView::from),
+        });
+        Self { id, name, assignment: assignment.map(AssignmentView::from), left_on, planned_change }
     }
 }
 

@@ -1,7 +1,8 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
 use ::orders::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeDetails, EmployeeId, OrderDesk, OrdersTable, WriteOutcome,
+    Assignment, Confidential, DepartmentId, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, OrderDesk,
+    OrderList, OrdersTable, WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -20,8 +21,8 @@ use utoipa::IntoParams;
 
 use super::OrdersApi;
 use super::employee_view::{
-    AssignmentFields, ConfidentialView, CreditedView, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
-    LeavingFields, RepresentedCustomer,
+    AssignmentFields, ConfidentialView, CorrectionFields, CreditedView, EmployeeDetailsView, EmployeeFields,
+    EmployeeView, JobView, LeavingFields, RepresentedCustomer,
 };
 use super::orders::QuarterTotalView;
 use super::parameters::{EmployeePath, OrdersQuery};
@@ -92,14 +93,14 @@ pub async fn list(
         (None, None, Some(department), None) => table.employees_of_department(&department, &paging).await?,
         (None, None, None, Some(CivilDate(after))) => {
             confidential_access?;
-            table.hired_after(after, now.today, &paging).await?.map(|hired| hired.employee)
+            table.hired_after(after, now.today, &paging).await?
         }
         _ => {
             let detail = "exactly one of name, title, department and hired_after must be given";
             return Err(Problem::refused_field("name", detail));
         }
     };
-    Ok(Json(ListView::from_page(table.read_employees(page).await?, EmployeeView::from)?))
+    Ok(Json(ListView::from_page(page, EmployeeView::from)?))
 }
 
 /// Hire an employee
@@ -138,6 +139,7 @@ pub async fn hire_employee(
         name,
         assignment: Some(assignment.clone()),
         left_on: None,
+        planned: None,
         created_at: now.at,
         version: 1,
     };
@@ -189,7 +191,8 @@ pub async fn read(
 
 /// Change the assignment of an employee
 ///
-/// If the employee has this assignment already, nothing changes. An employee who still represents customers can only
+/// If the employee has this assignment already, nothing changes. If the first day is in the future, the change is
+/// planned, and the current assignment does not change before that day. An employee who still represents customers can only
 /// get a job that represents customers; otherwise the response is a conflict (409). Hand over the customers first.
 #[utoipa::path(
     put,
@@ -241,8 +244,8 @@ pub async fn end_employment(
         Some(CivilDate(date)) => date,
         // A repeated request without a date keeps the stored date.
         None => {
-            let left_on = desk.table.get_employee(&employee).await?.and_then(|employee| employee.left_on);
-            left_on.unwrap_or(now.today)
+            let stored = desk.table.get_employee(&employee).await?;
+            stored.and_then(|employee| employee.leaves_on()).unwrap_or(now.today)
         }
     };
     change_assignment(&desk, &employee, None, on, &if_match).await
@@ -259,6 +262,71 @@ async fn change_assignment(
 ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let precondition = |employee: &Employee| if_match.check_version(employee.version);
     let employee = desk.assign(employee, assignment, from, precondition).await?;
+    Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
+}
+
+/// Remove the planned change of an employee
+///
+/// The current assignment does not change. If no change is planned, nothing changes.
+#[utoipa::path(
+    delete,
+    path = "/employees/{employee}/planned-change",
+    operation_id = "remove_planned_change",
+    tag = "employees",
+    params(EmployeePath, IfMatch),
+    responses((status = 200, description = "The employee without a planned change", body = EmployeeView,
+        headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
+)]
+pub async fn remove_planned_change(
+    RequestedDesk(desk): RequestedDesk,
+    Path(EmployeePath { employee }): Path<EmployeePath>,
+    _: Operator,
+    _: Query<NoParameters>,
+    if_match: IfMatch,
+) -> Result<WithETag<Json<EmployeeView>>, Problem> {
+    let precondition = |employee: &Employee| if_match.check_version(employee.version);
+    let employee = desk.remove_planned_change(&employee, precondition).await?;
+    Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
+}
+
+/// Correct the data of an employee
+///
+/// Corrects the name, the hire date and the salary. The hire date and the salary need the scope for confidential data
+/// in addition to the operator's scope. The first job starts on the corrected hire date.
+#[utoipa::path(
+    patch,
+    path = "/employees/{employee}",
+    operation_id = "correct_employee",
+    tag = "employees",
+    params(EmployeePath, IfMatch),
+    request_body = CorrectionFields,
+    responses((status = 200, description = "The corrected employee", body = EmployeeView,
+        headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
+)]
+pub async fn correct(
+    RequestedDesk(desk): RequestedDesk,
+    Path(EmployeePath { employee }): Path<EmployeePath>,
+    _: Operator,
+    confidential_access: Result<ConfidentialAccess, Problem>,
+    _: Query<NoParameters>,
+    if_match: IfMatch,
+    body: Body<CorrectionFields>,
+) -> Result<WithETag<Json<EmployeeView>>, Problem> {
+    let CorrectionFields { name, hired_on, salary, currency } = body.value;
+    if hired_on.is_some() || salary.is_some() || currency.is_some() {
+        confidential_access?;
+    }
+    let salary = match (salary, currency) {
+        (None, None) => None,
+        (Some(MinorUnits(salary)), Some(currency)) => {
+            Some(currency.price(salary).map_err(|error| Problem::invalid_field("salary", error))?)
+        }
+        (Some(_), None) => return Err(Problem::refused_field("currency", "must be given together with salary")),
+        (None, Some(_)) => return Err(Problem::refused_field("salary", "must be given together with currency")),
+    };
+    let correction = EmployeeCorrection { name, hired_on: hired_on.map(NaiveDate::from), salary };
+    let precondition = |employee: &Employee| if_match.check_version(employee.version);
+    let employee = desk.correct_employee(&employee, &correction, precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
 
@@ -325,7 +393,7 @@ pub async fn list_orders(
     _: Operator,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<CreditedView>>, Problem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfRepresentative(&employee))?;
     let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
         return Err(employee_not_found());

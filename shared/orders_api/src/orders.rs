@@ -1,8 +1,8 @@
 //! `/orders`: the orders of products, one for each paid month of a subscription.
 
 use ::orders::{
-    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderStatus, Parcel, ProductId, Quarter,
-    QuarterTotal, Shipment, Step, WarehouseId,
+    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderList, OrderStatus, Parcel, ProductId,
+    Quarter, QuarterTotal, Shipment, Step, WarehouseId,
 };
 use axum::Json;
 use axum::extract::State;
@@ -242,7 +242,7 @@ pub async fn list(
     _: Operator,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<OrderView>>, Problem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::All)?;
     let table = &api.desk.table;
     // Read the current number of buckets: it may have been raised after this process started.
     let buckets = table.get_or_store_buckets(api.desk.buckets()).await?;

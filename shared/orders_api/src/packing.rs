@@ -1,6 +1,6 @@
 //! `/warehouses/{warehouse}/orders`: the orders that a warehouse picks and ships, as JSON or as packing slips to print.
 
-use ::orders::{NamedLine, OrderStatus, OrderToPack, OrdersTable, ProductId, ShippingAddress};
+use ::orders::{NamedLine, OrderList, OrderStatus, OrderToPack, OrdersTable, ProductId, ShippingAddress};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -158,7 +158,8 @@ pub async fn list_orders(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let WarehouseOrdersQuery { status, sort, cursor, limit } = query;
-    let paging = cursor.paging(limit.0, OrdersTable::cursor_of_orders)?;
+    let paging =
+        cursor.paging(limit.0, |text| OrdersTable::cursor_of_orders(OrderList::OfWarehouse(&warehouse), text))?;
     let page = api.desk.table.orders_of_warehouse(&warehouse, status, sort == Sort::NewestFirst, &paging).await?;
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
         return Err(Problem::not_found("there is no such warehouse"));

@@ -1,6 +1,6 @@
 //! The path and query parameters that several routes of the order desk use.
 
-use ::orders::{DateRange, EmployeeId, OrderId, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
+use ::orders::{DateRange, EmployeeId, OrderId, OrderList, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
 use dynamo::Paging;
 use rest::Problem;
 use rest::cursor::ListCursor;
@@ -75,12 +75,15 @@ pub fn order_not_found() -> Problem {
 }
 
 impl OrdersQuery {
-    /// Returns the requested statuses, the requested days of payment, and the requested list page. If the request has
+    /// Returns the requested statuses, the requested days of payment, and the requested list page of `list`. If the request has
     /// no status, returns all statuses; if it has no days, returns all days.
     ///
     /// # Errors
-    /// The problem with status 422 if `to` is before `from`, or if the cursor is not from a list of orders.
-    pub fn statuses_days_and_paging(self) -> Result<(Vec<OrderStatus>, DateRange, Paging), Problem> {
+    /// The problem with status 422 if `to` is before `from`, or if the cursor is not from `list`.
+    pub fn statuses_days_and_paging(
+        self,
+        list: OrderList<'_>,
+    ) -> Result<(Vec<OrderStatus>, DateRange, Paging), Problem> {
         let (first, last) = all_days();
         let statuses = self.status.map_or_else(|| OrderStatus::iter().collect(), |status| vec![status]);
         if let (Some(CivilDate(from)), Some(CivilDate(to))) = (self.from, self.to)
@@ -90,7 +93,7 @@ impl OrdersQuery {
         }
         let from = self.from.map_or(first, |CivilDate(date)| date);
         let to = self.to.map_or(last, |CivilDate(date)| date);
-        let paging = self.cursor.paging(self.limit.0, OrdersTable::cursor_of_orders)?;
+        let paging = self.cursor.paging(self.limit.0, |text| OrdersTable::cursor_of_orders(list, text))?;
         Ok((statuses, (from, to), paging))
     }
 }

@@ -1,8 +1,8 @@
 //! `/products`: products and their stock. Only for operators.
 
 use ::orders::{
-    DeskError, MAX_QUANTITY, OrderId, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock, WarehouseId,
-    WriteOutcome,
+    DeskError, MAX_QUANTITY, OrderId, OrderList, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock,
+    WarehouseId, WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -259,7 +259,7 @@ pub async fn list_orders(
     _: Operator,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<ProductOrderView>>, Problem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfProduct(&product))?;
     let page = api.desk.table.orders_of_product(&product, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_product(&product).await?.is_none() {
         return Err(product_not_found());

@@ -101,6 +101,9 @@ pub async fn put(
     let table = &desk.table;
     let stored = table.get_warehouse(&id).await?;
     if_match.check_optional_version(stored.as_ref().map(|stored| stored.version))?;
+    if stored.as_ref().is_none_or(|stored| stored.region != region) {
+        desk.check_region(&region).await?;
+    }
     let (status, written, warehouse) = match stored {
         None => {
             let new = Warehouse { id, name, region, version: 1 };
@@ -163,5 +166,5 @@ pub async fn list_employees(
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
         return Err(warehouse_not_found());
     }
-    Ok(Json(ListView::from_page(api.desk.table.read_employees(page).await?, EmployeeView::from)?))
+    Ok(Json(ListView::from_page(page, EmployeeView::from)?))
 }

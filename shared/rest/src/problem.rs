@@ -349,9 +349,10 @@ impl From<DeskError> for Problem {
                 tracing::warn!(%error, "repeated write conflicts with other requests");
                 Self::in_progress()
             }
-            DeskError::Transition(_) | DeskError::Correction(_) | DeskError::StillHasCustomers { .. } => {
-                Self::conflict(error.to_string())
-            }
+            DeskError::Transition(_)
+            | DeskError::Correction(_)
+            | DeskError::StillHasCustomers { .. }
+            | DeskError::HandedOverToAnother { .. } => Self::conflict(error.to_string()),
             DeskError::NoOrder(_) | DeskError::NoEmployee(_) | DeskError::NoAccount(_) => {
                 Self::not_found(error.to_string())
             }
@@ -359,7 +360,9 @@ impl From<DeskError> for Problem {
             DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
             DeskError::Lines(error) => Self::invalid_field("lines", error),
             DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
-            DeskError::BeforeCurrentJob { .. } => Self::conflict(error.to_string()),
+            DeskError::BeforeCurrentJob(_) => Self::conflict(error.to_string()),
+            DeskError::UnknownReference { kind, .. } => Self::refused_field(kind.name(), error),
+            DeskError::DateOutOfRange { field, .. } => Self::refused_field(field, error),
             DeskError::NoWarehouse(_) => Self::refused_field("warehouse", error),
             DeskError::NotRepresentative(_) => Self::refused_field("representative", error),
             DeskError::NoWarehouseInRegion { .. } => Self::refused_field("region", error),

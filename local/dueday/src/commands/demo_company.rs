@@ -50,7 +50,8 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
             salary: Money::new(salary, currency),
         };
         let name = name.parse().map_err(|_| invalid(name))?;
-        let employee = Employee { id, name, assignment: None, left_on: None, created_at: now, version: 1 };
+        let employee =
+            Employee { id, name, assignment: None, left_on: None, planned: None, created_at: now, version: 1 };
         // This call does not change an existing employee.
         desk.table.hire(&employee, &assignment, &confidential).await?;
     }

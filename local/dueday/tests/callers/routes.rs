@@ -47,7 +47,7 @@ const OWN: [&str; 21] = [
     "get_order",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 41] = [
+const OPERATOR: [&str; 43] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -83,6 +83,8 @@ const OPERATOR: [&str; 41] = [
     "get_employee",
     "assign_employee",
     "leave_employee",
+    "correct_employee",
+    "remove_planned_change",
     "list_employee_customers",
     "list_employee_orders",
     "list_warehouses",

@@ -115,7 +115,7 @@ fn people_import_hires_reassigns_and_ends_employees() {
     assert_eq!(json_output(&data, &["orders", "employees", "--name", "JUN potter"])[0]["warehouse"], "oakland");
     assert_eq!(json_output(&data, &["orders", "employees", "--title", "account manager"]).as_array().unwrap().len(), 3);
 
-    let chen = "chen,Chen Weaver,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,2026-12-01\n";
+    let chen = "chen,Chen Weaver,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,2026-02-01\n";
     let (code, _, stderr) = import(chen);
     assert!(
         code == 2 && stderr.contains("chen still represents") && stderr.contains("hand them over first"),
@@ -132,7 +132,7 @@ fn people_import_hires_reassigns_and_ends_employees() {
             stderr.split("orders hand-over ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().to_owned();
         assert_eq!(run(&data, &["orders", "hand-over", &customer, "ada"]).0, 0);
     }
-    assert_eq!(json_output(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-12-01");
+    assert_eq!(json_output(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-02-01");
     let (code, _, stderr) = import("eve,Eve,pk,Picker,perhaps,logistics,,2026-02-01,1.00,EUR,\n");
     assert!(code == 2 && stderr.contains("line 2: represents_customers \"perhaps\""), "{stderr}");
 }
@@ -154,6 +154,16 @@ fn places_import_updates_items_and_region_lists_its_countries_and_warehouses() {
         let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
         assert_eq!(stdout, "countries   gb\nwarehouses  cork\n");
     }
+    let stock = folder.path().join("stock.csv");
+    let header = "product,name,warehouse,region,stock\nbeans,Beans,";
+    for (row, expected) in [
+        ("cork,na,1\n", "the warehouse cork exists in the region eu, but the file has the region na"),
+        ("york,uk,1\n", "there is no region uk; the existing ids are: eu"),
+    ] {
+        std::fs::write(&stock, header.to_owned() + row).unwrap();
+        let (code, _, stderr) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
+        assert!(code != 0 && stderr.contains(expected), "{code} {stderr}");
+    }
     assert_eq!(import("country,gb,United Kingdom,uk,\n").0, 0);
     let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
     assert_eq!(stdout, "countries   none\nwarehouses  cork\n", "the country is now in another region");
@@ -174,6 +184,12 @@ fn invalid_input_is_refused_with_the_reason() {
         (
             "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,,,ams,,\n",
             "line 2: warehouse, region and stock",
+        ),
+        ("product,name\n", "the file must contain a line after the header; the columns are product,name,sku,"),
+        ("", "the file must contain a line after the header"),
+        (
+            "product,name,warehouse,region,stock\nbeans,Beans,ams,eu,1\nfilter,Filter,ams,na,1\n",
+            "the warehouse ams has the region eu in one line, but na in another",
         ),
         ("product\nbeans\n", "line 2: name must not be blank"),
         ("product,name,colour\nbeans,Beans,red\n", "column \"colour\" is unknown; the columns are product,name,"),
@@ -200,6 +216,13 @@ fn invalid_input_is_refused_with_the_reason() {
     }
     let (code, stdout, _) = run(&data, &["orders", "shards", "--orders", "3000000"]);
     assert!(code == 0 && stdout.contains("20% of 3,000,000 / 48,000 = 13\n"), "{stdout}");
+    let (_, stdout, _) = run(&data, &["orders", "shards", "--orders", "1000000", "--item-bytes", "8192"]);
+    assert!(
+        stdout.starts_with("read units per order               8192 / 4,096 = 2\n")
+            && stdout.contains("3,000 / 2 = 1,500\n")
+            && stdout.contains("20% of 1,000,000 / 1,500 = 134\n"),
+        "{stdout}"
+    );
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ type Item = HashMap<String, AttributeValue>;
 
 /// The facets: name, prefix of the partition key, and prefix of the sort key. An item belongs to the first matching
 /// facet.
-const FACETS: [(&str, &str, &str); 27] = [
+const FACETS: [(&str, &str, &str); 28] = [
     ("Order", "ORDER#", "CUSTOMER#"),
     ("Order line", "ORDER#", "PRODUCT#"),
     ("Order's credit", "ORDER#", "EMP#"),
@@ -31,6 +31,7 @@ const FACETS: [(&str, &str, &str); 27] = [
     ("Product's name", "PRODUCT#", "PRODUCT-NAME#"),
     ("Stock", "PRODUCT#", "WAREHOUSE#"),
     ("Products", "PRODUCT#", "PRODUCTS"),
+    ("Stock delivery", "PRODUCT#", "ARRIVAL#"),
     ("SKU", "SKU#", ""),
     ("Warehouse", "WAREHOUSE#", "WAREHOUSE#"),
     ("Warehouse's region", "WAREHOUSE#", "REGION#"),
@@ -66,11 +67,17 @@ async fn items() -> Vec<Item> {
         table.get_or_store_buckets(Buckets::default()).await.unwrap(),
         Arc::new(SimulatedClock::new(now, 1)),
     );
-    assert_done(table.put_region(&company.regions[0]).await.unwrap());
-    assert_done(table.put_country(&company.countries[0]).await.unwrap());
+    for region in &company.regions {
+        assert_done(table.put_region(region).await.unwrap());
+    }
+    for country in &company.countries {
+        assert_done(table.put_country(country).await.unwrap());
+    }
     assert_done(table.put_location(&company.locations[0]).await.unwrap());
-    assert_done(table.put_department(&company.departments[0]).await.unwrap());
-    for job in &company.jobs[..2] {
+    for department in &company.departments {
+        assert_done(table.put_department(department).await.unwrap());
+    }
+    for job in &company.jobs {
         assert_done(table.put_job(job).await.unwrap());
     }
     for warehouse in &company.warehouses {
@@ -94,6 +101,8 @@ async fn items() -> Vec<Item> {
     for paid in of_first.iter().chain(&of_others) {
         desk.place(paid).await.unwrap();
     }
+    let delivery = "01JZXCVBNM0123456789ABCDEF".parse().unwrap();
+    desk.receive(&company.products[1].id, &company.warehouses[1].id, 1, delivery).await.unwrap();
     desk.table.mark_without_products_reported(&company.skus.last().unwrap().0).await.unwrap();
     let scan = engine.client().scan().table_name("dueday-orders").consistent_read(true).into_paginator().items().send();
     scan.collect::<Result<Vec<Item>, _>>().await.unwrap()
@@ -102,6 +111,50 @@ async fn items() -> Vec<Item> {
 /// Returns the string attribute `name` of `item`.
 fn text<'a>(item: &'a Item, name: &str) -> &'a str {
     item[name].as_s().unwrap()
+}
+
+/// Adds to `found` the keys of the entities to which the attributes `members` refer, such as `REGION#eu` for the region
+/// of an address.
+fn add_referenced_entities(members: &Item, found: &mut BTreeSet<String>) {
+    for (name, value) in members {
+        let prefix = match name.as_str() {
+            "Region" => "REGION#",
+            "Country" => "COUNTRY#",
+            "Job" => "JOB#",
+            "Department" => "DEPT#",
+            "Warehouse" => "WAREHOUSE#",
+            "Representative" => "EMP#",
+            "Customer" => "CUSTOMER#",
+            _ => "",
+        };
+        match value {
+            AttributeValue::S(id) if !prefix.is_empty() => found.extend([format!("{prefix}{id}")]),
+            AttributeValue::M(members) => add_referenced_entities(members, found),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_entity_to_which_a_sample_refers_is_a_sample() {
+    let items = items().await;
+    let entities: BTreeSet<String> = items.iter().map(|item| text(item, "PK").to_owned()).collect();
+    let mut referenced = BTreeSet::new();
+    for item in &items {
+        add_referenced_entities(item, &mut referenced);
+        // The sort key of an edge to an entity begins with one of the prefixes of the partition keys.
+        let prefix = text(item, "SK").split_inclusive('#').next().unwrap();
+        if entities.iter().any(|entity| prefix.ends_with('#') && entity.starts_with(prefix)) {
+            referenced.insert(text(item, "SK").to_owned());
+        }
+        // The country of a location is in the sort key by its name.
+        if let Some(name) = text(item, "SK").strip_prefix("COUNTRY-NAME#") {
+            let is_name = |of: &&Item| text(of, "PK").starts_with("COUNTRY#") && text(of, "SK").ends_with(name);
+            assert!(items.iter().any(|of| is_name(&of)), "no country has the name {name}");
+        }
+    }
+    let missing: Vec<&String> = referenced.difference(&entities).collect();
+    assert!(referenced.len() > 10 && missing.is_empty(), "{missing:?}");
 }
 
 /// Converts an attribute value into DynamoDB JSON, such as `{"S": "text"}`.

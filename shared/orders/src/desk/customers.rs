@@ -13,8 +13,8 @@ impl OrderDesk {
     /// customer if it does not exist. Returns the changed customer.
     ///
     /// # Errors
-    /// There are warehouses, but none in the region of the address; the account does not exist; other requests changed
-    /// the customer at the same time; or the table cannot be used.
+    /// There are warehouses, but none in the region of the address; the region, the country or the account does not exist; other
+    /// requests changed the customer at the same time; or the table cannot be used.
     pub async fn set_shipping_address(
         &self,
         account: &AccountId,
@@ -40,6 +40,7 @@ impl OrderDesk {
             let regions = Vec::from_iter(regions).join(", ");
             return Err(DeskError::NoWarehouseInRegion { region: address.region, regions }.into());
         }
+        self.check_address(&address).await?;
         let change = |customer| Customer { address: Some(address.clone()), ..customer };
         self.change_customer(account, precondition, change, None).await
     }
@@ -85,33 +86,43 @@ impl OrderDesk {
     /// before all orders are handed over, a repeated call hands over the remaining orders.
     ///
     /// # Errors
-    /// `to` is not a customer representative, other requests changed the customer or an order at the same time, or the
-    /// table cannot be used.
+    /// `to` is not a customer representative, a concurrent request handed the customer over to another representative,
+    /// other requests changed the customer or an order at the same time, or the table cannot be used.
     pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: DateRange) -> Result<u32, DeskError> {
         let employee = self.table.get_employee(to).await?.filter(Employee::represents_customers);
         let employee = employee.ok_or_else(|| DeskError::NotRepresentative(to.clone()))?;
         let with_representative = |customer| Customer { representative: Some(to.clone()), ..customer };
-        self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;
+        let customer =
+            self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;
         const NEEDS_SHIPPING: [OrderStatus; 3] = [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked];
         let orders = self.table.orders_of_customer(account, &NEEDS_SHIPPING, days, &Paging::all()).await?;
         let mut handed_over = 0;
         for order in orders.into_items()? {
-            handed_over += u32::from(self.hand_over_order(order.id, to).await?);
+            handed_over += u32::from(self.hand_over_order(order.id, to, &customer).await?);
         }
         Ok(handed_over)
     }
 
-    /// Makes `to` the representative of an order. Returns false without a change if the order was already shipped or
-    /// cancelled, or if `to` already is its representative.
-    async fn hand_over_order(&self, id: OrderId, to: &EmployeeId) -> Result<bool, DeskError> {
+    /// Makes `to` the representative of an order of `customer`. Returns false without a change if the order was already
+    /// shipped or cancelled, or if `to` already is its representative.
+    ///
+    /// The transaction checks that `customer` is unchanged. Without this check, two concurrent hand-overs to different
+    /// representatives could leave the customer with one of them and the orders with the other.
+    async fn hand_over_order(&self, id: OrderId, to: &EmployeeId, customer: &Customer) -> Result<bool, DeskError> {
+        let mut customer = customer.clone();
         for _ in 0..MAX_RETRIES {
             let (order, _) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if !order.status.needs_shipping() || order.representative.as_ref() == Some(to) {
                 return Ok(false);
             }
-            if self.table.hand_over_order(&order, to).await? == WriteOutcome::Done {
+            if self.table.hand_over_order(&order, to, &customer).await? == WriteOutcome::Done {
                 return Ok(true);
             }
+            // The customer may have a new address, which is no reason to stop, or another representative.
+            let stored = self.table.get_customer(&customer.account).await?;
+            customer = stored.filter(|stored| stored.representative.as_ref() == Some(to)).ok_or_else(|| {
+                DeskError::HandedOverToAnother { account: customer.account.clone(), representative: to.clone() }
+            })?;
         }
         Err(DeskError::WriteConflict { item: format!("the order {id}") })
     }

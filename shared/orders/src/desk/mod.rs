@@ -5,6 +5,7 @@ mod customers;
 mod filling;
 mod goods;
 mod people;
+mod references;
 mod refunds;
 
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 use super::table::WriteOutcome;
 use super::{
     BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, Order, OrderId, OrderLine,
-    OrderStatus, OrdersTable, PaidPeriod, PlaceId, ProductId, Requester, ShippingAddress, Step, TransitionError,
-    WarehouseId, choose_representative, choose_warehouse, products_out_of_stock,
+    OrderStatus, OrdersTable, PaidPeriod, PlaceId, ProductId, ReferenceKind, Requester, ShippingAddress, Step,
+    TransitionError, WarehouseId, choose_representative, choose_warehouse, products_out_of_stock,
 };
 
 /// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
@@ -48,16 +49,26 @@ pub enum DeskError {
     NoWarehouse(WarehouseId),
     #[error("there is no warehouse in the region {region}; the regions with a warehouse are: {regions}")]
     NoWarehouseInRegion { region: PlaceId, regions: String },
+    #[error("there is no {} {id}; the existing ids are: {existing}", .kind.name())]
+    UnknownReference { kind: ReferenceKind, id: String, existing: String },
     #[error("the delivery {0} was already received with another quantity or in another warehouse")]
     DeliveryMismatch(Ulid),
     #[error("there is no employee {0}")]
     NoEmployee(EmployeeId),
-    #[error("{employee} started the current job on {since}; it cannot end before that day")]
-    BeforeCurrentJob { employee: EmployeeId, since: NaiveDate },
+    #[error("must be from {earliest} to {latest}")]
+    DateOutOfRange { field: &'static str, earliest: NaiveDate, latest: NaiveDate },
+    // The message does not contain the first day of the current job: it can be the hire date, which is confidential.
+    #[error("the current job of {0} cannot end before its first day")]
+    BeforeCurrentJob(EmployeeId),
     #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
     #[error("{0} is not a customer representative")]
     NotRepresentative(EmployeeId),
+    #[error(
+        "a concurrent request handed {account} over to another representative than {representative}; some orders may \
+         have been handed over to {representative} before, and the other request hands them over again"
+    )]
+    HandedOverToAnother { account: AccountId, representative: EmployeeId },
     #[error("other requests changed {item} at the same time; try again")]
     WriteConflict { item: String },
 }
@@ -76,10 +87,13 @@ impl DeskError {
             | Self::Lines(_)
             | Self::NoWarehouse(_)
             | Self::NoWarehouseInRegion { .. }
+            | Self::UnknownReference { .. }
             | Self::NoEmployee(_)
             | Self::DeliveryMismatch(_)
-            | Self::BeforeCurrentJob { .. }
+            | Self::DateOutOfRange { .. }
+            | Self::BeforeCurrentJob(_)
             | Self::StillHasCustomers { .. }
+            | Self::HandedOverToAnother { .. }
             | Self::NotRepresentative(_) => false,
         }
     }
@@ -344,7 +358,7 @@ impl OrderDesk {
     /// changed order and its lines.
     ///
     /// # Errors
-    /// The order does not exist, or is not `OPEN` or `PICKED`; other requests changed it at the same time; the table cannot
+    /// The order does not exist, or is not `OPEN` or `PICKED`; the region or the country does not exist; other requests changed it at the same time; the table cannot
     /// be used; or the error of `precondition`.
     pub async fn correct_address<E: From<DeskError>>(
         &self,
@@ -352,10 +366,15 @@ impl OrderDesk {
         address: ShippingAddress,
         precondition: impl Fn(&Order) -> Result<(), E>,
     ) -> Result<(Order, Vec<OrderLine>), E> {
+        let mut is_checked = false;
         for _ in 0..MAX_RETRIES {
             let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
             let (before, lines) = stored.ok_or(DeskError::NoOrder(id))?;
             precondition(&before)?;
+            if !is_checked {
+                self.check_address(&address).await?;
+                is_checked = true;
+            }
             let after = before.with_corrected_address(address.clone()).map_err(DeskError::from)?;
             if after == before {
                 return Ok((before, lines));

@@ -1,42 +1,55 @@
-//! Hiring employees, and changing their assignments (job, department and warehouse).
+//! Hiring employees, changing their assignments (job, department and warehouse), and correcting their data.
 
-use chrono::NaiveDate;
+use chrono::{Days, NaiveDate};
 
-use super::super::table::WriteOutcome;
-use super::super::{Assignment, Confidential, Employee, EmployeeId};
+use super::super::table::{EmployeeDetails, WriteOutcome};
+use super::super::{Assignment, Confidential, Employee, EmployeeCorrection, EmployeeId, PlannedChange, all_days};
 use super::{DeskError, MAX_RETRIES, OrderDesk};
 use dynamo::Paging;
+
+/// How many days before its first day a change of an assignment can be planned.
+const MAX_DAYS_AHEAD: u64 = 366;
+
+/// Returns an error if `date`, the value of the field `field`, is not in the range from `earliest` to `latest`.
+fn check_date(field: &'static str, date: NaiveDate, earliest: NaiveDate, latest: NaiveDate) -> Result<(), DeskError> {
+    match (earliest..=latest).contains(&date) {
+        true => Ok(()),
+        false => Err(DeskError::DateOutOfRange { field, earliest, latest }),
+    }
+}
 
 impl OrderDesk {
     /// Hires an employee. Returns `Refused` if an employee with this id exists.
     ///
     /// # Errors
-    /// The warehouse of the assignment does not exist, or the table cannot be used.
+    /// The hire date is before 1970 or in the future; the job, the department or the warehouse of the assignment does
+    /// not exist; or the table cannot be used.
     pub async fn hire(
         &self,
         employee: &Employee,
         assignment: &Assignment,
         confidential: &Confidential,
     ) -> Result<WriteOutcome, DeskError> {
-        self.check_warehouse(Some(assignment)).await?;
+        check_date("hired_on", confidential.hired_on, all_days().0, self.today())?;
+        self.check_assignment(Some(assignment)).await?;
         Ok(self.table.hire(employee, assignment, confidential).await?)
     }
 
-    /// Returns an error if the warehouse of `assignment` does not exist.
-    async fn check_warehouse(&self, assignment: Option<&Assignment>) -> Result<(), DeskError> {
-        match assignment.and_then(|assignment| assignment.warehouse.as_ref()) {
-            Some(id) if self.table.get_warehouse(id).await?.is_none() => Err(DeskError::NoWarehouse(id.clone())),
-            _ => Ok(()),
-        }
+    fn today(&self) -> NaiveDate {
+        self.clock.now().date_naive()
     }
 
     /// Gives an employee a new assignment from the day `from` on. If `assignment` is `None`, the employee leaves the
-    /// company on that day. Changes nothing if the employee has this assignment already, or already leaves on that day.
+    /// company on that day. A change with a day in the future is planned, and replaces the planned change of the
+    /// employee; [`OrderDesk::apply_due_changes`] makes it on its day. Changes nothing if the employee has this
+    /// assignment or this planned change already, or already leaves on that day.
     ///
     /// # Errors
-    /// - The employee, or the warehouse of the assignment, does not exist.
+    /// - `from` is before 1970, or more than 366 days in the future.
+    /// - The employee does not exist, or the job, the department or the warehouse of the assignment does not exist.
+    /// - The employee still represents customers, but could not represent them in the new assignment. This is not
+    ///   checked for a change that is planned.
     /// - The employee started the current job after `from`.
-    /// - The employee still represents customers, but could not represent them in the new assignment.
     /// - Other requests changed the employee at the same time.
     /// - The table cannot be used.
     /// - `precondition` returned an error for the stored employee.
@@ -47,31 +60,158 @@ impl OrderDesk {
         from: NaiveDate,
         precondition: impl Fn(&Employee) -> Result<(), E>,
     ) -> Result<Employee, E> {
+        let today = self.today();
+        let latest = today.checked_add_days(Days::new(MAX_DAYS_AHEAD)).unwrap_or(today);
+        check_date(if assignment.is_some() { "from" } else { "on" }, from, all_days().0, latest)?;
         for _ in 0..MAX_RETRIES {
-            let stored = self.table.get_employee(id).await.map_err(DeskError::from)?;
-            let before = stored.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
+            let before = self.existing_employee(id).await?;
             precondition(&before)?;
-            if before.assignment.as_ref() == assignment && (assignment.is_some() || before.left_on == Some(from)) {
+            let planned = (from > today).then(|| PlannedChange { from, assignment: assignment.cloned() });
+            let is_unchanged = match &planned {
+                Some(_) => before.planned == planned,
+                None => {
+                    before.assignment.as_ref() == assignment && (assignment.is_some() || before.left_on == Some(from))
+                }
+            };
+            if is_unchanged {
                 return Ok(before);
             }
-            self.check_warehouse(assignment).await?;
-            let job = self.table.current_job(id).await.map_err(DeskError::from)?;
-            if let Some(job) = job.filter(|job| job.from > from) {
-                return Err(DeskError::BeforeCurrentJob { employee: id.clone(), since: job.from }.into());
-            }
-            if before.represents_customers() && assignment.is_none_or(|assignment| !assignment.represents_customers) {
-                let customers =
-                    self.table.customers_of_representative(id, &Paging::all()).await.map_err(DeskError::from)?;
-                let customers = customers.into_items().map_err(DeskError::from)?;
-                if let Some(example) = customers.first().cloned() {
-                    let (employee, customers) = (id.clone(), customers.len());
-                    return Err(DeskError::StillHasCustomers { employee, customers, example }.into());
+            self.check_assignment(assignment).await?;
+            let written = match planned {
+                Some(_) => self.table.plan_change(&before, planned).await.map_err(DeskError::from)?,
+                None => {
+                    // The check of the day comes last: it must not show the hire date to a caller who only tries days.
+                    self.check_customers(&before, assignment).await?;
+                    let job = self.table.current_job(id, today).await.map_err(DeskError::from)?;
+                    if job.is_some_and(|job| job.from > from) {
+                        return Err(DeskError::BeforeCurrentJob(id.clone()).into());
+                    }
+                    self.table.reassign(&before, assignment, from).await.map_err(DeskError::from)?
                 }
-            }
-            let written = self.table.reassign(&before, assignment, from).await.map_err(DeskError::from)?;
+            };
             if written == WriteOutcome::Done {
-                let stored = self.table.get_employee(id).await.map_err(DeskError::from)?;
-                return Ok(stored.ok_or_else(|| DeskError::NoEmployee(id.clone()))?);
+                return Ok(self.existing_employee(id).await?);
+            }
+        }
+        Err(DeskError::WriteConflict { item: format!("the employee {id}") }.into())
+    }
+
+    /// Returns the stored employee, or an error if there is none.
+    async fn existing_employee(&self, id: &EmployeeId) -> Result<Employee, DeskError> {
+        self.table.get_employee(id).await?.ok_or_else(|| DeskError::NoEmployee(id.clone()))
+    }
+
+    /// Returns an error if `employee` represents customers, but could not represent them with the new `assignment`.
+    async fn check_customers(&self, employee: &Employee, assignment: Option<&Assignment>) -> Result<(), DeskError> {
+        if !employee.represents_customers() || assignment.is_some_and(|assignment| assignment.represents_customers) {
+            return Ok(());
+        }
+        let customers = self.table.customers_of_representative(&employee.id, &Paging::all()).await?.into_items()?;
+        match customers.first().cloned() {
+            None => Ok(()),
+            Some(example) => {
+                let (employee, customers) = (employee.id.clone(), customers.len());
+                Err(DeskError::StillHasCustomers { employee, customers, example })
+            }
+        }
+    }
+
+    /// Removes the planned change of an employee. Changes nothing if there is none.
+    ///
+    /// # Errors
+    /// The employee does not exist, other requests changed the employee at the same time, the table cannot be used, or
+    /// `precondition` returned an error for the stored employee.
+    pub async fn remove_planned_change<E: From<DeskError>>(
+        &self,
+        id: &EmployeeId,
+        precondition: impl Fn(&Employee) -> Result<(), E>,
+    ) -> Result<Employee, E> {
+        for _ in 0..MAX_RETRIES {
+            let before = self.existing_employee(id).await?;
+            precondition(&before)?;
+            if before.planned.is_none() {
+                return Ok(before);
+            }
+            if self.table.plan_change(&before, None).await.map_err(DeskError::from)? == WriteOutcome::Done {
+                return Ok(self.existing_employee(id).await?);
+            }
+        }
+        Err(DeskError::WriteConflict { item: format!("the employee {id}") }.into())
+    }
+
+    /// Makes the planned changes whose day has come, and returns how many failed (1 if they cannot be listed). If a change fails,
+    /// the error is logged, and the other changes are still made. A later call tries the failed changes again. Call this regularly.
+    pub async fn apply_due_changes(&self) -> u32 {
+        let due = match self.table.employees_with_due_changes(self.today()).await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::error!(%error, "failed to list the employees with a planned change");
+                return 1;
+            }
+        };
+        let mut failed = 0;
+        for employee in due {
+            if let Err(error) = self.apply_due_change(&employee).await {
+                tracing::error!(%employee, %error, "failed to make the planned change of an employee");
+                failed += 1;
+            }
+        }
+        failed
+    }
+
+    async fn apply_due_change(&self, id: &EmployeeId) -> Result<(), DeskError> {
+        for _ in 0..MAX_RETRIES {
+            let before = self.existing_employee(id).await?;
+            // The index is eventually consistent: the change may have been made, replaced or removed before.
+            let Some(due) = before.planned.clone().filter(|planned| planned.from <= self.today()) else {
+                return Ok(());
+            };
+            self.check_customers(&before, due.assignment.as_ref()).await?;
+            if self.table.reassign(&before, due.assignment.as_ref(), due.from).await? == WriteOutcome::Done {
+                return Ok(());
+            }
+        }
+        Err(DeskError::WriteConflict { item: format!("the employee {id}") })
+    }
+
+    /// Corrects the name, the hire date and the salary of an employee.
+    ///
+    /// # Errors
+    /// The hire date is before 1970, in the future, or not before the first day of the second job or the last day of
+    /// employment; the employee does not exist; other requests changed the employee at the same time; the table cannot
+    /// be used; or `precondition` returned an error for the stored employee.
+    pub async fn correct_employee<E: From<DeskError>>(
+        &self,
+        id: &EmployeeId,
+        correction: &EmployeeCorrection,
+        precondition: impl Fn(&Employee) -> Result<(), E>,
+    ) -> Result<Employee, E> {
+        for _ in 0..MAX_RETRIES {
+            let details = self.table.employee_details(id).await.map_err(DeskError::from)?;
+            let EmployeeDetails { employee: before, jobs, .. } =
+                details.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
+            precondition(&before)?;
+            let stored = self.table.get_confidential_data(id).await.map_err(DeskError::from)?;
+            let stored = stored.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
+            let EmployeeCorrection { name, hired_on, salary } = correction.clone();
+            let after = Employee { name: name.unwrap_or_else(|| before.name.clone()), ..before.clone() };
+            let corrected = Confidential {
+                employee: id.clone(),
+                hired_on: hired_on.unwrap_or(stored.hired_on),
+                salary: salary.unwrap_or(stored.salary),
+            };
+            if after == before && corrected == stored {
+                return Ok(before);
+            }
+            if corrected.hired_on != stored.hired_on {
+                let second_job = jobs.iter().rev().nth(1).map(|job| job.from);
+                let ends = [second_job, before.left_on].into_iter().flatten().filter_map(|end| end.pred_opt());
+                let latest = ends.chain([self.today()]).min().unwrap_or(stored.hired_on);
+                check_date("hired_on", corrected.hired_on, all_days().0, latest)?;
+            }
+            let written = self.table.correct_employee((&before, &after), (&stored, &corrected), jobs.last()).await;
+            if written.map_err(DeskError::from)? == WriteOutcome::Done {
+                return Ok(self.existing_employee(id).await?);
             }
         }
         Err(DeskError::WriteConflict { item: format!("the employee {id}") }.into())

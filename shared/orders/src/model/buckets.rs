@@ -34,6 +34,9 @@ impl Buckets {
     }
 }
 
+/// The number of bytes that one read unit reads.
+const READ_UNIT_BYTES: u64 = 4_096;
+
 /// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed to read all orders in one
 /// status within one second. The formula is from "Example of modeling relational data in DynamoDB" in the Amazon
 /// DynamoDB developer guide.
@@ -48,15 +51,22 @@ pub struct BucketEstimate {
 }
 
 impl BucketEstimate {
-    /// Returns the number of orders that one DynamoDB read unit (4 KB) reads.
+    /// Returns the number of orders that one DynamoDB read unit (4 KB) reads. Returns 1 if an order is larger than a
+    /// read unit; [`BucketEstimate::read_units_per_item`] is larger than 1 then.
     pub fn items_per_read_unit(self) -> u64 {
-        4_096u64.checked_div(u64::from(self.item_bytes)).unwrap_or_default().max(1)
+        READ_UNIT_BYTES.checked_div(u64::from(self.item_bytes)).unwrap_or_default().max(1)
+    }
+
+    /// Returns the number of read units that one order costs; 1 if several orders fit into one read unit.
+    pub fn read_units_per_item(self) -> u64 {
+        u64::from(self.item_bytes).div_ceil(READ_UNIT_BYTES).max(1)
     }
 
     /// Returns the number of orders that can be read from one partition in a second: a partition allows 3,000 read
     /// units per second.
     pub fn items_per_partition_second(self) -> u64 {
-        self.items_per_read_unit().saturating_mul(3_000)
+        let items = self.items_per_read_unit().saturating_mul(3_000);
+        items.checked_div(self.read_units_per_item()).unwrap_or_default().max(1)
     }
 
     /// Returns the number of buckets that are needed to read all orders in the status within one second.
@@ -88,5 +98,25 @@ mod tests {
         }
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
         assert_eq!(Buckets::new(0).count(), 1);
+    }
+
+    #[test]
+    fn order_that_is_larger_than_a_read_unit_costs_several_read_units() {
+        // The columns are: the size of an order, the read units per order, the orders per second, and the buckets.
+        for (item_bytes, read_units, per_second, buckets) in [
+            (0, 1, 3_000, 67),
+            (250, 1, 48_000, 5),
+            (4_096, 1, 3_000, 67),
+            (4_097, 2, 1_500, 134),
+            (8_192, 2, 1_500, 134),
+            (400_000, 98, 30, 6_667),
+        ] {
+            let estimate = BucketEstimate { orders: 1_000_000, percent: 20, item_bytes };
+            assert_eq!(
+                (estimate.read_units_per_item(), estimate.items_per_partition_second(), estimate.buckets()),
+                (read_units, per_second, buckets),
+                "{item_bytes}"
+            );
+        }
     }
 }

@@ -48,6 +48,27 @@ pub struct Department {
     pub location: LocationId,
 }
 
+/// A kind of entity to which an address, an employee or a warehouse refers by its id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReferenceKind {
+    Region,
+    Country,
+    Job,
+    Department,
+}
+
+impl ReferenceKind {
+    /// Returns the name of the kind, which is also the name of the field with the id.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Region => "region",
+            Self::Country => "country",
+            Self::Job => "job",
+            Self::Department => "department",
+        }
+    }
+}
+
 /// The current work of an employee: job, department and warehouse.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {
@@ -60,6 +81,15 @@ pub struct Assignment {
     pub warehouse: Option<WarehouseId>,
 }
 
+/// A change of the assignment of an employee that takes effect on a later day.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedChange {
+    /// The first day of the change.
+    pub from: NaiveDate,
+    /// The assignment from that day on; `None` if the employee leaves the company on that day.
+    pub assignment: Option<Assignment>,
+}
+
 /// A current or former employee.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Employee {
@@ -69,11 +99,30 @@ pub struct Employee {
     pub assignment: Option<Assignment>,
     /// The first day on which the employee no longer works for the company; `None` for a current employee.
     pub left_on: Option<NaiveDate>,
+    /// The next change of the assignment; `None` if no change is planned.
+    pub planned: Option<PlannedChange>,
     pub created_at: DateTime<Utc>,
     pub version: u64,
 }
 
 impl Employee {
+    /// Returns the employee with `assignment` from the day `from` on; `None` means that the employee leaves the company.
+    /// A planned change that would take effect on `from` or earlier is replaced. A former employee has no planned
+    /// change.
+    #[must_use]
+    pub fn reassigned(&self, assignment: Option<Assignment>, from: NaiveDate) -> Self {
+        let left_on = assignment.is_none().then_some(from);
+        let planned = self.planned.clone().filter(|planned| assignment.is_some() && planned.from > from);
+        Self { assignment, left_on, planned, ..self.clone() }
+    }
+
+    /// Returns the day on which the employee left or, according to the planned change, will leave; `None` if there is no
+    /// such day.
+    pub fn leaves_on(&self) -> Option<NaiveDate> {
+        let planned = self.planned.as_ref().filter(|planned| planned.assignment.is_none());
+        planned.map(|planned| planned.from).or(self.left_on)
+    }
+
     /// Returns whether the employee is a customer representative.
     pub fn represents_customers(&self) -> bool {
         self.assignment.as_ref().is_some_and(|assignment| assignment.represents_customers)
@@ -98,4 +147,14 @@ pub struct Confidential {
     pub hired_on: NaiveDate,
     /// The salary per year.
     pub salary: Money,
+}
+
+/// A correction of the data of an employee. A field that is `None` stays as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EmployeeCorrection {
+    pub name: Option<Label>,
+    /// The first day of employment, which is also the first day of the first job.
+    pub hired_on: Option<NaiveDate>,
+    /// The salary per year.
+    pub salary: Option<Money>,
 }

@@ -19,7 +19,10 @@ mod warehouse;
 mod warehouse_choice;
 
 pub use buckets::{BucketEstimate, Buckets};
-pub use company::{Assignment, Confidential, Country, Department, Employee, Job, JobRecord, Location, Region};
+pub use company::{
+    Assignment, Confidential, Country, Department, Employee, EmployeeCorrection, Job, JobRecord, Location,
+    PlannedChange, ReferenceKind, Region,
+};
 pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use fill::{FillPass, FillTarget, FillTask, WaitingOrder};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};

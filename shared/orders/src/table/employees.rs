@@ -1,14 +1,16 @@
 //! Reading and writing of employees, their current assignment (job, department and warehouse) and their job history.
 
 use chrono::NaiveDate;
+use futures::future::join_all;
 
 use super::super::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobRecord, QuarterTotal, WarehouseId, all_days,
+    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobRecord, PlannedChange, QuarterTotal, WarehouseId,
+    all_days,
 };
 use super::index::{Partition, Selection};
 use super::items::{self, edge};
-use super::pages::PartitionRange;
-use super::write_transaction::WriteOutcome;
+use super::pages::{HIRED_EMPLOYEES, PartitionRange};
+use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
@@ -23,17 +25,21 @@ pub struct EmployeeDetails {
     pub totals: Vec<QuarterTotal>,
 }
 
-/// Returns the edges by which GSI-1 finds an employee: by job title, department and warehouse, and in the list of
-/// representatives.
-fn assignment_edges(employee: &EmployeeId, assignment: &Assignment) -> Vec<Item> {
-    let partition = keys::key_of_employee(employee);
-    let edge_to = |end: String| edge(partition.clone(), end, &partition);
-    let mut edges = vec![
-        edge_to(keys::key_of_job_title(assignment.job_title.as_str())),
-        edge_to(keys::key_of_department(&assignment.department)),
-    ];
-    edges.extend(assignment.warehouse.as_ref().map(|warehouse| edge_to(keys::key_of_warehouse(warehouse))));
-    edges.extend(assignment.represents_customers.then(|| edge_to(keys::REPRESENTATIVES.to_owned())));
+/// Returns the edges by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
+/// representatives, and in the list of planned changes.
+fn edges_of(employee: &Employee) -> Vec<Item> {
+    let partition = keys::key_of_employee(&employee.id);
+    let mut edges = vec![items::employee_edge(employee, keys::key_of_employee_name(employee.name.as_str()))];
+    if let Some(assignment) = &employee.assignment {
+        edges.push(items::employee_edge(employee, keys::key_of_job_title(assignment.job_title.as_str())));
+        edges.push(items::employee_edge(employee, keys::key_of_department(&assignment.department)));
+        edges
+            .extend(assignment.warehouse.as_ref().map(|id| items::employee_edge(employee, keys::key_of_warehouse(id))));
+        let list = || edge(partition.clone(), keys::REPRESENTATIVES, &partition);
+        edges.extend(assignment.represents_customers.then(list));
+    }
+    let planned = employee.planned.as_ref();
+    edges.extend(planned.map(|planned| edge(partition, keys::PLANNED_CHANGES, planned.from.to_string())));
     edges
 }
 
@@ -44,7 +50,8 @@ fn new_job_record(employee: &EmployeeId, assignment: &Assignment, from: NaiveDat
 
 /// Returns the entry of the action log for the change of an employee, without name and confidential data; `before` is
 /// `None` if the employee is new.
-fn change_of_employee(before: Option<&Employee>, after: &Employee) -> ItemChange {
+fn log_entry_of(before: Option<&Employee>, after: &Employee) -> ItemChange {
+    let planned_on = |employee: &Employee| employee.planned.as_ref().map(|planned| planned.from);
     let (old, new) = (before.and_then(|before| before.assignment.as_ref()), after.assignment.as_ref());
     let warehouse = |assignment: &Assignment| assignment.warehouse.clone();
     ItemChange::new(&after.id, after.version)
@@ -52,6 +59,7 @@ fn change_of_employee(before: Option<&Employee>, after: &Employee) -> ItemChange
         .field("department", old.map(|old| &old.department), new.map(|new| &new.department))
         .field("warehouse", old.and_then(warehouse), new.and_then(warehouse))
         .field("left_on", before.and_then(|before| before.left_on), after.left_on)
+        .field("planned_change_on", before.and_then(planned_on), planned_on(after))
 }
 
 impl OrdersTable {
@@ -63,15 +71,12 @@ impl OrdersTable {
         assignment: &Assignment,
         confidential: &Confidential,
     ) -> Result<WriteOutcome, TableError> {
-        use chrono::Datelike as _;
-        let (id, partition) = (&employee.id, keys::key_of_employee(&employee.id));
         let hired = Employee { assignment: Some(assignment.clone()), ..employee.clone() };
         let mut writes = self.transaction().create(hired.to_item());
-        writes = writes.create(edge(partition.clone(), keys::key_of_employee_name(employee.name.as_str()), partition));
-        writes = writes.create(items::job_record_item(&new_job_record(id, assignment, confidential.hired_on)));
-        writes = writes.create(items::confidential_item(confidential, confidential.hired_on.year()));
-        let writes = assignment_edges(id, assignment).into_iter().fold(writes, |writes, edge| writes.create(edge));
-        writes.log(ActionKind::HireEmployee, || change_of_employee(None, &hired)).commit().await
+        writes = writes.create(items::job_record_item(&new_job_record(&hired.id, assignment, confidential.hired_on)));
+        writes = writes.create(items::confidential_item(&hired, confidential));
+        let writes = edges_of(&hired).into_iter().fold(writes, WriteTransaction::create);
+        writes.log(ActionKind::HireEmployee, || log_entry_of(None, &hired)).commit().await
     }
 
     /// Gives `employee` another assignment from the day `from` on; `None` means that the employee leaves the company.
@@ -83,24 +88,80 @@ impl OrdersTable {
         assignment: Option<&Assignment>,
         from: NaiveDate,
     ) -> Result<WriteOutcome, TableError> {
-        let left_on = assignment.is_none().then_some(from);
-        let after = Employee { assignment: assignment.cloned(), left_on, ..employee.clone() };
-        let old = employee.assignment.as_ref().map(|old| assignment_edges(&employee.id, old)).unwrap_or_default();
-        let new = assignment.map(|new| assignment_edges(&employee.id, new)).unwrap_or_default();
-        let mut writes = self.transaction().change(employee, &after);
-        for removed in old.iter().filter(|edge| !new.contains(edge)) {
-            writes = writes.delete(key_of(removed));
-        }
-        for added in new.iter().filter(|edge| !old.contains(edge)) {
-            writes = writes.create(added.clone());
-        }
+        let after = employee.reassigned(assignment.cloned(), from);
+        let confidential = self.get_confidential_data(&employee.id).await?;
+        let mut writes = self.change_of_employee(employee, &after, confidential.as_ref());
         if let Some(assignment) = assignment {
             // If the employee gets two new assignments from the same day on, the entry of the second replaces the entry
             // of the first.
             writes = writes.put(items::job_record_item(&new_job_record(&employee.id, assignment, from)));
         }
         let after = Employee { version: employee.version.saturating_add(1), ..after };
-        writes.log(ActionKind::ChangeEmployee, || change_of_employee(Some(employee), &after)).commit().await
+        writes.log(ActionKind::ChangeEmployee, || log_entry_of(Some(employee), &after)).commit().await
+    }
+
+    /// Changes the planned change of `employee` to `planned`. Returns `Refused` if the stored employee changed since it
+    /// was read.
+    pub async fn plan_change(
+        &self,
+        employee: &Employee,
+        planned: Option<PlannedChange>,
+    ) -> Result<WriteOutcome, TableError> {
+        let after = Employee { planned, ..employee.clone() };
+        let confidential = self.get_confidential_data(&employee.id).await?;
+        let writes = self.change_of_employee(employee, &after, confidential.as_ref());
+        let after = Employee { version: employee.version.saturating_add(1), ..after };
+        writes.log(ActionKind::ChangeEmployee, || log_entry_of(Some(employee), &after)).commit().await
+    }
+
+    /// Corrects the name and the confidential data of an employee. If the hire date changes, `first_job` is the entry
+    /// of the first job in the job history, which then starts on the new hire date. Returns `Refused` if the stored
+    /// employee changed since it was read.
+    pub async fn correct_employee(
+        &self,
+        (before, after): (&Employee, &Employee),
+        (stored, corrected): (&Confidential, &Confidential),
+        first_job: Option<&JobRecord>,
+    ) -> Result<WriteOutcome, TableError> {
+        let mut writes = self.change_of_employee(before, after, Some(corrected));
+        let old = items::key_of_confidential_item(stored);
+        if old != items::key_of_confidential_item(corrected) {
+            writes = writes.delete(old);
+        }
+        if let Some(first_job) = first_job.filter(|job| job.from != corrected.hired_on) {
+            writes = writes.delete(key_of(&items::job_record_item(first_job)));
+            writes = writes.put(items::job_record_item(&JobRecord { from: corrected.hired_on, ..first_job.clone() }));
+        }
+        let entry = || {
+            let is_changed = [
+                ("name", before.name != after.name),
+                ("hired_on", stored.hired_on != corrected.hired_on),
+                ("salary", stored.salary != corrected.salary),
+            ];
+            let entry = ItemChange::new(&before.id, before.version.saturating_add(1));
+            let changed = is_changed.into_iter().filter(|(_, is_changed)| *is_changed);
+            changed.fold(entry, |entry, (name, _)| entry.hidden_field(name))
+        };
+        writes.log(ActionKind::ChangeEmployee, entry).commit().await
+    }
+
+    /// Returns a transaction that changes an employee from `before` to `after`, together with the edges and the
+    /// confidential item, which contain a copy of the employee. The version of the employee always changes, because
+    /// `confidential` can be new although `after` equals `before`.
+    fn change_of_employee(
+        &self,
+        before: &Employee,
+        after: &Employee,
+        confidential: Option<&Confidential>,
+    ) -> WriteTransaction<'_> {
+        let after = Employee { version: before.version.saturating_add(1), ..after.clone() };
+        let (old, new) = (edges_of(before), edges_of(&after));
+        let mut writes = self.transaction().change(before, &after);
+        for removed in old.iter().map(key_of).filter(|old| new.iter().all(|new| key_of(new) != *old)) {
+            writes = writes.delete(removed);
+        }
+        let confidential = confidential.map(|confidential| items::confidential_item(&after, confidential));
+        new.into_iter().chain(confidential).fold(writes, WriteTransaction::put)
     }
 
     /// Returns an employee, or `None` if there is no employee with this id. Sends one strongly consistent GetItem
@@ -129,20 +190,21 @@ impl OrdersTable {
     }
 
     /// Returns the employees with this name, ignoring case (access pattern 2). Queries GSI-1 with `SK = name`.
-    pub async fn employees_by_name(&self, name: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
+    pub async fn employees_by_name(&self, name: &str, paging: &Paging) -> Result<Page<Employee>, TableError> {
         self.employees_with_edge_to(keys::key_of_employee_name(name), paging).await
     }
 
-    /// Returns an employee's current job (access pattern 3): the newest entry of the job history. Queries the table
-    /// with `PK = employee` and the `SK` prefix of the job history, in descending order and with a limit of 1.
-    pub async fn current_job(&self, id: &EmployeeId) -> Result<Option<JobRecord>, TableError> {
-        let newest =
-            Selection { is_ascending: false, limit: Some(1), ..Selection::with_sort_key_prefix(keys::JOB_HISTORY) };
+    /// Returns an employee's current job (access pattern 3): the newest entry of the job history that
+    /// does not start after `today`. Queries the table with `PK = employee` and a range of `SK` in the job history, in
+    /// descending order and with a limit of 1.
+    pub async fn current_job(&self, id: &EmployeeId, today: NaiveDate) -> Result<Option<JobRecord>, TableError> {
+        let until_today = (keys::JOB_HISTORY.to_owned(), keys::key_of_job_record(today));
+        let newest = Selection { is_ascending: false, limit: Some(1), ..Selection::with_sort_key_between(until_today) };
         let items = self.query_partition(keys::key_of_employee(id), newest).await?;
         items.first().map(items::read_job_record).transpose()
     }
 
-    /// Returns the confidential data of the employees who were hired after the day `after` and up to `today`, sorted by
+    /// Returns the employees who were hired after the day `after` and up to `today`, sorted by
     /// hire date (access pattern 6). Queries GSI-1 with `SK = HR-CONFIDENTIAL#<year>` and `Data` between these days.
     /// Sends one query for each year, in parallel.
     pub async fn hired_after(
@@ -150,7 +212,7 @@ impl OrdersTable {
         after: NaiveDate,
         today: NaiveDate,
         paging: &Paging,
-    ) -> Result<Page<Confidential>, TableError> {
+    ) -> Result<Page<Employee>, TableError> {
         // Start with 1970 at the earliest, since there is one query for each year.
         let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
         let range_of_year = |year: i32| PartitionRange {
@@ -159,8 +221,10 @@ impl OrdersTable {
             prefix: String::new(),
             bounds: (from.to_string(), to.to_string()),
         };
-        let page = self.page_of_ranges(keys::hire_years(from, to).map(range_of_year).collect(), paging).await?;
-        Ok(page.read(|item| items::read_confidential(&item)))
+        let page = self
+            .page_of_ranges(HIRED_EMPLOYEES, keys::hire_years(from, to).map(range_of_year).collect(), paging)
+            .await?;
+        self.read_employee_edges(page).await
     }
 
     /// Returns the employees who work in a warehouse (access pattern 7). Queries GSI-1 with `SK = warehouse`.
@@ -168,14 +232,14 @@ impl OrdersTable {
         &self,
         warehouse: &WarehouseId,
         paging: &Paging,
-    ) -> Result<Page<EmployeeId>, TableError> {
+    ) -> Result<Page<Employee>, TableError> {
         self.employees_with_edge_to(keys::key_of_warehouse(warehouse), paging).await
     }
 
     /// Returns the employees with this job title (access pattern 11). Queries GSI-1 with `SK = title`. `Data` must
     /// begin with the key prefix of employees, because the same partition also contains the edge from the job to its
     /// title.
-    pub async fn employees_by_title(&self, title: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
+    pub async fn employees_by_title(&self, title: &str, paging: &Paging) -> Result<Page<Employee>, TableError> {
         self.employees_with_edge_to(keys::key_of_job_title(title), paging).await
     }
 
@@ -184,13 +248,22 @@ impl OrdersTable {
         &self,
         department: &DepartmentId,
         paging: &Paging,
-    ) -> Result<Page<EmployeeId>, TableError> {
+    ) -> Result<Page<Employee>, TableError> {
         self.employees_with_edge_to(keys::key_of_department(department), paging).await
     }
 
     /// Returns all customer representatives. Queries GSI-1 with `SK = REPRESENTATIVES`.
     pub async fn get_representatives(&self, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
-        self.employees_with_edge_to(keys::REPRESENTATIVES, paging).await
+        let page = self.page_of_entities_with_edge_to(keys::REPRESENTATIVES, keys::EMPLOYEES, paging).await?;
+        Ok(page.read(|item| items::employee_id_in(&item)))
+    }
+
+    /// Returns the employees with a planned change that takes effect on the day `today` or took effect before it, the
+    /// earliest change first. Queries GSI-1 with `SK = PLANNED-CHANGES` and `Data` up to this day.
+    pub async fn employees_with_due_changes(&self, today: NaiveDate) -> Result<Vec<EmployeeId>, TableError> {
+        let due = Selection::with_sort_key_between((all_days().0.to_string(), today.to_string()));
+        let items = self.query_edges_to(keys::PLANNED_CHANGES, due).await?;
+        items.iter().map(items::employee_id_in).collect()
     }
 
     /// Returns the confidential data of an employee, or `None` if there is no employee with this id. Queries the table
@@ -207,8 +280,26 @@ impl OrdersTable {
         &self,
         end: impl AsRef<str>,
         paging: &Paging,
-    ) -> Result<Page<EmployeeId>, TableError> {
+    ) -> Result<Page<Employee>, TableError> {
         let page = self.page_of_entities_with_edge_to(end, keys::EMPLOYEES, paging).await?;
-        Ok(page.read(|item| items::employee_id_in(&item)))
+        self.read_employee_edges(page).await
+    }
+
+    /// Reads the employees from their edges. Sends no request, except for edges without attributes, which an earlier
+    /// version of this program wrote: for each of them, one GetItem request.
+    async fn read_employee_edges(&self, page: Page<Item>) -> Result<Page<Employee>, TableError> {
+        let read = async |edge: &Item| match items::read_employee_edge(edge)? {
+            Some(employee) => Ok(Some(employee)),
+            None => self.get_employee(&items::employee_id_in(edge)?).await,
+        };
+        let mut employees = Page { items: Vec::new(), unreadable: page.unreadable, next: page.next };
+        for employee in join_all(page.items.iter().map(read)).await {
+            match employee {
+                Ok(employee) => employees.items.extend(employee),
+                Err(error @ TableError::Unreadable { .. }) => employees.unreadable.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(employees)
     }
 }

@@ -4,11 +4,12 @@
 use std::str::FromStr;
 
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
+use icu_normalizer::ComposingNormalizerBorrowed;
 use ulid::Ulid;
 
 use super::super::{
     DepartmentId, EmployeeId, FillTarget, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter,
-    WarehouseId,
+    ReferenceKind, WarehouseId,
 };
 use billing::{AccountId, Currency, Sku};
 use dynamo::{Instant, Key};
@@ -38,6 +39,8 @@ pub const JOB_HISTORY: &str = "JH#";
 pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL#";
 /// The sort key of the edges by which all customer representatives are listed.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
+/// The sort key of the edges by which the employees with a planned change are listed.
+pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
 /// The sort key of the edges by which all warehouses are listed.
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
 /// The sort key of the edges by which all products are listed.
@@ -114,14 +117,38 @@ pub fn key_of_department(id: &DepartmentId) -> String {
     format!("{DEPARTMENTS}{id}")
 }
 
+/// Returns the key of the entity of `kind` with this id.
+pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
+    let prefix = match kind {
+        ReferenceKind::Region => REGIONS,
+        ReferenceKind::Country => COUNTRIES,
+        ReferenceKind::Job => JOBS,
+        ReferenceKind::Department => DEPARTMENTS,
+    };
+    format!("{prefix}{id}")
+}
+
+/// Returns the sort key of the edges by which all entities of `kind` are listed.
+pub fn list_of_references(kind: ReferenceKind) -> String {
+    let list = match kind {
+        ReferenceKind::Region => "REGIONS",
+        ReferenceKind::Country => "COUNTRIES",
+        ReferenceKind::Job => "JOBS",
+        ReferenceKind::Department => "DEPARTMENTS",
+    };
+    list.to_owned()
+}
+
 pub fn key_of_sku(sku: &Sku) -> String {
     format!("{SKUS}{sku}")
 }
 
 /// Returns the sort key of the edge by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
-/// white space.
+/// white space. The key is in Unicode normalization form C: a letter with an accent has the same key, whether it is
+/// written as one character or as two.
 fn build_name_key(kind: &str, name: &str) -> String {
-    let words = name.to_lowercase();
+    let lower_case = name.to_lowercase();
+    let words = ComposingNormalizerBorrowed::new_nfc().normalize(&lower_case);
     let words: Vec<&str> = words.split_whitespace().collect();
     format!("{kind}{SEPARATOR}{}", words.join(" "))
 }
@@ -277,5 +304,13 @@ mod tests {
     #[test]
     fn employee_name_key_ignores_case_and_extra_white_space() {
         assert_eq!(key_of_employee_name("  Ada  LOVELACE "), key_of_employee_name("ada lovelace"));
+    }
+
+    #[test]
+    fn name_key_is_the_same_in_each_unicode_normalization_form() {
+        for (composed, decomposed) in [("Zo\u{eb} \u{c9}mile", "Zoe\u{308} E\u{301}mile"), ("\u{c5}sa", "\u{212b}sa")] {
+            assert_eq!(key_of_employee_name(composed), key_of_employee_name(decomposed), "{composed}");
+        }
+        assert_ne!(key_of_employee_name("Zoe"), key_of_employee_name("Zo\u{eb}"));
     }
 }

@@ -204,12 +204,13 @@ impl OrdersTable {
     }
 
     /// Makes `representative` the representative of `order`, and moves the amount of the order from the quarter total
-    /// of the old representative to the total of the new one, in one transaction. Returns `Refused` if the stored order
-    /// or a total changed since it was read.
+    /// of the old representative to the total of the new one, in one transaction. Returns `Refused` if the stored
+    /// order, the stored `customer` or a total changed since it was read.
     pub async fn hand_over_order(
         &self,
         order: &Order,
         representative: &EmployeeId,
+        customer: &Customer,
     ) -> Result<WriteOutcome, TableError> {
         let after = Order { representative: Some(representative.clone()), ..order.clone() };
         let old =
@@ -219,7 +220,8 @@ impl OrdersTable {
         let (quarter, total) = (order.quarter(), order.amount_in_total());
         let negative = Money::new(-total.minor(), total.currency());
         writes = self.add_to_total(writes, order.representative.as_ref(), quarter, negative).await?;
-        self.add_to_total(writes, Some(representative), quarter, total).await?.commit().await
+        let writes = self.add_to_total(writes, Some(representative), quarter, total).await?;
+        writes.check_unchanged(customer).commit().await
     }
 }
 

@@ -4,8 +4,8 @@
 //! by the name of their range, and within a range as in the index. So a query can continue after any item, and a list page
 //! needs no request for the items of earlier list pages, even if many items have the same text.
 //!
-//! A cursor contains this sort position of the last item on the list page. The cursor does not identify the list, so it
-//! can be used in any list with the same sort order. If an order changes its status while a list is read, the list can miss
+//! A cursor contains this sort position of the last item on the list page, and the key of the list. A list of orders accepts
+//! only its own cursors, but with any status and days. If an order changes its status while a list is read, the list can miss
 //! the order: the query for the old status can run after the change, and the query for the new status before the change.
 
 use std::cmp::Ordering;
@@ -15,9 +15,10 @@ use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Buckets, DateRange, Employee, EmployeeId, OrderStatus, Product, ProductId};
+use super::super::{Buckets, DateRange, EmployeeId, OrderStatus, Product, ProductId, WarehouseId};
 use super::index::{ItemPosition, Partition, Selection};
 use super::{OrdersTable, items, keys};
+use billing::AccountId;
 use dynamo::{Cursor, Entity, Item, Key, Page, Paging, TableError, key_of};
 
 /// A part of a list: the items of one partition of an index whose `Data` lies in a range.
@@ -89,13 +90,59 @@ impl SortPosition {
     }
 }
 
+/// A list of orders.
+#[derive(Clone, Copy, Debug)]
+pub enum OrderList<'a> {
+    /// The orders of all customers.
+    All,
+    OfCustomer(&'a AccountId),
+    OfProduct(&'a ProductId),
+    OfRepresentative(&'a EmployeeId),
+    OfWarehouse(&'a WarehouseId),
+}
+
+impl OrderList<'_> {
+    /// Returns the key of the list, which its cursors contain: the key of the entity to which its orders have edges.
+    fn key(self) -> String {
+        match self {
+            Self::All => ALL_ORDERS.to_owned(),
+            Self::OfCustomer(id) => keys::key_of_customer(id),
+            Self::OfProduct(id) => keys::key_of_product(id),
+            Self::OfRepresentative(id) => keys::key_of_employee(id),
+            Self::OfWarehouse(id) => keys::key_of_warehouse(id),
+        }
+    }
+}
+
+/// The key of the list of all orders. It is not the key of an entity.
+const ALL_ORDERS: &str = "ORDERS";
+/// The key of the list of employees that is sorted by hire date.
+pub(super) const HIRED_EMPLOYEES: &str = "HIRED";
+
+/// The content of a cursor: the sort position, and the key of the list.
+#[derive(Serialize, Deserialize)]
+struct CursorText(SortPosition, String);
+
+impl CursorText {
+    /// Returns the cursor after the position `last` in the list with the key `list`.
+    fn cursor(last: SortPosition, list: &str) -> Cursor {
+        let text = serde_json::to_string(&Self(last, list.to_owned()));
+        Cursor::after(text.expect("texts are representable"))
+    }
+
+    /// Returns the position of the cursor of `paging`; `None` if it has no cursor.
+    fn position(paging: &Paging) -> Option<SortPosition> {
+        let Self(position, _) = serde_json::from_str(paging.after.as_ref()?.as_str()).ok()?;
+        Some(position)
+    }
+}
+
 /// The largest length of a key in a cursor, in bytes. DynamoDB allows sort keys of at most 1,024 bytes.
 const MAX_KEY_LEN: usize = 1_024;
 
-/// Parses a cursor from `text`. Returns `None` if `text` is not a sort position, if its partition key does not begin
-/// with `prefix`, or if `is_valid_sort_text` rejects the sort text together with the identifier in the partition key.
+/// Parses a cursor from `text`. Returns `None` if `text` is not a cursor, if its partition key does not begin with `prefix`, or if `is_valid_sort_text` rejects the sort text together with the identifier in the partition key.
 fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
-    let position: SortPosition = serde_json::from_str(&text).ok()?;
+    let CursorText(position, _) = serde_json::from_str(&text).ok()?;
     let is_key = |key: &str| (1..=MAX_KEY_LEN).contains(&key.len());
     let is_valid = is_key(&position.sk) && is_valid_sort_text(&position.text, position.pk.strip_prefix(prefix)?);
     (is_valid && is_key(&position.pk) && position.range.len() <= MAX_KEY_LEN).then(|| Cursor::after(text))
@@ -107,8 +154,12 @@ fn is_sort_text_the_id(data: &str, id: &str) -> bool {
 }
 
 impl OrdersTable {
-    /// Parses the cursor of a list of orders. Returns `None` if `text` is not such a cursor.
-    pub fn cursor_of_orders(text: String) -> Option<Cursor> {
+    /// Parses a cursor of `list`. Returns `None` if `text` is not a cursor of this list.
+    pub fn cursor_of_orders(list: OrderList<'_>, text: String) -> Option<Cursor> {
+        let CursorText(_, key) = serde_json::from_str(&text).ok()?;
+        if key != list.key() {
+            return None;
+        }
         parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
@@ -133,26 +184,12 @@ impl OrdersTable {
         parse_cursor(text, keys::PRODUCTS, is_sort_text_the_id)
     }
 
-    /// Replaces each id in `page` by its product, as [`OrdersTable::read_employees`] does for employees.
+    /// Replaces each id in `page` by its product. An index can lag behind the table, so an id whose product does not exist is
+    /// left out. Products that cannot be parsed are listed as unreadable. Sends one BatchGetItem request for each 100 ids.
     pub async fn read_products(&self, page: Page<ProductId>) -> Result<Page<Product>, TableError> {
-        self.read_entities(page, |id| keys::key_of_product(id)).await
-    }
-
-    /// Replaces each id in `page` by its employee. An index can lag behind the table, so an id whose employee does not exist
-    /// is left out. Employees that cannot be parsed are listed as unreadable. Sends one BatchGetItem request for each 100
-    /// ids.
-    pub async fn read_employees(&self, page: Page<EmployeeId>) -> Result<Page<Employee>, TableError> {
-        self.read_entities(page, |id| keys::key_of_employee(id)).await
-    }
-
-    async fn read_entities<I, T: Entity<Self>>(
-        &self,
-        page: Page<I>,
-        key: impl Fn(&I) -> String,
-    ) -> Result<Page<T>, TableError> {
-        let keys: Vec<Key> = page.items.iter().map(|id| keys::key_of_own_item(key(id))).collect();
+        let keys: Vec<Key> = page.items.iter().map(|id| keys::key_of_own_item(keys::key_of_product(id))).collect();
         let items = self.0.get_all(&keys).await?.into_iter().flatten().collect();
-        Ok(Page { items, unreadable: page.unreadable, next: page.next }.read(|item| T::from_item(&item)))
+        Ok(Page { items, unreadable: page.unreadable, next: page.next }.read(|item| Product::from_item(&item)))
     }
 
     /// Returns a list page of the orders that have an edge to the entity `end`, have one of `statuses` and were placed
@@ -165,7 +202,7 @@ impl OrdersTable {
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
         let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::edges_to(end), 0, *status, days);
-        self.page_of_ranges(statuses.iter().map(range).collect(), paging).await
+        self.page_of_ranges(end, statuses.iter().map(range).collect(), paging).await
     }
 
     /// Returns a list page of all orders that have one of `statuses` and were placed in `days`, oldest first.
@@ -181,7 +218,7 @@ impl OrdersTable {
             (0..buckets.count())
                 .map(move |bucket| PartitionRange::of_orders(Partition::of_bucket(bucket), bucket, status, days))
         };
-        self.page_of_ranges(statuses.iter().flat_map(in_status).collect(), paging).await
+        self.page_of_ranges(ALL_ORDERS, statuses.iter().flat_map(in_status).collect(), paging).await
     }
 
     /// Returns a list page of the entities whose keys begin with `prefix` and that have an edge to the entity `end`,
@@ -192,18 +229,20 @@ impl OrdersTable {
         prefix: &str,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        self.page_of_ranges(vec![PartitionRange::of_entities(Partition::edges_to(end.as_ref()), prefix)], paging).await
+        let (end, range) = (end.as_ref(), PartitionRange::of_entities(Partition::edges_to(end.as_ref()), prefix));
+        self.page_of_ranges(end, vec![range], paging).await
     }
 
-    /// Returns a list page of the items of all `ranges`, sorted together. Queries all ranges in parallel, and reads as
+    /// Returns a list page of the items of all `ranges`, sorted together. The cursor for the next list page contains `list`, the
+    /// key of the list. Queries all ranges in parallel, and reads as
     /// many result pages of each query as needed.
     pub(super) async fn page_of_ranges(
         &self,
+        list: &str,
         ranges: Vec<PartitionRange>,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let after: Option<SortPosition> =
-            paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
+        let after = CursorText::position(paging);
         let found = ranges.iter().map(|range| self.read_items_of_range(range, after.as_ref(), paging.limit));
         let mut found = try_join_all(found).await?.concat();
         // The sort is stable, so it keeps the order of the index within a range.
@@ -213,22 +252,21 @@ impl OrdersTable {
         found.retain(|(position, _)| seen.insert((position.text.clone(), position.pk.clone())));
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);
         found.truncate(paging.limit.unwrap_or(usize::MAX));
-        let next = found.last().filter(|_| has_more).map(|(position, _)| serde_json::to_string(position));
-        let next = next.map(|text| Cursor::after(text.expect("four texts are representable")));
+        let next = found.last().filter(|_| has_more).map(|(position, _)| CursorText::cursor(position.clone(), list));
         let items = found.into_iter().map(|(_, item)| item).collect();
         Ok(Page { items, unreadable: Vec::new(), next })
     }
 
-    /// Returns a list page of the items of `range`, sorted by `Data`, in descending order unless `is_ascending` is true.
+    /// Returns a list page of the items of `range`, sorted by `Data`, in descending order unless `is_ascending` is true. The
+    /// cursor for the next list page contains the key of `list`.
     pub(super) async fn page_of_range(
         &self,
+        list: OrderList<'_>,
         range: &PartitionRange,
         is_ascending: bool,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let after: Option<SortPosition> =
-            paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
-        let after = after.map(|SortPosition { text, pk, sk, .. }| {
+        let after = CursorText::position(paging).map(|SortPosition { text, pk, sk, .. }| {
             let data = format!("{}{text}", range.prefix);
             ItemPosition { data, key: Key { pk, sk } }
         });
@@ -239,7 +277,7 @@ impl OrdersTable {
         let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
         items.truncate(paging.limit.unwrap_or(usize::MAX));
         let last = items.last().filter(|_| has_more).map(|item| SortPosition::of_item(item, range)).transpose()?;
-        let next = last.map(|last| Cursor::after(serde_json::to_string(&last).expect("four texts are representable")));
+        let next = last.map(|last| CursorText::cursor(last, &list.key()));
         Ok(Page { items, unreadable: Vec::new(), next })
     }
 

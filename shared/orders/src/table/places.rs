@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::{Country, Department, Job, Location, PlaceId, Region, Warehouse, WarehouseId};
+use super::super::{Country, Department, Job, Location, PlaceId, ReferenceKind, Region, Warehouse, WarehouseId};
 use super::index::Selection;
 use super::items::{edge, item_with, warehouse_list_edge};
 use super::write_transaction::WriteOutcome;
@@ -37,6 +37,18 @@ fn change_of_warehouse(before: Option<&Warehouse>, after: &Warehouse) -> ItemCha
 }
 
 impl OrdersTable {
+    /// Returns whether there is an entity of `kind` with this id. Sends one strongly consistent GetItem request.
+    pub async fn has_entity(&self, kind: ReferenceKind, id: &str) -> Result<bool, TableError> {
+        Ok(self.0.get(keys::key_of_own_item(keys::key_of_reference(kind, id))).await?.is_some())
+    }
+
+    /// Returns the ids of all entities of `kind`, sorted. Queries GSI-1 with the key of the list as `SK`.
+    pub async fn ids_of(&self, kind: ReferenceKind) -> Result<Vec<String>, TableError> {
+        let prefix = keys::key_of_reference(kind, "");
+        let items = self.query_edges_to(keys::list_of_references(kind), Selection::all_items()).await?;
+        Ok(items.iter().filter_map(|item| key_of(item).pk.strip_prefix(&prefix).map(str::to_owned)).collect())
+    }
+
     /// Creates a warehouse with the edges to its region and to the list of all warehouses, in one transaction. Returns
     /// `Refused` if the warehouse exists.
     pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<WriteOutcome, TableError> {
@@ -76,38 +88,41 @@ impl OrdersTable {
         items.iter().map(Warehouse::from_item).collect()
     }
 
-    /// Creates or replaces a job. GSI-1 finds it by its title.
+    /// Creates or replaces a job. GSI-1 finds it by its title, and in the list of all jobs.
     pub async fn put_job(&self, job: &Job) -> Result<WriteOutcome, TableError> {
         let attributes = JobItem { title: &job.title, represents_customers: job.represents_customers };
         self.put_entity_with_edges(
             keys::key_of_job(&job.id),
             &attributes,
-            &[keys::key_of_job_title(job.title.as_str())],
+            &[keys::key_of_job_title(job.title.as_str()), keys::list_of_references(ReferenceKind::Job)],
         )
         .await
     }
 
-    /// Creates or replaces a department. GSI-1 finds it by its location.
+    /// Creates or replaces a department. GSI-1 finds it by its location, and in the list of all departments.
     pub async fn put_department(&self, department: &Department) -> Result<WriteOutcome, TableError> {
         let location = keys::key_of_location(&department.location);
         self.put_entity_with_edges(
             keys::key_of_department(&department.id),
             &NameAttribute { name: &department.name },
-            &[location],
+            &[location, keys::list_of_references(ReferenceKind::Department)],
         )
         .await
     }
 
-    /// Creates or replaces a region. GSI-1 finds it by its name.
+    /// Creates or replaces a region. GSI-1 finds it by its name, and in the list of all regions.
     pub async fn put_region(&self, region: &Region) -> Result<WriteOutcome, TableError> {
-        let name = keys::key_of_region_name(region.name.as_str());
-        self.put_entity_with_edges(keys::key_of_region(&region.id), &NameAttribute { name: &region.name }, &[name])
-            .await
+        let ends = [keys::key_of_region_name(region.name.as_str()), keys::list_of_references(ReferenceKind::Region)];
+        self.put_entity_with_edges(keys::key_of_region(&region.id), &NameAttribute { name: &region.name }, &ends).await
     }
 
-    /// Creates or replaces a country. GSI-1 finds it by its name and by its region.
+    /// Creates or replaces a country. GSI-1 finds it by its name and by its region, and in the list of all countries.
     pub async fn put_country(&self, country: &Country) -> Result<WriteOutcome, TableError> {
-        let ends = [keys::key_of_country_name(country.name.as_str()), keys::key_of_region(&country.region)];
+        let ends = [
+            keys::key_of_country_name(country.name.as_str()),
+            keys::key_of_region(&country.region),
+            keys::list_of_references(ReferenceKind::Country),
+        ];
         self.put_entity_with_edges(keys::key_of_country(&country.id), &NameAttribute { name: &country.name }, &ends)
             .await
     }

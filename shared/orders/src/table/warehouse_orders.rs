@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::super::{Order, OrderLine, OrderStatus, Product, ProductId, WarehouseId, all_days};
 use super::index::Partition;
-use super::pages::PartitionRange;
+use super::pages::{OrderList, PartitionRange};
 use super::{OrdersTable, items, keys};
 use billing::Label;
 use dynamo::{Entity as _, Key, Page, Paging, TableError, key_of};
@@ -38,7 +38,7 @@ impl OrdersTable {
     ) -> Result<Page<OrderToPack>, TableError> {
         let partition = Partition::edges_to(keys::key_of_warehouse(warehouse));
         let range = PartitionRange::of_orders(partition, 0, status, all_days());
-        let page = self.page_of_range(&range, !is_newest_first, paging).await?;
+        let page = self.page_of_range(OrderList::OfWarehouse(warehouse), &range, !is_newest_first, paging).await?;
         let page = page.read(|item| items::read_warehouse_edge(&item));
         let products: BTreeSet<ProductId> =
             page.items.iter().flat_map(|(_, lines)| lines).map(|line| line.product.clone()).collect();

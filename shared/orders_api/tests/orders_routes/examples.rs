@@ -47,7 +47,7 @@ async fn hire_second_representative(desk: &OrderDesk) {
     };
     let created_at = "2027-01-01T09:00:00Z".parse().unwrap();
     let name = "Grace Hopper".parse().unwrap();
-    let new = Employee { id, name, assignment: None, left_on: None, created_at, version: 1 };
+    let new = Employee { id, name, assignment: None, left_on: None, planned: None, created_at, version: 1 };
     assert_eq!(desk.table.hire(&new, &assignment, &confidential).await.unwrap(), WriteOutcome::Done);
 }
 

@@ -35,7 +35,7 @@ impl Line<'_> {
 /// Parses every line of the CSV file `text` with `read`. The header may only contain the names in `columns`.
 ///
 /// # Errors
-/// If the header or a line is invalid. The message states the line, the column and the allowed values.
+/// If the header or a line is invalid, or if there is no line after the header. The message states the line, the column and the allowed values.
 pub fn read_lines<T>(
     text: impl Read,
     columns: &[&str],
@@ -51,5 +51,9 @@ pub fn read_lines<T>(
         let line = record.position().map_or(0, csv::Position::line);
         read(&Line { header: &header, record: &record }).map_err(|reason| format!("line {line}: {reason}"))
     };
-    reader.records().map(line).collect()
+    let lines: Vec<T> = reader.records().map(line).collect::<Result<_, _>>()?;
+    if lines.is_empty() {
+        return Err(format!("the file must contain a line after the header; the columns are {}", columns.join(",")));
+    }
+    Ok(lines)
 }

@@ -7,8 +7,7 @@ use billing::{ActionKind, Currency, Label, Money};
 use chrono::NaiveDate;
 use clap::Args;
 use orders::{
-    Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeDetails, EmployeeId, OrderDesk, WarehouseId,
-    WriteOutcome,
+    Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeId, OrderDesk, WarehouseId, WriteOutcome,
 };
 use serde::Serialize;
 use store::Paging;
@@ -25,7 +24,7 @@ The columns of the file: \
 employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on.
 
 A new employee is hired. An employee whose job, department or warehouse differs is reassigned from today on. An \
-employee whose line has a date in left_on leaves on that date. The name, the hiring date and the salary of existing \
+employee whose line has a date in left_on leaves on that date, which can be up to 366 days in the future. The name, the hiring date and the salary of existing \
 employees are not changed. New customers are distributed among the employees who represent customers.
 
 Example:
@@ -100,6 +99,8 @@ struct EmployeeView {
     department: Option<String>,
     warehouse: Option<String>,
     left_on: Option<NaiveDate>,
+    /// The first day of the planned change.
+    planned_from: Option<NaiveDate>,
 }
 
 fn parse_employee_row(line: &Line<'_>) -> Result<EmployeeRow, String> {
@@ -137,6 +138,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             name,
             assignment: None,
             left_on: None,
+            planned: None,
             created_at: context.clock.now(),
             version: 1,
         };
@@ -151,7 +153,8 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
         if employee.assignment.as_ref() == new_assignment {
             continue;
         }
-        match desk.assign(&id, new_assignment, from, |_| Ok(())).await {
+        let before = employee.version;
+        let after = match desk.assign(&id, new_assignment, from, |_| Ok(())).await {
             Err(DeskError::StillHasCustomers { customers, example, .. }) => {
                 return Err(Failure::Refused(format!(
                     "{id} still represents {}: hand them over first, for example {example} with `{}`",
@@ -162,6 +165,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             done => done?,
         };
         match left_on {
+            _ if after.version == before => {}
             None => imported.moved += 1,
             Some(_) => imported.left += 1,
         }
@@ -177,7 +181,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
 
 pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs) -> Result<Exit, Failure> {
     let all = Paging::all();
-    let ids = if let Some(name) = &args.name {
+    let found = if let Some(name) = &args.name {
         desk.table.employees_by_name(name, &all).await?.into_items()?
     } else if let Some(title) = &args.title {
         desk.table.employees_by_title(title, &all).await?.into_items()?
@@ -186,17 +190,15 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
     } else if let Some(department) = &args.department {
         desk.table.employees_of_department(department, &all).await?.into_items()?
     } else {
-        args.employee.iter().cloned().collect()
-    };
-    let mut found = Vec::new();
-    for id in ids {
-        match desk.table.employee_details(&id).await? {
-            Some(EmployeeDetails { employee, .. }) => found.push(EmployeeView::from_employee(&employee)),
-            None if args.employee.is_some() => return Err(Failure::Refused(format!("there is no employee {id}"))),
-            // The index is eventually consistent: it may return the id of an employee who no longer exists.
-            None => {}
+        // Clap ensures that the id is given if no other filter is given.
+        let mut found = Vec::new();
+        if let Some(id) = &args.employee {
+            let employee = desk.table.get_employee(id).await?;
+            found.push(employee.ok_or_else(|| Failure::Refused(format!("there is no employee {id}")))?);
         }
-    }
+        found
+    };
+    let found: Vec<EmployeeView> = found.iter().map(EmployeeView::from_employee).collect();
     context.print(&found, || match found.len() {
         0 => "no employees were found\n".to_owned(),
         some => {
@@ -220,6 +222,7 @@ impl EmployeeView {
             department: assignment.map(|assignment| assignment.department.to_string()),
             warehouse: assignment.and_then(|assignment| assignment.warehouse.as_ref()).map(ToString::to_string),
             left_on: employee.left_on,
+            planned_from: employee.planned.as_ref().map(|planned| planned.from),
         }
     }
 

@@ -24,7 +24,8 @@ pub const AFTER_HELP: &str = "\
 The columns of the file: product,name,sku,quantity,warehouse,region,stock.
 
 A line contains the quantity of a product in a SKU, its initial stock in a warehouse, or both. Existing products, \
-warehouses and stock are not changed; add later deliveries with `dueday orders receive`.
+warehouses and stock are not changed; add later deliveries with `dueday orders receive`. A \
+line whose warehouse exists in another region is an error.
 
 Example:
   product,name,sku,quantity,warehouse,region,stock
@@ -84,6 +85,35 @@ impl Row {
     }
 }
 
+/// Returns an error if a warehouse in `rows` has two regions in the file, or has another region in the table, or if its
+/// region does not exist.
+async fn check_warehouses(desk: &OrderDesk, rows: &[Row]) -> Result<(), Failure> {
+    let mut regions = BTreeMap::<&str, &PlaceId>::new();
+    for (warehouse, region, _) in rows.iter().filter_map(|row| row.stock.as_ref()) {
+        match regions.insert(warehouse.as_str(), region) {
+            Some(earlier) if earlier != region => {
+                return Err(Failure::Refused(format!(
+                    "the warehouse {warehouse} has the region {earlier} in one line, but {region} in another"
+                )));
+            }
+            Some(_) => continue,
+            None => {}
+        }
+        match desk.table.get_warehouse(warehouse).await? {
+            Some(stored) if stored.region != *region => {
+                return Err(Failure::Refused(format!(
+                    "the warehouse {warehouse} exists in the region {}, but the file has the region {region}; this \
+                     command does not move warehouses",
+                    stored.region
+                )));
+            }
+            Some(_) => {}
+            None => desk.check_region(region).await?,
+        }
+    }
+    Ok(())
+}
+
 /// Imports `rows`. Existing products, warehouses and stock are not changed. Requests to fill the backordered orders of
 /// all products in `rows`.
 pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Result<ImportReport, Failure> {
@@ -107,6 +137,7 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
     if let Some((sku, _)) = skus.iter().find(|(_, lines)| lines.len() > MAX_LINES) {
         return Err(Failure::Refused(format!("the SKU {sku} has more than {MAX_LINES} products")));
     }
+    check_warehouses(desk, &rows).await?;
     let mut imported = ImportReport { products: 0, warehouses: 0, skus: skus.len(), stocked: 0 };
     let is_new = |written: WriteOutcome| u32::from(written == WriteOutcome::Done);
     let change = || desk.clock().ulid();

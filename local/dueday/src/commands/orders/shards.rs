@@ -57,6 +57,7 @@ struct BucketCount {
 #[derive(Serialize)]
 struct BucketEstimateView {
     items_per_read_unit: u64,
+    read_units_per_item: u64,
     items_per_partition_and_second: u64,
     buckets: u64,
 }
@@ -72,17 +73,28 @@ impl ShardsArgs {
 pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exit, Failure> {
     let view = BucketEstimateView {
         items_per_read_unit: estimate.items_per_read_unit(),
+        read_units_per_item: estimate.read_units_per_item(),
         items_per_partition_and_second: estimate.items_per_partition_second(),
         buckets: estimate.buckets(),
     };
     context.print(&view, || {
-        let BucketEstimateView { items_per_read_unit, items_per_partition_and_second, buckets } = &view;
+        let BucketEstimateView { items_per_read_unit, read_units_per_item, .. } = &view;
+        let BucketEstimateView { items_per_partition_and_second, buckets, .. } = &view;
+        let (size, per_second) = match read_units_per_item {
+            1 => (
+                format!("orders per read unit               4,096 / {} = {items_per_read_unit}", estimate.item_bytes),
+                format!("{items_per_read_unit} x 3,000"),
+            ),
+            _ => (
+                format!("read units per order               {} / 4,096 = {read_units_per_item}", estimate.item_bytes),
+                format!("3,000 / {read_units_per_item}"),
+            ),
+        };
         format!(
-            "orders per read unit               4,096 / {} = {items_per_read_unit}\n\
-             orders per partition and second    {items_per_read_unit} x 3,000 = {}\n\
+            "{size}\n\
+             orders per partition and second    {per_second} = {}\n\
              buckets                            {}% of {} / {} = {buckets}\n\
              Use {buckets} or more buckets: the number of orders grows for years.\n",
-            estimate.item_bytes,
             HumanCount(*items_per_partition_and_second),
             estimate.percent,
             HumanCount(estimate.orders),

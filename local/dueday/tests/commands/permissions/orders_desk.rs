@@ -6,7 +6,7 @@ use axum::Extension;
 use billing::Account;
 use chrono::{DateTime, Utc};
 use clock::Clock as _;
-use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
+use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, PlannedChange};
 use orders_api::{OrdersApi, StoredPayments};
 use rest::caller::ConfidentialAccess;
 use simulator::{Company, CompanySize};
@@ -49,6 +49,12 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
         let after = Customer { address: address.clone(), ..customer.clone() };
         unrecorded.change_customer(&customer, &after, None, clock.ulid()).await.unwrap();
     }
+    // A planned change of the employee is due.
+    let stored = unrecorded.get_employee(&employee.id).await.unwrap().unwrap();
+    let from = clock.now().date_naive();
+    let buyer = orders::Assignment { job_title: "Buyer".parse().unwrap(), ..assignment.clone() };
+    unrecorded.plan_change(&stored, Some(PlannedChange { from, assignment: Some(buyer) })).await.unwrap();
+    assert_eq!(desk.apply_due_changes().await, 0);
     let filled = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert!(filled.filled > 0, "{filled:?}");
     assert_eq!(table.fill_tasks().await.unwrap(), []);
@@ -117,6 +123,8 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
             r#"{"assignment": {"job": "j", "job_title": "T", "department": "d"}}"#,
         ),
         ("POST /employees/e-1/leave".to_owned(), "{}"),
+        ("PATCH /employees/e-1".to_owned(), r#"{"name": "Ada L.", "hired_on": "2026-11-01"}"#),
+        ("DELETE /employees/e-1/planned-change".to_owned(), ""),
         (format!("GET {order}"), ""),
         ("GET /orders".to_owned(), ""),
         ("GET /orders/ranking?quarter=2027-Q1&currency=EUR".to_owned(), ""),

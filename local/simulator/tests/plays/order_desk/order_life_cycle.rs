@@ -160,11 +160,33 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
             .unwrap()
             .into_items()
             .unwrap()
-            .contains(&employee.id)
+            .iter()
+            .any(|listed| listed.id == employee.id)
     );
     assert!(
-        !table.employees_of_warehouse(&old, &Paging::all()).await.unwrap().into_items().unwrap().contains(&employee.id)
+        !table
+            .employees_of_warehouse(&old, &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
+            .iter()
+            .any(|listed| listed.id == employee.id)
     );
+    // Every list shows the new assignment.
+    let changed = table.get_employee(&employee.id).await.unwrap().unwrap();
+    let assignment = changed.assignment.as_ref().unwrap();
+    let (title, warehouse) = (assignment.job_title.as_str(), assignment.warehouse.as_ref().unwrap());
+    let all = Paging::all();
+    for page in [
+        table.employees_by_name(changed.name.as_str(), &all).await,
+        table.employees_by_title(title, &all).await,
+        table.employees_of_department(&assignment.department, &all).await,
+        table.employees_of_warehouse(warehouse, &all).await,
+        table.hired_after(day("2000-01-01"), day("2027-02-15"), &all).await,
+    ] {
+        assert!(page.unwrap().into_items().unwrap().contains(&changed));
+    }
     // A reassignment that was computed from an outdated employee is refused, and changes nothing.
     let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     assert_ne!(written, orders::WriteOutcome::Done);
@@ -179,7 +201,8 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
             .unwrap()
             .into_items()
             .unwrap()
-            .contains(&employee.id)
+            .iter()
+            .any(|listed| listed.id == employee.id)
     );
     assert!(
         table
@@ -188,6 +211,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
             .unwrap()
             .into_items()
             .unwrap()
-            .contains(&employee.id)
+            .iter()
+            .any(|listed| listed.id == employee.id)
     );
 }

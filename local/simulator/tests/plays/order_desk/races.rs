@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use emulator::{Call, Fault, Faults, Injector};
 use futures::future::join_all;
-use orders::{OrderStatus, PaidPeriod, PlaceOutcome};
+use orders::{DeskError, OrderStatus, PaidPeriod, PlaceOutcome};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
@@ -156,4 +156,56 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
         assert_eq!(left, 0, "seed {seed}: orders still have the old representative");
     }
     assert!(reassigned_orders > 0, "no order was placed before its customer was reassigned");
+}
+
+#[tokio::test]
+async fn a_customer_and_its_orders_have_one_representative_after_two_concurrent_hand_overs() {
+    // The first hand-over stops after `step` steps, the second one runs completely, and then the first one continues.
+    // A step is the part of the work between two yields; there are two yields for each request to the table.
+    let (mut stopped, mut completed) = (0, 0);
+    for step in 0.. {
+        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let world = World::with_injector(Company::new(SMALL, 3), 50, injector).await;
+        let other_desk = world.desk_without_faults();
+        let account = &world.company.paid[0].account;
+        let mut paid = world.company.paid.clone();
+        paid.iter_mut().take(3).for_each(|paid| paid.account = account.clone());
+        let paid = &paid[..3];
+        for earlier in &paid[..2] {
+            other_desk.place(earlier).await.unwrap();
+        }
+        let (e_10, e_0) = ("e-10".parse().unwrap(), "e-0".parse().unwrap());
+        let mut first = Box::pin(world.desk.hand_over(account, &e_10, all_days()));
+        let mut first_result = None;
+        for _ in 0..step {
+            if let std::task::Poll::Ready(result) = futures::poll!(&mut first) {
+                first_result = Some(result);
+                break;
+            }
+        }
+        let is_finished_first = first_result.is_some();
+        other_desk.hand_over(account, &e_0, all_days()).await.unwrap();
+        other_desk.place(&paid[2]).await.unwrap();
+        match first_result {
+            Some(result) => assert!(result.is_ok(), "step {step}: {result:?}"),
+            None => match first.await {
+                Ok(_) => completed += 1,
+                Err(DeskError::HandedOverToAnother { representative, .. }) => {
+                    assert_eq!(representative, e_10);
+                    stopped += 1;
+                }
+                Err(error) => panic!("step {step}: {error}"),
+            },
+        }
+        let customer = other_desk.table.get_customer(account).await.unwrap().unwrap();
+        for paid in paid {
+            let (order, _) = other_desk.table.get_order(paid.order).await.unwrap().unwrap();
+            assert_eq!(order.representative, customer.representative, "step {step}: {}", order.id);
+        }
+        world.assert_consistent(paid, &format!("step {step}")).await;
+        if is_finished_first {
+            break;
+        }
+    }
+    assert!(stopped > 3 && completed > 3, "{stopped} {completed}");
 }

@@ -20,7 +20,8 @@ pub(in crate::table) use order::{
     read_warehouse_edge, representative_edge, warehouse_edge,
 };
 pub(in crate::table) use people::{
-    StoredTotal, confidential_item, employee_id_in, job_record_item, read_confidential, read_job_record,
+    StoredTotal, confidential_item, employee_edge, employee_id_in, job_record_item, key_of_confidential_item,
+    read_confidential, read_employee_edge, read_job_record,
 };
 
 use super::{OrdersTable, keys};

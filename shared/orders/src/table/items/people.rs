@@ -1,16 +1,17 @@
 //! Stored items of employees, their job history and confidential data, and the quarter totals of representatives.
 
-use chrono::NaiveDate;
+use chrono::{Datelike as _, NaiveDate};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{OrdersTable, keys};
 use super::{DATA, data_attribute, id_in_pk, id_in_sk, item_with, parse_id};
 use crate::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobId, JobRecord, QuarterTotal, WarehouseId,
+    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobId, JobRecord, PlannedChange, QuarterTotal,
+    WarehouseId,
 };
 use billing::{Currency, Label, Money};
-use dynamo::{Entity, Instant, Item, Key, TableError, Versioned, from_item, key_of};
+use dynamo::{Entity, Instant, Item, Key, TableError, Versioned, from_item, key_of, to_item};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -78,12 +79,35 @@ pub struct AssignmentItem {
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
+pub struct PlannedItem {
+    from: NaiveDate,
+    assignment: Option<AssignmentItem>,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct EmployeeItem {
     name: Label,
     assignment: Option<AssignmentItem>,
     left_date: Option<NaiveDate>,
+    planned: Option<PlannedItem>,
     created_date: Instant,
     version: u64,
+}
+
+impl From<Assignment> for AssignmentItem {
+    fn from(assignment: Assignment) -> Self {
+        let Assignment { job, job_title, represents_customers, department, warehouse } = assignment;
+        Self { job, job_title, represents_customers, department, warehouse }
+    }
+}
+
+impl From<AssignmentItem> for Assignment {
+    fn from(assignment: AssignmentItem) -> Self {
+        let AssignmentItem { job, job_title, represents_customers, department, warehouse } = assignment;
+        Self { job, job_title, represents_customers, department, warehouse }
+    }
 }
 
 impl Entity<OrdersTable> for Employee {
@@ -94,27 +118,29 @@ impl Entity<OrdersTable> for Employee {
     }
 
     fn attributes(&self) -> EmployeeItem {
-        let assignment = self.assignment.clone().map(|assignment| {
-            let Assignment { job, job_title, represents_customers, department, warehouse } = assignment;
-            AssignmentItem { job, job_title, represents_customers, department, warehouse }
+        let planned = self.planned.clone().map(|PlannedChange { from, assignment }| PlannedItem {
+            from,
+            assignment: assignment.map(AssignmentItem::from),
         });
         EmployeeItem {
             name: self.name.clone(),
-            assignment,
+            assignment: self.assignment.clone().map(AssignmentItem::from),
             left_date: self.left_on,
+            planned,
             created_date: Instant(self.created_at),
             version: self.version,
         }
     }
 
     fn read(key: Key, read: EmployeeItem) -> Result<Self, TableError> {
-        let EmployeeItem { name, assignment, left_date, created_date, version } = read;
-        let assignment = assignment.map(|assignment| {
-            let AssignmentItem { job, job_title, represents_customers, department, warehouse } = assignment;
-            Assignment { job, job_title, represents_customers, department, warehouse }
+        let EmployeeItem { name, assignment, left_date, planned, created_date, version } = read;
+        let assignment = assignment.map(Assignment::from);
+        let planned = planned.map(|PlannedItem { from, assignment }| PlannedChange {
+            from,
+            assignment: assignment.map(Assignment::from),
         });
         let id = id_in_pk(&key, keys::EMPLOYEES)?;
-        Ok(Self { id, name, assignment, left_on: left_date, created_at: created_date.0, version })
+        Ok(Self { id, name, assignment, left_on: left_date, planned, created_at: created_date.0, version })
     }
 }
 
@@ -145,11 +171,33 @@ struct ConfidentialItem {
     currency: Currency,
 }
 
-pub(in crate::table) fn confidential_item(confidential: &Confidential, year: i32) -> Item {
-    let Confidential { employee, hired_on, salary } = confidential;
-    let key = keys::key_of_edge(keys::key_of_employee(employee), keys::key_of_confidential_data(year));
+/// Returns the key of the item with the confidential data of an employee.
+pub(in crate::table) fn key_of_confidential_item(confidential: &Confidential) -> Key {
+    let sk = keys::key_of_confidential_data(confidential.hired_on.year());
+    keys::key_of_edge(keys::key_of_employee(&confidential.employee), sk)
+}
+
+/// Returns the item with the confidential data of `employee`. It also contains all attributes of the employee, so that
+/// the list of the employees who were hired after a day reads only this item.
+pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &Confidential) -> Item {
+    let Confidential { hired_on, salary, .. } = confidential;
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
-    item_with(key, Some(hired_on.to_string()), &item)
+    let mut item = item_with(key_of_confidential_item(confidential), Some(hired_on.to_string()), &item);
+    item.extend(to_item(&employee.attributes()));
+    item
+}
+
+/// Returns the edge from `employee` to the key `end`, with all attributes of the employee, so that a list of employees
+/// reads only its edges.
+pub(in crate::table) fn employee_edge(employee: &Employee, end: String) -> Item {
+    let partition = keys::key_of_employee(&employee.id);
+    item_with(keys::key_of_edge(partition.clone(), end), Some(partition), &employee.attributes())
+}
+
+/// Returns the employee whose attributes are in the edge `item`. Returns `None` if the edge has no attributes: an
+/// earlier version of this program wrote such edges.
+pub(in crate::table) fn read_employee_edge(item: &Item) -> Result<Option<Employee>, TableError> {
+    item.contains_key("CreatedDate").then(|| Employee::from_item(item)).transpose()
 }
 
 pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, TableError> {

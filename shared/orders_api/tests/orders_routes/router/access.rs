@@ -1,5 +1,6 @@
 //! Tests of the access rights of callers, and of the problem responses to refused requests.
 
+use orders::{Country, Department, Job, Region};
 use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
 
@@ -99,6 +100,28 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         .json;
     assert_eq!(without_scope["jobs"][0]["from"], Value::Null, "the first job starts on the hire date: {without_scope}");
     assert!(!without_scope.to_string().contains("2026-11-01"), "{without_scope}");
+    // Requests with days before and after the hire date get the same responses, which do not contain the hire date.
+    let customer = "PUT /customers/acme/representative";
+    assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-10"})).await.status, 200);
+    let move_body = |from: &str| json!({"assignment": {"job": "j", "job_title": "T", "department": "d", "represents_customers": false}, "from": from});
+    for (request, before, after) in [
+        ("PUT /employees/e-10/assignment", move_body("2026-10-31"), move_body("2026-11-02")),
+        ("POST /employees/e-10/leave", json!({"on": "2026-10-31"}), json!({"on": "2026-11-02"})),
+        ("PATCH /employees/e-10", json!({"hired_on": "2026-10-31"}), json!({"hired_on": "2026-11-02"})),
+    ] {
+        let mut responses = Vec::new();
+        for body in [before, after] {
+            let router = test_desk.router_for(Caller::Operator);
+            responses.push(test_desk.send_to_router(router, request, &[], &body).await.problem_line());
+        }
+        assert!(responses[0].starts_with('4') && !responses[0].contains("2026-11-01"), "{request}: {responses:?}");
+        assert_eq!(responses[0], responses[1], "{request}");
+    }
+    let without_customers = move_body("2026-10-31");
+    assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-11"})).await.status, 200);
+    let router = test_desk.router_for(Caller::Operator);
+    let refused = test_desk.send_to_router(router, "PUT /employees/e-10/assignment", &[], &without_customers).await;
+    assert_eq!(refused.problem_line(), "409 conflict -: the current job of e-10 cannot end before its first day");
     let mut guessed_body = employee_body("Ada Lovelace");
     for salary in [5_400_000, 1] {
         guessed_body["salary"] = salary.into();
@@ -123,6 +146,12 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
     zero_salary["salary"] = 0.into();
     let mut unknown_warehouse = employee_body("Ada");
     unknown_warehouse["assignment"]["warehouse"] = "nowhere".into();
+    let mut hired_late = employee_body("Ada");
+    hired_late["hired_on"] = "2027-02-01".into();
+    let mut hired_early = employee_body("Ada");
+    hired_early["hired_on"] = "1969-12-31".into();
+    let late_assignment =
+        json!({"assignment": {"job": "j", "job_title": "T", "department": "d"}, "from": "2040-01-01"});
     // The columns are: the request, its body, and the beginning of the expected problem: status, kind, field (`-` if
     // the problem names no field) and detail.
     for (request, body, expected_problem) in [
@@ -206,6 +235,18 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
             "404 not-found -: there is no such product",
         ),
         ("PUT /employees/e-13", unknown_warehouse, "422 refused-field warehouse: there is no warehouse nowhere"),
+        ("PUT /employees/e-12", hired_late, "422 refused-field hired_on: must be from 1970-01-01 to 2027-01-31"),
+        ("PUT /employees/e-12", hired_early, "422 refused-field hired_on: must be from 1970-01-01 to 2027-01-31"),
+        (
+            "PUT /employees/e-10/assignment",
+            late_assignment,
+            "422 refused-field from: must be from 1970-01-01 to 2028-02-01",
+        ),
+        (
+            "POST /employees/e-10/leave",
+            json!({"on": "2099-01-01"}),
+            "422 refused-field on: must be from 1970-01-01 to 2028-02-01",
+        ),
         ("PUT /employees/e-12", zero_salary, "400 invalid-field salary: "),
         (
             "PUT /employees/e-10",
@@ -230,4 +271,79 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
         let problem = test_desk.send_as_operator(request, &body).await.problem_line();
         assert!(problem.starts_with(expected_problem), "{request}: {problem}");
     }
+}
+
+#[tokio::test]
+async fn references_to_unknown_places_and_jobs_are_refused_once_any_exists() {
+    let test_desk = TestDesk::new().await;
+    let table = &test_desk.desk.table;
+    // There are no regions, countries, jobs and departments yet, so each id is accepted.
+    assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
+    let label = |text: &str| text.parse().unwrap();
+    for (id, name) in [("eu", "Europe"), ("na", "North America")] {
+        table.put_region(&Region { id: id.parse().unwrap(), name: label(name) }).await.unwrap();
+    }
+    let region = "eu".parse().unwrap();
+    table.put_country(&Country { id: "gb".parse().unwrap(), name: label("Britain"), region }).await.unwrap();
+    for (id, title) in [("sales", "Account Manager"), ("pk", "Picker")] {
+        let job = Job { id: id.parse().unwrap(), title: label(title), represents_customers: false };
+        table.put_job(&job).await.unwrap();
+    }
+    let (id, location) = ("sales-eu".parse().unwrap(), "leeds".parse().unwrap());
+    table.put_department(&Department { id, name: label("Sales"), location }).await.unwrap();
+
+    let with = |body: Value, pointer: &str, value: &str| {
+        let mut changed = body;
+        *changed.pointer_mut(pointer).unwrap() = value.into();
+        changed
+    };
+    let assignment = json!({"assignment": employee_body("Ada")["assignment"]});
+    // The columns are: the request, its body, and the expected problem.
+    for (request, body, expected) in [
+        (
+            "PUT /customers/acme",
+            with(address_body(), "/country", "zz"),
+            "422 refused-field country: there is no country zz; the existing ids are: gb",
+        ),
+        (
+            "PUT /warehouses/new",
+            json!({"name": "New", "region": "mars"}),
+            "422 refused-field region: there is no region mars; the existing ids are: eu, na",
+        ),
+        (
+            "PUT /warehouses/ams",
+            json!({"name": "Amsterdam", "region": "mars"}),
+            "422 refused-field region: there is no region mars; the existing ids are: eu, na",
+        ),
+        (
+            "PUT /employees/e-12",
+            with(employee_body("Ada"), "/assignment/job", "boss"),
+            "422 refused-field job: there is no job boss; the existing ids are: pk, sales",
+        ),
+        (
+            "PUT /employees/e-12",
+            with(employee_body("Ada"), "/assignment/department", "mars"),
+            "422 refused-field department: there is no department mars; the existing ids are: sales-eu",
+        ),
+        (
+            "PUT /employees/e-10/assignment",
+            with(assignment, "/assignment/job", "boss"),
+            "422 refused-field job: there is no job boss; the existing ids are: pk, sales",
+        ),
+    ] {
+        let problem = test_desk.send_as_operator(request, &body).await.problem_line();
+        assert_eq!(problem, expected, "{request}");
+    }
+    for (request, body, status) in [
+        ("PUT /customers/acme", address_body(), 200),
+        ("PUT /warehouses/new", json!({"name": "New", "region": "na"}), 201),
+        ("PUT /employees/e-12", employee_body("Ada"), 201),
+    ] {
+        assert_eq!(test_desk.send_as_operator(request, &body).await.status, status, "{request}");
+    }
+    assert_eq!(
+        test_desk.send_as_operator("PUT /customers/acme", &with(address_body(), "/region", "na")).await.status,
+        200,
+        "there is a warehouse in this region now"
+    );
 }

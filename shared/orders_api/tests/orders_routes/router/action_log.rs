@@ -104,13 +104,34 @@ fn cases() -> Vec<Case> {
             (json!({"department": "sales-eu"}), json!({"department": "sales-na"})),
         ),
         case(
-            "leave_employee",
-            "POST /employees/e-12/leave",
-            json!({"on": "2027-02-01"}),
+            "correct_employee",
+            "PATCH /employees/e-12",
+            json!({"name": "Mary Other Secret", "salary": 5_400_001, "currency": "EUR"}),
             wrong.clone(),
             "employee.change",
             None,
-            (json!({"job": "sales", "department": "sales-na", "warehouse": "ams"}), json!({"left_on": "2027-02-01"})),
+            (json!({}), json!({"name": "changed", "salary": "changed"})),
+        ),
+        Case {
+            refused: ("DELETE /employees/none/planned-change".to_owned(), Value::Null),
+            ..case(
+                "remove_planned_change",
+                "DELETE /employees/e-10/planned-change",
+                Value::Null,
+                Value::Null,
+                "employee.change",
+                None,
+                (json!({"planned_change_on": "2027-03-01"}), json!({})),
+            )
+        },
+        case(
+            "leave_employee",
+            "POST /employees/e-12/leave",
+            json!({"on": "2027-01-31"}),
+            wrong.clone(),
+            "employee.change",
+            None,
+            (json!({"job": "sales", "department": "sales-na", "warehouse": "ams"}), json!({"left_on": "2027-01-31"})),
         ),
         Case {
             // The account of the refused request does not exist.
@@ -199,6 +220,10 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..2).await;
     for case in cases {
+        if case.operation == "remove_planned_change" {
+            let leave = json!({"on": "2027-03-01"});
+            assert_eq!(test_desk.send_as_operator("POST /employees/e-10/leave", &leave).await.status, 200);
+        }
         let before = test_desk.logged().await;
         let (request, body) = &case.refused;
         let refused = test_desk.send_as_operator(request, body).await;

@@ -186,7 +186,7 @@ async fn employee_is_hired_once_and_leaves_only_after_handing_over_all_customers
     test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-11"})).await;
 
     let buyer =
-        json!({"assignment": {"job": "buying", "job_title": "Buyer", "department": "buying"}, "from": "2027-02-01"});
+        json!({"assignment": {"job": "buying", "job_title": "Buyer", "department": "buying"}, "from": "2027-01-30"});
     let moved =
         test_desk.send_as_operator_with("PUT /employees/e-10/assignment", &[("if-match", "\"1\"")], &buyer).await;
     assert_eq!((moved.status, moved.etag()), (200, "\"2\""), "{}", moved.json);
@@ -199,29 +199,139 @@ async fn employee_is_hired_once_and_leaves_only_after_handing_over_all_customers
     );
     let details = test_desk.get_as_operator("/employees/e-10").await.json;
     let jobs: Vec<_> = details["jobs"].as_array().unwrap().iter().map(|job| (&job["job"], &job["from"])).collect();
-    assert_eq!(jobs, [(&json!("buying"), &json!("2027-02-01")), (&json!("sales"), &json!("2026-11-01"))]);
+    assert_eq!(jobs, [(&json!("buying"), &json!("2027-01-30")), (&json!("sales"), &json!("2026-11-01"))]);
     assert_eq!(test_desk.get_as_operator("/employees?title=buyer").await.list_field("id"), ["e-10"]);
     assert_eq!(test_desk.get_as_operator("/employees?title=account%20manager").await.list_field("id"), ["e-11"]);
     assert_eq!(test_desk.get_as_operator("/employees?department=buying").await.list_field("id"), ["e-10"]);
     assert_eq!(test_desk.get_as_operator("/warehouses/ams/employees").await.list_field("id"), ["e-11"]);
 
-    let before = json!({"assignment": {"job": "j", "job_title": "T", "department": "d"}, "from": "2027-01-31"});
+    let before = json!({"assignment": {"job": "j", "job_title": "T", "department": "d"}, "from": "2027-01-29"});
     let refused = test_desk.send_as_operator("PUT /employees/e-10/assignment", &before).await.problem_line();
-    assert!(refused.starts_with("409 conflict -: e-10 started the current job on 2027-02-01"), "{refused}");
-    let left = test_desk.send_as_operator("POST /employees/e-10/leave", &json!({"on": "2027-03-01"})).await;
-    assert_eq!((&left.json["left_on"], &left.json["assignment"]), (&json!("2027-03-01"), &Value::Null));
+    assert_eq!(refused, "409 conflict -: the current job of e-10 cannot end before its first day");
+    let left = test_desk.send_as_operator("POST /employees/e-10/leave", &json!({"on": "2027-01-30"})).await;
+    assert_eq!((&left.json["left_on"], &left.json["assignment"]), (&json!("2027-01-30"), &Value::Null));
     assert_eq!(
         test_desk.send_as_operator("POST /employees/e-10/leave", &json!({})).await.json,
         left.json,
         "the same request again"
     );
     assert_eq!(
-        test_desk.send_as_operator("POST /employees/e-10/leave", &json!({"on": "2027-04-01"})).await.json["left_on"],
-        "2027-04-01"
+        test_desk.send_as_operator("POST /employees/e-10/leave", &json!({"on": "2027-01-31"})).await.json["left_on"],
+        "2027-01-31"
     );
     assert_eq!(
         test_desk.get_as_operator("/employees?name=ADA%20lovelace").await.list_field("id"),
         ["e-10"],
         "a former employee is still found by name"
     );
+}
+
+#[tokio::test]
+async fn planned_change_takes_effect_on_its_day_unless_it_is_replaced_or_removed() {
+    let test_desk = TestDesk::new().await;
+    let put = "PUT /employees/e-10/assignment";
+    let assignment = |title: &str, from: &str| {
+        json!({"assignment": {"job": "buying", "job_title": title, "department": "buying", "represents_customers": true},
+            "from": from})
+    };
+    let titled = async |title: &str| {
+        test_desk.get_as_operator(&format!("/employees?title={title}")).await.list_field("id").join(" ")
+    };
+    let planned = test_desk.send_as_operator(put, &assignment("Wrong", "2027-03-01")).await;
+    assert_eq!(
+        (&planned.json["assignment"]["job"], &planned.json["planned_change"]["from"], planned.etag()),
+        (&json!("sales"), &json!("2027-03-01"), "\"2\"")
+    );
+    assert_eq!(test_desk.send_as_operator(put, &assignment("Wrong", "2027-03-01")).await.etag(), "\"2\"");
+    let replaced = test_desk.send_as_operator(put, &assignment("Buyer", "2027-02-01")).await;
+    assert_eq!(replaced.json["planned_change"]["assignment"]["job_title"], "Buyer");
+    assert_eq!((titled("wrong").await, titled("buyer").await), (String::new(), String::new()));
+
+    // The day has not come.
+    assert_eq!(test_desk.desk_on("2027-01-31").apply_due_changes().await, 0);
+    assert_eq!(titled("buyer").await, "");
+    for _ in 0..2 {
+        assert_eq!(test_desk.desk_on("2027-02-01").apply_due_changes().await, 0);
+        let details = test_desk.get_as_operator("/employees/e-10").await.json;
+        assert_eq!(
+            (&details["assignment"]["job_title"], &details["planned_change"], &details["jobs"][0]["from"]),
+            (&json!("Buyer"), &Value::Null, &json!("2027-02-01"))
+        );
+    }
+    assert_eq!((titled("buyer").await, titled("account%20manager").await), ("e-10".to_owned(), "e-11".to_owned()));
+
+    // A representative with customers cannot leave, so the change stays planned until the customers are handed over.
+    test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-10"})).await;
+    let leaving = test_desk.send_as_operator("POST /employees/e-10/leave", &json!({"on": "2027-03-01"})).await;
+    assert_eq!((&leaving.json["left_on"], &leaving.json["planned_change"]["assignment"]), (&Value::Null, &Value::Null));
+    let again = test_desk.send_as_operator("POST /employees/e-10/leave", &json!({})).await;
+    assert_eq!(again.json, leaving.json, "the default is the planned day");
+    assert_eq!(test_desk.desk_on("2027-03-02").apply_due_changes().await, 1);
+    test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-11"})).await;
+    assert_eq!(test_desk.desk_on("2027-03-03").apply_due_changes().await, 0);
+    let left = test_desk.get_as_operator("/employees/e-10").await.json;
+    assert_eq!((&left["left_on"], &left["assignment"]), (&json!("2027-03-01"), &Value::Null));
+
+    let remove = "DELETE /employees/e-11/planned-change";
+    test_desk.send_as_operator("POST /employees/e-11/leave", &json!({"on": "2027-04-01"})).await;
+    assert_eq!(test_desk.send_as_operator_with(remove, &[("if-match", "\"1\"")], &Value::Null).await.status, 412);
+    for _ in 0..2 {
+        let removed = test_desk.send_as_operator(remove, &Value::Null).await;
+        assert_eq!((removed.status, &removed.json["planned_change"], removed.etag()), (200, &Value::Null, "\"3\""));
+    }
+    assert_eq!(test_desk.desk_on("2027-04-02").apply_due_changes().await, 0);
+    assert_eq!(titled("account%20manager").await, "e-11");
+}
+
+#[tokio::test]
+async fn wrong_data_of_an_employee_is_corrected() {
+    let test_desk = TestDesk::new().await;
+    let patch = "PATCH /employees/e-10";
+    let corrected = test_desk
+        .send_as_operator_with(
+            patch,
+            &[("if-match", "\"1\"")],
+            &json!({"name": "Ada King", "hired_on": "2025-12-01", "salary": 10, "currency": "USD"}),
+        )
+        .await;
+    assert_eq!((corrected.status, &corrected.json["name"], corrected.etag()), (200, &json!("Ada King"), "\"2\""));
+    assert_eq!(
+        test_desk.get_as_operator("/employees/e-10/confidential").await.json,
+        json!({"employee": "e-10", "hired_on": "2025-12-01", "salary": 10, "currency": "USD"})
+    );
+    let details = test_desk.get_as_operator("/employees/e-10").await.json;
+    assert_eq!((details["jobs"].as_array().unwrap().len(), &details["jobs"][0]["from"]), (1, &json!("2025-12-01")));
+    for (search, expected) in [
+        ("name=ada%20king", vec!["e-10"]),
+        ("name=ada%20lovelace", vec![]),
+        ("hired_after=2025-11-30", vec!["e-10", "e-11"]),
+        ("hired_after=2025-12-01", vec!["e-11"]),
+    ] {
+        assert_eq!(
+            test_desk.get_as_operator(&format!("/employees?{search}")).await.list_field("id"),
+            expected,
+            "{search}"
+        );
+    }
+    let listed = test_desk.get_as_operator("/employees?hired_after=2025-11-30").await.json["data"][0].clone();
+    assert_eq!((&listed["name"], &listed["assignment"]["job"]), (&json!("Ada King"), &json!("sales")));
+    assert_eq!(test_desk.send_as_operator(patch, &json!({"salary": 10, "currency": "USD"})).await.etag(), "\"2\"");
+
+    let buyer = json!({"assignment": {"job": "b", "job_title": "B", "department": "d", "represents_customers": true}, "from": "2026-06-01"});
+    test_desk.send_as_operator("PUT /employees/e-10/assignment", &buyer).await;
+    // The columns are: the body, and the beginning of the expected problem.
+    for (body, expected) in [
+        (json!({"hired_on": "2026-06-01"}), "422 refused-field hired_on: must be from 1970-01-01 to 2026-05-31"),
+        (json!({"hired_on": "1969-12-31"}), "422 refused-field hired_on: must be from 1970-01-01 to 2026-05-31"),
+        (json!({"salary": 10}), "422 refused-field currency: must be given together with salary"),
+        (json!({"currency": "USD"}), "422 refused-field salary: must be given together with currency"),
+    ] {
+        let problem = test_desk.send_as_operator(patch, &body).await.problem_line();
+        assert_eq!(problem, expected, "{body}");
+    }
+    let corrected = test_desk.send_as_operator(patch, &json!({"hired_on": "2026-05-31"})).await;
+    assert_eq!(corrected.status, 200, "{}", corrected.json);
+    let details = test_desk.get_as_operator("/employees/e-10").await.json;
+    let days: Vec<_> = details["jobs"].as_array().unwrap().iter().map(|job| job["from"].clone()).collect();
+    assert_eq!(days, ["2026-06-01", "2026-05-31"]);
 }

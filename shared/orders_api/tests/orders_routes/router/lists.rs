@@ -141,6 +141,25 @@ async fn cursor_outside_of_the_requested_days_returns_an_empty_list_page() {
 }
 
 #[tokio::test]
+async fn list_of_orders_accepts_only_its_own_cursors() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..3).await;
+    let representative =
+        test_desk.get_as_operator("/customers/acme").await.json["representative"].as_str().unwrap().to_owned();
+    let of_representative = format!("/employees/{representative}/orders");
+    let lists = ["/orders", "/customers/acme/orders", "/products/beans/orders", &of_representative];
+    for list in lists {
+        let page = test_desk.get_as_operator(&format!("{list}?limit=1")).await;
+        let cursor = page.json["next_cursor"].as_str().unwrap().to_owned();
+        for other in lists.into_iter().chain(["/customers/other/orders", "/products/cups/orders"]) {
+            let next = test_desk.get_as_operator(&format!("{other}?cursor={cursor}")).await;
+            let expected = if other == list { 200 } else { 422 };
+            assert_eq!(next.status, expected, "cursor of {list} in {other}: {}", next.json);
+        }
+    }
+}
+
+#[tokio::test]
 async fn products_and_employees_have_list_pages_and_reject_cursors_of_other_lists() {
     let test_desk = TestDesk::new().await;
     for n in 0..7 {

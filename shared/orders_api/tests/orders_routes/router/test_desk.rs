@@ -135,6 +135,12 @@ impl TestDesk {
         test_desk
     }
 
+    /// Returns an order desk with the same table, whose clock shows noon (UTC) of `day`.
+    pub fn desk_on(&self, day: &str) -> OrderDesk {
+        let clock = SimulatedClock::new(format!("{day}T12:00:00Z").parse().unwrap(), 1);
+        OrderDesk::new(self.desk.table.clone(), self.desk.buckets(), Arc::new(clock))
+    }
+
     /// Places the orders for [`paid_month`] of each of `numbers`.
     pub async fn place_orders(&self, numbers: std::ops::Range<u64>) {
         for n in numbers {
