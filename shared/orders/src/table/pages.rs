@@ -135,14 +135,14 @@ impl OrdersTable {
 
     /// Replaces each id in `page` by its product, as [`OrdersTable::read_employees`] does for employees.
     pub async fn read_products(&self, page: Page<ProductId>) -> Result<Page<Product>, TableError> {
-        self.read_entities(page, |id| keys::key_of_product(id)).await
+        self.read_entities(page, keys::key_of_product).await
     }
 
     /// Replaces each id in `page` by its employee. An index can lag behind the table, so an id whose employee does not exist
     /// is left out. Employees that cannot be parsed are listed as unreadable. Sends one BatchGetItem request for each 100
     /// ids.
     pub async fn read_employees(&self, page: Page<EmployeeId>) -> Result<Page<Employee>, TableError> {
-        self.read_entities(page, |id| keys::key_of_employee(id)).await
+        self.read_entities(page, keys::key_of_employee).await
     }
 
     async fn read_entities<I, T: Entity<Self>>(
