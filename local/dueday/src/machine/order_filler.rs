@@ -76,7 +76,7 @@ mod tests {
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
         }
-        !table.fill_tasks().await.unwrap().is_empty()
+        !table.fill_tasks().await.unwrap().items.is_empty()
     }
 
     #[tokio::test]
