@@ -15,7 +15,7 @@ use ulid::Ulid;
 
 use crate::order_desk::world::{BUCKETS, World, fill_all, now};
 
-const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products: 6, warehouses: 1, months: 3 };
+const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products: 20, warehouses: 1, months: 3 };
 
 /// Returns a company whose customers all have an address and pay for one SKU, which contains one piece of each of the
 /// first `lines` products.
@@ -78,9 +78,10 @@ fn desk_with_clock(world: &World, clock: Arc<dyn Clock>) -> OrderDesk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_of_six_lines_needs_three_requests_whether_orders_wait_or_not() {
-    for waiting in [0, 40] {
-        let world = World::new(company_with_one_sku(6), 1).await;
+async fn cancel_needs_three_requests_whether_orders_wait_or_not() {
+    // The columns are: the number of lines of each order (20 is the maximum), and the number of orders that wait.
+    for (lines, waiting) in [(6, 0), (6, 40), (20, 1)] {
+        let world = World::new(company_with_one_sku(lines), 1).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[..=waiting]);
         for paid in paid {
             desk.place(paid).await.unwrap();
