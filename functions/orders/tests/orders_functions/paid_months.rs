@@ -77,7 +77,7 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(1));
     assert_eq!(table.get_order(id).await.unwrap().unwrap().0.status, OrderStatus::Open);
     // The index could lag behind the table, so the tasks stay until a pass starts 30 seconds after the change.
-    assert_eq!(table.fill_tasks().await.unwrap().len(), 2);
+    assert_eq!(table.fill_tasks().await.unwrap().items.len(), 2);
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0));
 }
 

@@ -66,3 +66,48 @@ async fn notify_after_change(State(changed): State<Arc<Notify>>, request: Reques
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::routing::get;
+    use clock::{Clock as _, SystemClock};
+    use emulator::Engine;
+    use orders::{Buckets, FillTarget, OrdersTable};
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    /// Lets the filler run. Returns whether there are fill tasks after that.
+    async fn has_tasks(table: &OrdersTable) -> bool {
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        !table.fill_tasks().await.unwrap().items.is_empty()
+    }
+
+    #[tokio::test]
+    async fn request_that_may_change_the_table_wakes_the_filler() {
+        let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+        table.create_if_absent().await.unwrap();
+        let filler = OrderFiller::new(OrderDesk::new(table.clone(), Buckets::default(), Arc::new(SystemClock)));
+        let routes = filler.observe_changes(Router::new().route("/", get(|| async {}).put(|| async {})));
+        let send = async |method: &str| {
+            let request = Request::builder().method(method).uri("/").body(Body::empty()).unwrap();
+            assert_eq!(routes.clone().oneshot(request).await.unwrap().status(), 200);
+        };
+        let target = FillTarget::Product("beans".parse().unwrap());
+        let requests = async {
+            assert!(!has_tasks(&table).await);
+            table.request_fill(&target, SystemClock.ulid()).await.unwrap();
+            send("GET").await;
+            assert!(has_tasks(&table).await, "a GET request changes nothing");
+            send("PUT").await;
+            assert!(!has_tasks(&table).await);
+        };
+        tokio::select! {
+            () = filler.keep_filling() => {}
+            () = requests => {}
+        }
+    }
+}

@@ -24,7 +24,13 @@ impl OrderDesk {
     pub async fn fill_waiting_orders(&self, deadline: DateTime<Utc>) -> FillCounts {
         let mut counts = FillCounts::default();
         let mut tasks = match self.table.fill_tasks().await {
-            Ok(tasks) => tasks,
+            Ok(tasks) => {
+                for error in tasks.unreadable {
+                    tracing::error!(%error, "failed to read a fill task");
+                    counts.failed += 1;
+                }
+                tasks.items
+            }
             Err(error) => {
                 tracing::error!(%error, "failed to list the fill tasks");
                 return FillCounts { failed: 1, ..counts };

@@ -16,7 +16,8 @@ use super::items::{self, CHANGE, DATA, PASS, PassItem};
 use super::orders::read_status_and_instant;
 use super::{GSI_1, OrdersTable, keys};
 use dynamo::{
-    Entity as _, Item, Key, PRESENT, Query, TableError, UpdateItemOutcome, collect_attribute_names, s, to_item, values,
+    Entity as _, Item, Key, PRESENT, Page, Query, TableError, UpdateItemOutcome, collect_attribute_names, s, to_item,
+    values,
 };
 
 /// A page of the backordered orders of a target.
@@ -30,9 +31,9 @@ pub struct WaitingOrdersPage {
 
 impl OrdersTable {
     /// Returns all fill tasks, sorted by their targets. Sends one strongly consistent query with `PK = FILLS`.
-    pub async fn fill_tasks(&self) -> Result<Vec<FillTask>, TableError> {
+    pub async fn fill_tasks(&self) -> Result<Page<FillTask>, TableError> {
         let items = self.query_partition(keys::FILLS.to_owned(), Selection::all_items()).await?;
-        items.iter().map(FillTask::from_item).collect()
+        Ok(Page { items, unreadable: Vec::new(), next: None }.read(|item| FillTask::from_item(&item)))
     }
 
     /// Creates the fill task of `target`, or adds the change `change` to the existing task: a pass that is under way

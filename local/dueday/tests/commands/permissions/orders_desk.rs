@@ -57,7 +57,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
     assert_eq!(desk.apply_due_changes().await, 0);
     let filled = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert!(filled.filled > 0, "{filled:?}");
-    assert_eq!(table.fill_tasks().await.unwrap(), []);
+    assert_eq!(table.fill_tasks().await.unwrap().items, []);
     assert_policy("OrdersFunction", &world.wire.permissions());
 }
 

@@ -15,7 +15,7 @@ use ulid::Ulid;
 
 use crate::order_desk::world::{BUCKETS, World, fill_all, now};
 
-const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products: 6, warehouses: 1, months: 3 };
+const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products: 20, warehouses: 1, months: 3 };
 
 /// Returns a company whose customers all have an address and pay for one SKU, which contains one piece of each of the
 /// first `lines` products.
@@ -48,7 +48,7 @@ async fn count(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
 async fn assert_nothing_to_fill(world: &World, when: &str) {
     let desk = world.desk_without_faults();
     fill_all(&desk).await;
-    assert_eq!(desk.table.fill_tasks().await.unwrap(), [], "{when}");
+    assert_eq!(desk.table.fill_tasks().await.unwrap().items, [], "{when}");
     for product in &world.company.products {
         desk.table.request_fill(&FillTarget::Product(product.id.clone()), desk.clock().ulid()).await.unwrap();
     }
@@ -78,9 +78,10 @@ fn desk_with_clock(world: &World, clock: Arc<dyn Clock>) -> OrderDesk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_of_six_lines_needs_three_requests_whether_orders_wait_or_not() {
-    for waiting in [0, 40] {
-        let world = World::new(company_with_one_sku(6), 1).await;
+async fn cancel_needs_three_requests_whether_orders_wait_or_not() {
+    // The columns are: the number of lines of each order (20 is the maximum), and the number of orders that wait.
+    for (lines, waiting) in [(6, 0), (6, 40), (20, 1)] {
+        let world = World::new(company_with_one_sku(lines), 1).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[..=waiting]);
         for paid in paid {
             desk.place(paid).await.unwrap();
@@ -122,7 +123,7 @@ async fn fill_stops_at_the_first_order_without_stock_and_continues_after_its_dea
     let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(40)).await;
     assert!((30..40).contains(&first.filled), "{first:?}");
     assert_eq!((first.unfinished_tasks, first.failed), (1, 0));
-    let tasks = desk.table.fill_tasks().await.unwrap();
+    let tasks = desk.table.fill_tasks().await.unwrap().items;
     let position = tasks[0].pass.as_ref().unwrap().after.unwrap();
     assert_eq!(position.order, paid[first.filled as usize - 1].order);
     assert_eq!(first.filled + fill_all(&world.desk).await, 60);
@@ -175,16 +176,16 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(35)).await;
     assert_eq!(first.unfinished_tasks, 1, "{first:?}");
     let target = FillTarget::Product(product.clone());
-    let pass = desk.table.fill_tasks().await.unwrap()[0].pass.clone().unwrap();
+    let pass = desk.table.fill_tasks().await.unwrap().items[0].pass.clone().unwrap();
 
     receive(&mut world, &desk, &product, 3).await;
-    let changed = desk.table.fill_tasks().await.unwrap().remove(0);
+    let changed = desk.table.fill_tasks().await.unwrap().items.remove(0);
     assert_eq!(changed.pass.as_ref(), Some(&pass), "the position stays");
     assert_ne!(changed.change, pass.change);
     assert!(!desk.table.delete_fill_task(&target, &pass).await.unwrap(), "a pass before the change ends no task");
     let second = fill_all(&desk).await;
     assert_eq!(first.filled + second, 43);
-    let left = desk.table.fill_tasks().await.unwrap();
+    let left = desk.table.fill_tasks().await.unwrap().items;
     assert_eq!((left.len(), left[0].pass.as_ref()), (1, None), "the next pass starts with the oldest order");
     // A worker of the former pass cannot continue with the new pass, and cannot create a task that was deleted.
     let new_pass = left[0].pass_at(now());
@@ -205,8 +206,21 @@ async fn task_stays_until_the_indexes_must_contain_the_orders_that_were_placed_b
     for (seconds, tasks) in [(0, 1), (29, 1), (30, 0)] {
         clock.set(now() + TimeDelta::seconds(seconds));
         assert_eq!(desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await, FillCounts::default());
-        assert_eq!(desk.table.fill_tasks().await.unwrap().len(), tasks, "after {seconds} seconds");
+        assert_eq!(desk.table.fill_tasks().await.unwrap().items.len(), tasks, "after {seconds} seconds");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_task_is_counted_and_does_not_stop_the_other_tasks() {
+    let mut world = World::new(company_with_one_sku(1), 0).await;
+    let (desk, paid) = (world.desk_without_faults(), world.company.paid[0].clone());
+    desk.place(&paid).await.unwrap();
+    let item = serde_json::json!({ "PK": { "S": "FILLS" }, "SK": { "S": "CUSTOMER#a" }, "Change": { "S": "unknown" } });
+    world.engine.execute("PutItem", &serde_json::json!({ "TableName": "dueday-orders", "Item": item })).unwrap();
+    let product = world.company.products[0].id.clone();
+    receive(&mut world, &desk, &product, 1).await;
+    let done = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
+    assert_eq!(done, FillCounts { filled: 1, failed: 1, unfinished_tasks: 0 });
 }
 
 #[tokio::test(flavor = "multi_thread")]
