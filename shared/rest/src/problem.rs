@@ -353,9 +353,9 @@ impl From<DeskError> for Problem {
             | DeskError::Correction(_)
             | DeskError::StillHasCustomers { .. }
             | DeskError::HandedOverToAnother { .. } => Self::conflict(error.to_string()),
-            DeskError::NoOrder(_) | DeskError::NoEmployee(_) | DeskError::NoAccount(_) => {
-                Self::not_found(error.to_string())
-            }
+            // The same response as for the order of another account.
+            DeskError::NoOrder(_) => Self::not_found("there is no such order"),
+            DeskError::NoEmployee(_) | DeskError::NoAccount(_) => Self::not_found(error.to_string()),
             DeskError::NoProduct(_) => Self::refused_field("product", error),
             DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
             DeskError::Lines(error) => Self::invalid_field("lines", error),

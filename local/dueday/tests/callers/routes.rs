@@ -23,7 +23,7 @@ pub enum Access {
 /// The routes that not only an operator may use, by the ids of their operations. All other routes are for operators.
 const PUBLIC: [&str; 5] =
     ["check_health", "read_index", "show_card_link", "open_card_link", "return_from_payment_method_setup"];
-const OWN: [&str; 21] = [
+const OWN: [&str; 22] = [
     "get_account",
     "export_account",
     "list_actions",
@@ -45,9 +45,10 @@ const OWN: [&str; 21] = [
     "get_customer",
     "list_customer_orders",
     "get_order",
+    "put_order_address",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 43] = [
+const OPERATOR: [&str; 45] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -71,6 +72,7 @@ const OPERATOR: [&str; 43] = [
     "list_orders",
     "get_ranking",
     "advance_order",
+    "advance_orders",
     "hand_over_customer",
     "put_sku",
     "get_sku",
@@ -91,6 +93,7 @@ const OPERATOR: [&str; 43] = [
     "put_warehouse",
     "get_warehouse",
     "list_warehouse_employees",
+    "list_warehouse_orders",
 ];
 
 /// A route, with the example of the OpenAPI document as its request.

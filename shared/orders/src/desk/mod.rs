@@ -115,7 +115,7 @@ pub enum PlaceOutcome {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AdvanceOutcome {
     /// The order has the requested status now. Contains the order and its lines.
-    Done(Order, Vec<OrderLine>),
+    Done(Box<Order>, Vec<OrderLine>),
     /// The saved response to an earlier request with the same idempotency key.
     Replayed(Replayed),
 }
@@ -300,7 +300,7 @@ impl OrderDesk {
     /// the table cannot be used.
     pub async fn advance(&self, id: OrderId, step: impl Into<Step>) -> Result<Order, DeskError> {
         match self.advance_idempotent(id, &step.into(), None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
-            AdvanceOutcome::Done(order, _) => Ok(order),
+            AdvanceOutcome::Done(order, _) => Ok(*order),
             AdvanceOutcome::Replayed(_) => Err(DeskError::WriteConflict { item: format!("the order {id}") }),
         }
     }
@@ -338,7 +338,7 @@ impl OrderDesk {
                     None => WriteOutcome::Done,
                 };
                 match saved {
-                    WriteOutcome::Done => return Ok(AdvanceOutcome::Done(before, lines)),
+                    WriteOutcome::Done => return Ok(AdvanceOutcome::Done(Box::new(before), lines)),
                     WriteOutcome::NoAccount | WriteOutcome::Refused(_) => continue,
                 }
             }
@@ -348,7 +348,7 @@ impl OrderDesk {
             let change = self.clock.ulid();
             let written = self.table.change_order(&before, &after, &lines, request.as_ref(), None, change).await;
             if written.map_err(DeskError::from)? == WriteOutcome::Done {
-                return Ok(AdvanceOutcome::Done(after, lines));
+                return Ok(AdvanceOutcome::Done(Box::new(after), lines));
             }
         }
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
