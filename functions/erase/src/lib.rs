@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
 use config::{ConfigError, Env};
-use erasing::{ERASURE_FAILED_MESSAGE, Eraser, ErasingReport};
+use erasing::{ERASURE_FAILED_MESSAGE, ERASURE_OVERDUE_MESSAGE, Eraser, ErasingReport};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use orders::{ORDERS_TABLE, OrdersTable};
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,10 @@ pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Respons
         failed("Table", error.to_string())
     })?;
     for (account, waits_for) in &report.waiting {
-        tracing::warn!(%account, waits_for, "the erasure of an account waits");
+        match report.overdue.contains(account) {
+            true => tracing::error!(%account, waits_for, "{ERASURE_OVERDUE_MESSAGE}"),
+            false => tracing::warn!(%account, waits_for, "the erasure of an account waits"),
+        }
     }
     let response = Response::from(&report);
     let Response { erased, in_progress, waiting, failed } = response;

@@ -1,6 +1,6 @@
 //! The steps of an erasure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use billing::{AccountId, Erasure, ErasureObstacle, ErasureStep};
@@ -9,9 +9,9 @@ use clock::Clock;
 use orders::OrdersTable;
 use store::{Items, Key, Paging, Table, TableError, key_of};
 
-use crate::ERASURE_FAILED_MESSAGE;
 use crate::owner::owner_of_removable_item;
 use crate::request::{RequestError, list, obstacles};
+use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
 /// The largest number of accounts whose items one scan of the table removes.
 const MAX_ACCOUNTS_PER_SCAN: usize = 100;
@@ -36,6 +36,8 @@ pub struct ErasingReport {
     pub in_progress: u64,
     /// The erasures that wait for something, and what they wait for.
     pub waiting: BTreeMap<AccountId, String>,
+    /// The accounts in `waiting` whose erasure was requested [`MAX_WAIT`] ago or earlier.
+    pub overdue: BTreeSet<AccountId>,
     /// The number of erasures that failed. A later call tries again.
     pub failed: u64,
 }
@@ -106,7 +108,7 @@ impl Eraser {
                 let account = erasure.account.clone();
                 match Box::pin(self.finish(erasure, deadline)).await {
                     Ok(None) => report.erased = report.erased.saturating_add(1),
-                    Ok(Some(erasure)) => report.add_unfinished(erasure),
+                    Ok(Some(erasure)) => report.add_unfinished(erasure, self.clock.now()),
                     Err(error) => report.add_failure(&account, &error),
                 }
             }
@@ -120,21 +122,20 @@ impl Eraser {
             return Ok(stored);
         }
         let mut next = stored.clone();
-        let to_ship = match &self.orders {
-            Some(orders) => orders.count_orders_to_ship(&stored.account).await?,
-            None => 0,
-        };
-        if to_ship > 0 {
-            next.waits_for = Some(ErasureObstacle::OpenOrders(to_ship).to_string());
-            return self.table.update_erasure(&stored, next).await;
-        }
         if let Some(orders) = &self.orders {
-            loop {
+            let mut to_ship = orders.count_orders_to_ship(&stored.account).await?;
+            while to_ship == 0 {
                 let removed = orders.remove_addresses(&stored.account).await?;
+                (0..removed).for_each(|_| next.counts.count_pseudonymised());
+                // The index can miss an order whose status is changing, so count again before the step ends.
+                to_ship = orders.count_orders_to_ship(&stored.account).await?;
                 if removed == 0 {
                     break;
                 }
-                (0..removed).for_each(|_| next.counts.count_pseudonymised());
+            }
+            if to_ship > 0 {
+                next.waits_for = Some(ErasureObstacle::OpenOrders(to_ship).to_string());
+                return self.table.update_erasure(&stored, next).await;
             }
         }
         next.end_step();
@@ -281,9 +282,14 @@ impl ErasingReport {
         tracing::error!(%account, %error, "{ERASURE_FAILED_MESSAGE}");
     }
 
-    fn add_unfinished(&mut self, erasure: Erasure) {
+    fn add_unfinished(&mut self, erasure: Erasure, now: DateTime<Utc>) {
         match erasure.waits_for {
-            Some(waits_for) => drop(self.waiting.insert(erasure.account, waits_for)),
+            Some(waits_for) => {
+                if erasure.requested_at + MAX_WAIT <= now {
+                    self.overdue.insert(erasure.account.clone());
+                }
+                self.waiting.insert(erasure.account, waits_for);
+            }
             None => self.in_progress = self.in_progress.saturating_add(1),
         }
     }

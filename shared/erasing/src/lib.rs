@@ -11,8 +11,15 @@ mod eraser;
 mod owner;
 mod request;
 
+use chrono::TimeDelta;
+
 pub use eraser::{Eraser, ErasingReport};
 pub use request::{ErasureRequest, MAX_CHECKED_ITEMS, RequestError, request_erasure};
 
 /// The log message of an erasure that failed. A metric filter in `template.yaml` matches this text.
 pub const ERASURE_FAILED_MESSAGE: &str = "the erasure of an account failed";
+/// The log message of an erasure that has waited for [`MAX_WAIT`]. A metric filter in `template.yaml` matches this text.
+pub const ERASURE_OVERDUE_MESSAGE: &str = "the erasure of an account waits for two weeks";
+
+/// The time after its request at which an erasure that still waits is overdue. Article 12 of the GDPR allows one month.
+pub const MAX_WAIT: TimeDelta = TimeDelta::weeks(2);

@@ -109,8 +109,8 @@ pub struct EmployeeView {
     pub(super) assignment: Option<AssignmentView>,
     /// The first day on which the employee no longer works for the merchant; null for a current employee.
     pub(super) left_on: Option<NaiveDate>,
-    /// The planned change of the assignment; null if there is none. It takes effect within the first hour of its day
-    /// (UTC).
+    /// The planned change of the assignment; null if there is none. It takes effect within minutes after its day
+    /// begins (UTC).
     pub(super) planned_change: Option<PlannedChangeView>,
 }
 

@@ -1,5 +1,7 @@
 //! `/orders/advance`: one step for many orders, such as all orders of a pick list.
 
+use std::collections::BTreeSet;
+
 use ::orders::{DeskError, Order, OrderDesk, OrderId, OrderStatus, Parcel, Step};
 use axum::Json;
 use billing::Label;
@@ -111,6 +113,10 @@ pub async fn advance(
             "orders",
             format!("must contain from 1 to {MAX_ORDERS} orders, not {count}"),
         ));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = orders.iter().find(|order| !seen.insert(order.order)) {
+        return Err(Problem::refused_field("orders", format!("must contain the order {} once", twice.order)));
     }
     let next = match step {
         CommonStep::Pick => OrderStatus::Picked,

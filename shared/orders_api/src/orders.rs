@@ -56,7 +56,8 @@ pub struct OrderView {
     amount: MinorUnits,
     /// The part of the payment that was refunded, in minor units. An order whose payment is refunded in full before it is
     /// shipped is cancelled.
-    refunded_amount: MinorUnits,
+    #[schema(minimum = 0)]
+    refunded_amount: i64,
     /// The currency of the amounts.
     currency: Currency,
     /// When the payment was made.
@@ -95,7 +96,7 @@ pub struct QuarterTotalView {
     representative: EmployeeId,
     /// The quarter, in UTC.
     quarter: Quarter,
-    /// The sum of all orders that are neither cancelled nor returned, in minor units of the currency.
+    /// The sum of all orders that are neither cancelled nor returned, without refunds, in minor units of the currency.
     #[schema(minimum = 0)]
     amount: i64,
     /// The currency of the amount.
@@ -168,7 +169,7 @@ impl From<Order> for OrderView {
             carrier: parcel.carrier,
             tracking_number: parcel.tracking_number,
             amount: order.total.into(),
-            refunded_amount: order.refunded.into(),
+            refunded_amount: order.refunded.minor(),
             currency: order.total.currency(),
             placed_at: order.placed_at,
             version: order.version,

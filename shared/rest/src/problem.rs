@@ -351,6 +351,7 @@ impl From<DeskError> for Problem {
             }
             DeskError::Transition(_)
             | DeskError::Correction(_)
+            | DeskError::OtherParcel(_)
             | DeskError::StillHasCustomers { .. }
             | DeskError::HandedOverToAnother { .. } => Self::conflict(error.to_string()),
             // The same response as for the order of another account.

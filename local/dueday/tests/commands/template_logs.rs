@@ -13,7 +13,7 @@ use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 18] = [
+const COUNTED_MESSAGES: [(&str, &str); 19] = [
     ("ApiLog", api::GATEWAY_UNUSABLE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
@@ -32,6 +32,7 @@ const COUNTED_MESSAGES: [(&str, &str); 18] = [
     ("AuditLog", audit_function::VIOLATIONS_MESSAGE),
     ("AuditLog", audit_function::DAY_NOT_DONE_MESSAGE),
     ("EraseLog", erasing::ERASURE_FAILED_MESSAGE),
+    ("EraseLog", erasing::ERASURE_OVERDUE_MESSAGE),
 ];
 
 /// Each log group, and the Lambda function that writes to it.

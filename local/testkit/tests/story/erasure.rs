@@ -13,7 +13,7 @@ use billing::{
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use emulator::{Fault, Injector, Wire};
-use erasing::{Eraser, ErasureRequest, RequestError, request_erasure};
+use erasing::{Eraser, ErasureRequest, MAX_WAIT, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
 use store::limits::Limited;
 use store::{
@@ -352,8 +352,15 @@ async fn erasure_is_refused_while_something_is_owed_and_waits_for_what_happens_l
     };
     world.table.write_dispute(&open, None).await.unwrap();
     let eraser = Eraser::new(world.table.clone(), None, world.clock.clone());
-    let report = eraser.erase_all(None).await.unwrap();
-    assert_eq!(report.waiting[account], "the dispute dp_1 is open");
+    let requested_at = world.table.get_erasure(account).await.unwrap().unwrap().requested_at;
+    for (waited, is_overdue) in
+        [(TimeDelta::zero(), false), (MAX_WAIT - TimeDelta::seconds(1), false), (MAX_WAIT, true)]
+    {
+        world.clock.set(requested_at + waited);
+        let report = eraser.erase_all(None).await.unwrap();
+        assert_eq!(report.waiting[account], "the dispute dp_1 is open");
+        assert_eq!(report.overdue.contains(account), is_overdue, "{waited}");
+    }
     assert!(world.table.get_subscription(account, id).await.unwrap().is_some(), "nothing is removed while it waits");
     let won = Dispute { status: DisputeStatus::Won, closed_at: Some(now()), ..open.clone() };
     world.table.write_dispute(&won, Some(&open)).await.unwrap();

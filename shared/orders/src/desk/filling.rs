@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use chrono::{DateTime, Utc};
 
-use super::super::table::WriteOutcome;
+use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{BackOrderReason, FillTarget, FillTask, Order, OrderId, OrderStatus, ProductId};
 use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
 use dynamo::TableError;
@@ -131,8 +131,9 @@ impl OrderDesk {
             if after == before {
                 return Ok(Some(before.status));
             }
-            if self.table.change_order(&before, &after, &lines, None, None, self.clock.ulid()).await?
-                == WriteOutcome::Done
+            // The order gets the address of the customer.
+            let records = ChangeRecords { customer: Some(&customer), ..ChangeRecords::default() };
+            if self.table.change_order(&before, &after, &lines, records, self.clock.ulid()).await? == WriteOutcome::Done
             {
                 return Ok(Some(after.status));
             }

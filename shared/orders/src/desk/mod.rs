@@ -17,10 +17,10 @@ use billing::{AccountId, Money, Sku};
 use clock::Clock;
 use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
-use super::table::WriteOutcome;
+use super::table::{ChangeRecords, WriteOutcome};
 use super::{
     BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, Order, OrderId, OrderLine,
-    OrderStatus, OrdersTable, PaidPeriod, PlaceId, ProductId, ReferenceKind, Requester, ShippingAddress, Step,
+    OrderStatus, OrdersTable, PaidPeriod, Parcel, PlaceId, ProductId, ReferenceKind, Requester, ShippingAddress, Step,
     TransitionError, WarehouseId, choose_representative, choose_warehouse, products_out_of_stock,
 };
 
@@ -37,6 +37,8 @@ pub enum DeskError {
     Transition(#[from] TransitionError),
     #[error(transparent)]
     Correction(#[from] CorrectionError),
+    #[error("the order {0} was shipped already, with another carrier or tracking number")]
+    OtherParcel(OrderId),
     #[error("there is no order {0}")]
     NoOrder(OrderId),
     #[error("there is no account {0}")]
@@ -81,6 +83,7 @@ impl DeskError {
             Self::WriteConflict { .. } => true,
             Self::Transition(_)
             | Self::Correction(_)
+            | Self::OtherParcel(_)
             | Self::NoOrder(_)
             | Self::NoAccount(_)
             | Self::NoProduct(_)
@@ -102,7 +105,7 @@ impl DeskError {
 /// The outcome of placing the order of a paid month.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PlaceOutcome {
-    /// The order was placed with this status: `OPEN` or `BACKORDERED`.
+    /// The order was placed with this status: `OPEN`, `BACKORDERED`, or `CANCELLED` if its payment was refunded before.
     Placed(OrderStatus),
     /// The order for this month exists already.
     AlreadyPlaced,
@@ -306,8 +309,8 @@ impl OrderDesk {
     }
 
     /// Does the same as [`OrderDesk::advance`] if `precondition` returns `Ok` for the stored order. If `request` is
-    /// set, the response (`to_json` of the order and its lines) is saved under the idempotency key of `request`, and a
-    /// repeated request gets the saved response.
+    /// set, the response (`to_json` of the order and its lines, without personal data) is saved under the idempotency key of
+    /// `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
     /// The errors of [`OrderDesk::advance`], and the error of `precondition`.
@@ -320,7 +323,9 @@ impl OrderDesk {
         precondition: impl Fn(&Order) -> Result<(), E>,
     ) -> Result<AdvanceOutcome, E> {
         let with_response = |order: &Order, lines: &[OrderLine]| {
-            let response = || StoredResponse { json: to_json(order, lines), version: order.version };
+            // The saved response outlives an erasure of the account, so it contains no address.
+            let json = || to_json(&order.without_personal_data(), lines);
+            let response = || StoredResponse { json: json(), version: order.version };
             request.map(|request| IdempotentRequest { response: response(), ..request.clone() })
         };
         for _ in 0..MAX_RETRIES {
@@ -333,6 +338,10 @@ impl OrderDesk {
             let (before, lines) = stored.ok_or(DeskError::NoOrder(id))?;
             precondition(&before)?;
             if before.status == step.next {
+                let parcel = before.shipment.as_ref().map(|shipment| &shipment.parcel);
+                if step.parcel != Parcel::default() && parcel.is_some_and(|parcel| *parcel != step.parcel) {
+                    return Err(DeskError::OtherParcel(id).into());
+                }
                 let saved = match with_response(&before, &lines) {
                     Some(request) => self.table.save_response(&before, &request).await.map_err(DeskError::from)?,
                     None => WriteOutcome::Done,
@@ -345,8 +354,9 @@ impl OrderDesk {
             let advanced = before.advanced_by(step, self.clock.now()).map_err(DeskError::from)?;
             let after = Order { version: before.version.saturating_add(1), ..advanced };
             let request = with_response(&after, &lines);
+            let records = ChangeRecords { request: request.as_ref(), ..ChangeRecords::default() };
             let change = self.clock.ulid();
-            let written = self.table.change_order(&before, &after, &lines, request.as_ref(), None, change).await;
+            let written = self.table.change_order(&before, &after, &lines, records, change).await;
             if written.map_err(DeskError::from)? == WriteOutcome::Done {
                 return Ok(AdvanceOutcome::Done(Box::new(after), lines));
             }
@@ -358,7 +368,7 @@ impl OrderDesk {
     /// changed order and its lines.
     ///
     /// # Errors
-    /// The order does not exist, or is not `OPEN` or `PICKED`; the region or the country does not exist; other requests changed it at the same time; the table cannot
+    /// The order does not exist, or is not `OPEN` or `PICKED`; the region, the country or the account does not exist; other requests changed it at the same time; the table cannot
     /// be used; or the error of `precondition`.
     pub async fn correct_address<E: From<DeskError>>(
         &self,
@@ -380,8 +390,10 @@ impl OrderDesk {
                 return Ok((before, lines));
             }
             let after = Order { version: before.version.saturating_add(1), ..after };
-            if self.table.correct_address(&before, &after).await.map_err(DeskError::from)? == WriteOutcome::Done {
-                return Ok((after, lines));
+            match self.table.correct_address(&before, &after).await.map_err(DeskError::from)? {
+                WriteOutcome::Done => return Ok((after, lines)),
+                WriteOutcome::NoAccount => return Err(DeskError::NoAccount(after.customer).into()),
+                WriteOutcome::Refused(_) => {}
             }
         }
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())

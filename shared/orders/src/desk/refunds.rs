@@ -1,6 +1,6 @@
 //! Refunds of payments: an order whose payment is refunded before the shipment is cancelled.
 
-use super::super::table::WriteOutcome;
+use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{OrderRefunds, OrderStatus, RefundNews};
 use super::{DeskError, MAX_RETRIES, OrderDesk};
 
@@ -24,7 +24,8 @@ impl OrderDesk {
                     }
                     let refunded = order.refunded_by(&after);
                     let refunds = Some((stored.as_ref(), &after));
-                    self.table.change_order(&order, &refunded, &lines, None, refunds, self.clock.ulid()).await?
+                    let records = ChangeRecords { refunds, ..ChangeRecords::default() };
+                    self.table.change_order(&order, &refunded, &lines, records, self.clock.ulid()).await?
                 }
             };
             if written == WriteOutcome::Done {

@@ -179,6 +179,13 @@ impl OrderStatus {
 }
 
 impl Order {
+    /// Returns the order without the address, and without the data of the parcel, by which the carrier shows the recipient.
+    pub fn without_personal_data(&self) -> Self {
+        let shipment =
+            self.shipment.as_ref().map(|shipment| Shipment { parcel: Parcel::default(), ..shipment.clone() });
+        Self { address: None, shipment, ..self.clone() }
+    }
+
     /// Returns the amount of the order in the quarter total of its representative: the payment without its refunded part, or 0
     /// if the order is cancelled or returned.
     pub fn amount_in_total(&self) -> Money {

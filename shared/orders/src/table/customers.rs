@@ -76,23 +76,34 @@ impl OrdersTable {
         }
         let entry =
             || change_of(Some(before), &Customer { version: before.version.saturating_add(1), ..after.clone() });
-        writes.check_account(&before.account).log(ActionKind::ChangeCustomer, entry).commit().await
+        if before.address != after.address {
+            writes = writes.check_account(&before.account);
+        }
+        writes.log(ActionKind::ChangeCustomer, entry).commit().await
     }
 
-    /// Removes the shipping addresses of the customer `account` and of its orders. Returns the number of changed items. Sends a
-    /// GetItem request, a Query of GSI-1 for each status, and an UpdateItem request for each item with an address. The index
-    /// can miss an order whose status is changing, so call this method until it returns 0.
+    /// Removes the shipping address of the customer `account`, and the addresses and the parcels of its orders, except for
+    /// orders that must still be shipped. Returns the number of changed items. Sends a GetItem request, a Query of GSI-1 for
+    /// each status, and a GetItem and an UpdateItem request for each item with an address. The index can miss an order whose
+    /// status is changing, so call this method until it returns 0.
     pub async fn remove_addresses(&self, account: &AccountId) -> Result<u64, TableError> {
         let mut removed: u64 = 0;
         if let Some(stored) = self.get_customer(account).await?.filter(|customer| customer.address.is_some()) {
             self.0.change(stored, |stored| Some(Customer { address: None, ..stored.clone() })).await?;
             removed = removed.saturating_add(1);
         }
+        let is_removable = |order: &Order| !order.status.needs_shipping() && *order != order.without_personal_data();
         let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
         let orders = self.orders_of_customer(account, &statuses, all_days(), &Paging::all()).await?.into_items()?;
-        for order in orders.into_iter().filter(|order| order.address.is_some()) {
-            self.0.change(order, |stored| Some(Order { address: None, ..stored.clone() })).await?;
-            removed = removed.saturating_add(1);
+        for order in orders.into_iter().filter(is_removable) {
+            // The index can lag behind the table, so the stored item decides.
+            let Some(item) = self.0.get(order.key()).await? else { continue };
+            let stored = Order::from_item(&item)?;
+            if is_removable(&stored) {
+                let remove = |stored: &Order| is_removable(stored).then(|| stored.without_personal_data());
+                self.0.change(stored, remove).await?;
+                removed = removed.saturating_add(1);
+            }
         }
         Ok(removed)
     }

@@ -158,7 +158,7 @@ impl OrdersTable {
         let (old, new) = (edges_of(before), edges_of(&after));
         let mut writes = self.transaction().change(before, &after);
         for removed in old.iter().map(key_of).filter(|old| new.iter().all(|new| key_of(new) != *old)) {
-            writes = writes.delete(removed);
+            writes = writes.delete_if_present(removed);
         }
         let confidential = confidential.map(|confidential| items::confidential_item(&after, confidential));
         new.into_iter().chain(confidential).fold(writes, WriteTransaction::put)

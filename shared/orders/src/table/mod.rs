@@ -40,7 +40,7 @@ use aws_sdk_dynamodb::Client;
 
 pub use employees::EmployeeDetails;
 pub use fills::WaitingOrdersPage;
-pub use orders::{CreditedOrder, DateRange, ProductOrder};
+pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};
 pub use pages::OrderList;
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};

@@ -32,6 +32,17 @@ pub struct ProductOrder {
     pub quantity: u32,
 }
 
+/// What the transaction of a change of an order also writes or checks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChangeRecords<'a> {
+    /// The request whose response is saved.
+    pub request: Option<&'a IdempotentRequest>,
+    /// The known refunds before and after the change.
+    pub refunds: Option<(Option<&'a OrderRefunds>, &'a OrderRefunds)>,
+    /// The customer that must not have changed since it was read, because the order gets its address.
+    pub customer: Option<&'a Customer>,
+}
+
 /// The first and the last day of a range of days (UTC), both included.
 pub type DateRange = (NaiveDate, NaiveDate);
 
@@ -138,17 +149,16 @@ impl OrdersTable {
     }
 
     /// Changes an order from `before` to `after`, together with its edges, the stock of its products and the
-    /// representative's quarter total, in one transaction. If `request` is set, the transaction also saves the response
-    /// to it. If `refunds` is set, the transaction also changes the known refunds from the first to the second. If other orders may be filled after the change, because it restores stock or because a backordered order is
-    /// cancelled, the transaction also writes the fill task of each product, with the change `change`. Returns `Refused` if
-    /// the stored order or the total changed since it was read, or if the stock does not suffice.
+    /// representative's quarter total, in one transaction. The transaction also writes `records`. If other
+    /// orders may be filled after the change, because it restores stock or because a backordered order is cancelled, the
+    /// transaction also writes the fill task of each product, with the change `change`. Returns `Refused` if the stored
+    /// order, the total, or an item of `records` changed since it was read, or if the stock does not suffice.
     pub async fn change_order(
         &self,
         before: &Order,
         after: &Order,
         lines: &[OrderLine],
-        request: Option<&IdempotentRequest>,
-        refunds: Option<(Option<&OrderRefunds>, &OrderRefunds)>,
+        records: ChangeRecords<'_>,
         change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (effects, data) = (before.transition_effects(after), keys::status_data(after));
@@ -170,8 +180,11 @@ impl OrdersTable {
         writes = change_stock(writes, order_with_warehouse, lines, effects.stock);
         let (representative, quarter) = (before.representative.as_ref(), before.quarter());
         writes = self.add_to_total(writes, representative, quarter, effects.added_to_total).await?;
-        if let Some((stored, refunds)) = refunds {
+        if let Some((stored, refunds)) = records.refunds {
             writes = writes.write_refunds(stored, refunds);
+        }
+        if let Some(customer) = records.customer {
+            writes = writes.check_unchanged(customer);
         }
         if before.unblocks_others(after) {
             let targets = lines.iter().map(|line| FillTarget::Product(line.product.clone()));
@@ -181,14 +194,15 @@ impl OrdersTable {
             let entry = ItemChange::new(before.id, before.version.saturating_add(1)).of_account(&before.customer);
             entry.field("status", Some(before.status), Some(after.status))
         };
-        writes.save_response(request).log(ActionKind::ChangeOrder, entry).commit().await
+        writes.save_response(records.request).log(ActionKind::ChangeOrder, entry).commit().await
     }
 
     /// Changes the address of an order from that of `before` to that of `after`, in one transaction. Returns `Refused` if the
-    /// stored order changed since it was read.
+    /// stored order changed since it was read, and `NoAccount` if the table has a requester and the account is being erased.
     pub async fn correct_address(&self, before: &Order, after: &Order) -> Result<WriteOutcome, TableError> {
         let entry = || ItemChange::new(after.id, after.version).of_account(&after.customer).hidden_field("address");
-        self.transaction().change(before, after).log(ActionKind::ChangeOrder, entry).commit().await
+        let writes = self.transaction().change(before, after).check_account(&after.customer);
+        writes.log(ActionKind::ChangeOrder, entry).commit().await
     }
 
     /// Saves the response to `request`, which asks for the status that `order` already has. Returns `Refused` if the

@@ -41,7 +41,7 @@ impl OrdersTable {
         let (old, new) = (by_name(&product.name), by_name(name));
         let mut writes = self.transaction().change(product, &Product { name: name.clone(), ..product.clone() });
         if old != new {
-            writes = writes.delete(old).create(edge(new.pk, new.sk, partition));
+            writes = writes.delete_if_present(old).create(edge(new.pk, new.sk, partition));
         }
         let version = product.version.saturating_add(1);
         let change =

@@ -139,6 +139,14 @@ impl WriteTransaction<'_> {
         self
     }
 
+    /// Adds a delete of the item with the key `key`, if it exists. An earlier version may have stored the item under another
+    /// key.
+    pub fn delete_if_present(mut self, key: Key) -> Self {
+        let delete = Delete::builder().table_name(self.table.0.name()).set_key(Some(key.attributes())).build();
+        self.writes.push(TransactWriteItem::builder().delete(delete.expect("the key is set")).build());
+        self
+    }
+
     /// Adds a delete of the item with the key `key`, on condition that the item exists.
     pub fn delete(mut self, key: Key) -> Self {
         let delete = Delete::builder()

@@ -359,3 +359,47 @@ async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
     }
     assert!(placed_as_waiting > 0);
 }
+
+#[tokio::test]
+async fn order_that_is_filled_while_its_customer_moves_is_shipped_to_the_new_address() {
+    // The filling stops after `step` steps, the customer moves, and then the filling continues.
+    let mut moved_before_the_order_was_filled = 0;
+    for step in 0.. {
+        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall(1))));
+        let mut world = World::with_injector(company_with_one_sku(1), 0, injector).await;
+        let (desk, paid) = (world.desk_without_faults(), world.company.paid[0].clone());
+        desk.place(&paid).await.unwrap();
+        let product = world.company.products[0].id.clone();
+        receive(&mut world, &desk, &product, 5).await;
+        let mut filling = Box::pin(world.desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC));
+        let mut is_finished = false;
+        for _ in 0..step {
+            is_finished = futures::poll!(&mut filling).is_ready();
+            if is_finished {
+                break;
+            }
+        }
+        let waits = async || {
+            let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
+            order.status == OrderStatus::BackOrdered
+        };
+        let is_waiting = waits().await;
+        let old = desk.table.get_customer(&paid.account).await.unwrap().unwrap().address.unwrap();
+        let new = orders::ShippingAddress { city: "Elsewhere".parse().unwrap(), ..old };
+        desk.set_shipping_address(&paid.account, new.clone()).await.unwrap();
+        if !is_finished {
+            filling.await;
+        }
+        fill_all(&desk).await;
+        assert!(!waits().await, "step {step}");
+        let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
+        if is_waiting {
+            moved_before_the_order_was_filled += 1;
+            assert_eq!(order.address, Some(new), "step {step}: the order waited when the customer moved");
+        }
+        if is_finished {
+            break;
+        }
+    }
+    assert!(moved_before_the_order_was_filled > 3);
+}

@@ -263,4 +263,16 @@ async fn address_of_an_unknown_or_erased_account_is_refused_and_changes_nothing(
     let erased = test_desk.send_as_operator("PUT /customers/new", &address_body()).await;
     assert_eq!(erased.problem_line(), "404 not-found -: there is no account new");
     assert!(test_desk.desk.table.get_customer(&account).await.unwrap().is_none());
+
+    // An erased account stays a customer, whose representative may still leave.
+    assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
+    let account = "acme".parse().unwrap();
+    request_erasure(&test_desk.payments, &account, &sample::action(ActionKind::EraseAccount), now).await.unwrap();
+    let refused = test_desk.send_as_operator("PUT /customers/acme", &address_body_of("York")).await;
+    assert_eq!(refused.problem_line(), "404 not-found -: there is no account acme");
+    for representative in ["e-10", "e-11"] {
+        let body = json!({"representative": representative});
+        let handed_over = test_desk.send_as_operator("PUT /customers/acme/representative", &body).await;
+        assert_eq!(handed_over.json["representative"], representative, "{}", handed_over.json);
+    }
 }

@@ -96,7 +96,13 @@ async fn many_orders_take_a_step_at_once_and_each_refusal_names_its_problem() {
     let fields = ["status", "shipped_at", "carrier", "tracking_number"].map(|name| first.json[name].clone());
     assert_eq!(json!(fields), expected);
 
+    let other = json!({"step": "ship", "orders": [parcel(0, "RR1"), parcel(0, "RR9")]});
+    let other_number = json!({"step": "ship", "orders": [parcel(0, "RR9")]});
+    let refused = test_desk.send_as_operator("POST /orders/advance", &other_number).await;
+    let problem = &refused.json["data"][0]["problem"]["detail"];
+    assert_eq!(*problem, format!("the order {} was shipped already, with another carrier or tracking number", id(0)));
     for (body, problem) in [
+        (other, "must contain the order"),
         (json!({"step": "pick", "orders": []}), "orders: must contain from 1 to 100 orders, not 0"),
         (
             json!({"step": "pick", "orders": [parcel(1, "RR1")]}),
@@ -155,4 +161,34 @@ async fn order_keeps_its_address_until_it_is_corrected_before_the_shipment() {
     let shipped = test_desk.send_as_operator(&put, &of_city("Hull")).await;
     assert_eq!(shipped.status, 409, "{}", shipped.problem_line());
     assert_eq!(city().await, "Bath");
+}
+
+#[tokio::test]
+async fn saved_response_contains_no_address() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..1).await;
+    let (pick, key) = (format!("POST /orders/{}/pick", id(0)), [("idempotency-key", "k")]);
+    let first = test_desk.send_as_operator_with(&pick, &key, &json!({})).await;
+    assert_eq!(first.json["address"], address_body());
+    let repeated = test_desk.send_as_operator_with(&pick, &key, &json!({})).await;
+    assert_eq!((repeated.status, &repeated.json["address"]), (200, &Value::Null));
+    assert_eq!(repeated.json["status"], "PICKED");
+}
+
+#[tokio::test]
+async fn addresses_are_removed_from_all_orders_except_those_that_must_be_shipped() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..2).await;
+    let order = format!("/orders/{}", id(0));
+    for (step, body) in [("pick", json!({})), ("ship", json!({"carrier": "Post", "tracking_number": "RR1"}))] {
+        assert_eq!(test_desk.send_as_operator(&format!("POST {order}/{step}"), &body).await.status, 200);
+    }
+    let (table, account) = (&test_desk.desk.table, "acme".parse().unwrap());
+    assert_eq!(table.remove_addresses(&account).await.unwrap(), 2, "the customer and the shipped order");
+    assert_eq!(table.remove_addresses(&account).await.unwrap(), 0);
+    let shipped = test_desk.send_as_operator(&format!("GET {order}"), &Value::Null).await.json;
+    assert_eq!((&shipped["address"], &shipped["tracking_number"]), (&Value::Null, &Value::Null));
+    assert_eq!(shipped["shipped_at"], "2027-01-31T12:00:00Z");
+    let open = test_desk.send_as_operator(&format!("GET /orders/{}", id(1)), &Value::Null).await.json;
+    assert_eq!(open["address"], address_body(), "it must still be shipped");
 }
