@@ -47,7 +47,8 @@ pub struct AdvanceFields {
 #[schema(as = OrderToAdvance)]
 pub struct AdvancedOrder {
     /// The identifier of the order.
-    order: OrderId,
+    #[schema(value_type = OrderId)]
+    order: String,
     /// The company that carries the parcel. Only for the step `ship`.
     #[serde(default)]
     carrier: Option<Label>,
@@ -114,10 +115,6 @@ pub async fn advance(
             format!("must contain from 1 to {MAX_ORDERS} orders, not {count}"),
         ));
     }
-    let mut seen = BTreeSet::new();
-    if let Some(twice) = orders.iter().find(|order| !seen.insert(order.order)) {
-        return Err(Problem::refused_field("orders", format!("must contain the order {} once", twice.order)));
-    }
     let next = match step {
         CommonStep::Pick => OrderStatus::Picked,
         CommonStep::Ship => OrderStatus::Shipped,
@@ -127,14 +124,21 @@ pub async fn advance(
     if next != OrderStatus::Shipped && orders.iter().any(has_parcel) {
         return Err(Problem::refused_field("orders", "carrier and tracking_number are only for the step ship"));
     }
-    let results = stream::iter(orders).map(|order| advance_one(&desk, next, order)).buffered(AT_ONCE);
+    let mut seen = BTreeSet::new();
+    let mut steps = Vec::with_capacity(orders.len());
+    for AdvancedOrder { order, carrier, tracking_number } in orders {
+        let order: OrderId = order.parse().map_err(|error| Problem::refused_field("orders.order", error))?;
+        if !seen.insert(order) {
+            return Err(Problem::refused_field("orders", format!("must contain the order {order} once")));
+        }
+        steps.push((order, Step { next, parcel: Parcel { carrier, tracking_number } }));
+    }
+    let results = stream::iter(steps).map(|(order, step)| advance_one(&desk, order, step)).buffered(AT_ONCE);
     let data: Vec<AdvanceResult> = results.collect().await;
     let failed = data.iter().filter(|result| result.problem.is_some()).count();
     Ok(Json(AdvanceResults { data, failed }))
 }
 
-async fn advance_one(desk: &OrderDesk, next: OrderStatus, order: AdvancedOrder) -> AdvanceResult {
-    let AdvancedOrder { order, carrier, tracking_number } = order;
-    let step = Step { next, parcel: Parcel { carrier, tracking_number } };
+async fn advance_one(desk: &OrderDesk, order: OrderId, step: Step) -> AdvanceResult {
     AdvanceResult::new(order, desk.advance(order, step).await)
 }

@@ -103,6 +103,10 @@ async fn many_orders_take_a_step_at_once_and_each_refusal_names_its_problem() {
     assert_eq!(*problem, format!("the order {} was shipped already, with another carrier or tracking number", id(0)));
     for (body, problem) in [
         (other, "must contain the order"),
+        (
+            json!({"step": "pick", "orders": [{"order": id(1).replace("-31.", "-32.")}]}),
+            "orders.order: must be an order id",
+        ),
         (json!({"step": "pick", "orders": []}), "orders: must contain from 1 to 100 orders, not 0"),
         (
             json!({"step": "pick", "orders": [parcel(1, "RR1")]}),
