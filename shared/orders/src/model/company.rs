@@ -149,7 +149,7 @@ pub struct Confidential {
     pub salary: Money,
 }
 
-/// A correction of the data of an employee. A field that is `None` stays as it is.
+/// A correction of the data of an employee. A field that is `None` is not corrected.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EmployeeCorrection {
     pub name: Option<Label>,
