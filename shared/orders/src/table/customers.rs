@@ -35,7 +35,7 @@ fn change_of(before: Option<&Customer>, after: &Customer) -> ItemChange {
 impl OrdersTable {
     /// Returns a customer, or `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_customer(&self, account: &AccountId) -> Result<Option<Customer>, TableError> {
-        let item = self.0.get(keys::key_of_own_item(keys::key_of_customer(account))).await?;
+        let item = self.dynamo.get(keys::key_of_own_item(keys::key_of_customer(account))).await?;
         item.map(|item| Customer::from_item(&item)).transpose()
     }
 
@@ -89,7 +89,7 @@ impl OrdersTable {
     pub async fn remove_addresses(&self, account: &AccountId) -> Result<u64, TableError> {
         let mut removed: u64 = 0;
         if let Some(stored) = self.get_customer(account).await?.filter(|customer| customer.address.is_some()) {
-            self.0.change(stored, |stored| Some(Customer { address: None, ..stored.clone() })).await?;
+            self.dynamo.change(stored, |stored| Some(Customer { address: None, ..stored.clone() })).await?;
             removed = removed.saturating_add(1);
         }
         let is_removable = |order: &Order| !order.status.needs_shipping() && *order != order.without_personal_data();
@@ -97,11 +97,11 @@ impl OrdersTable {
         let orders = self.orders_of_customer(account, &statuses, all_days(), &Paging::all()).await?.into_items()?;
         for order in orders.into_iter().filter(is_removable) {
             // The index can lag behind the table, so the stored item decides.
-            let Some(item) = self.0.get(order.key()).await? else { continue };
+            let Some(item) = self.dynamo.get(order.key()).await? else { continue };
             let stored = Order::from_item(&item)?;
             if is_removable(&stored) {
                 let remove = |stored: &Order| is_removable(stored).then(|| stored.without_personal_data());
-                self.0.change(stored, remove).await?;
+                self.dynamo.change(stored, remove).await?;
                 removed = removed.saturating_add(1);
             }
         }

@@ -167,7 +167,7 @@ impl OrdersTable {
     /// Returns an employee, or `None` if there is no employee with this id. Sends one strongly consistent GetItem
     /// request.
     pub async fn get_employee(&self, id: &EmployeeId) -> Result<Option<Employee>, TableError> {
-        let item = self.0.get(keys::key_of_own_item(keys::key_of_employee(id))).await?;
+        let item = self.dynamo.get(keys::key_of_own_item(keys::key_of_employee(id))).await?;
         item.map(|item| Employee::from_item(&item)).transpose()
     }
 

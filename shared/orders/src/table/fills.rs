@@ -25,7 +25,7 @@ use dynamo::{
 pub struct WaitingOrdersPage {
     /// The orders, oldest first.
     pub orders: Vec<WaitingOrder>,
-    /// Whether there are no further orders.
+    /// Whether this is the last page.
     pub is_last: bool,
 }
 
@@ -39,14 +39,14 @@ impl OrdersTable {
     /// Creates the fill task of `target`, or adds the change `change` to the existing task: a pass that is under way
     /// continues, and then another pass follows. Sends one UpdateItem request.
     pub async fn request_fill(&self, target: &FillTarget, change: Ulid) -> Result<(), TableError> {
-        self.0.send_update(self.build_fill_request(target, change), ReturnValue::None).await.map(drop)
+        self.dynamo.send_update(self.build_fill_request(target, change), ReturnValue::None).await.map(drop)
     }
 
     /// Builds the update of [`OrdersTable::request_fill`]. It has no condition, so it never refuses a transaction.
     pub(super) fn build_fill_request(&self, target: &FillTarget, change: Ulid) -> Update {
         let expression = format!("SET #{CHANGE} = :change");
         Update::builder()
-            .table_name(self.0.name())
+            .table_name(self.dynamo.name())
             .set_key(Some(keys::key_of_fill_task(target).attributes()))
             .set_expression_attribute_names(Some(collect_attribute_names(&[&expression])))
             .expression_attribute_values(":change", s(change))
@@ -62,23 +62,23 @@ impl OrdersTable {
         let position = AttributeValue::M(to_item(&PassItem::from(pass.clone())));
         let values = HashMap::from([(":pass".to_owned(), position), (":change".to_owned(), s(pass.change))]);
         let key = keys::key_of_fill_task(target);
-        let update = self.0.build_update(key, &format!("SET #{PASS} = :pass"), &condition, values);
-        Ok(matches!(self.0.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
+        let update = self.dynamo.build_update(key, &format!("SET #{PASS} = :pass"), &condition, values);
+        Ok(matches!(self.dynamo.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
     }
 
     /// Deletes the task of `target` after the end of `pass`. Returns false without a change if there was a change after
     /// the start of the pass. Sends one DeleteItem request.
     pub async fn delete_fill_task(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
         let values = values([(":change", s(pass.change))]);
-        self.0.delete_if(keys::key_of_fill_task(target), &format!("#{CHANGE} = :change"), values).await
+        self.dynamo.delete_if(keys::key_of_fill_task(target), &format!("#{CHANGE} = :change"), values).await
     }
 
     /// Ends the pass of the task of `target` and keeps the task, so that the next pass starts with the oldest order. Does
     /// nothing if the task does not exist. Sends one UpdateItem request.
     pub async fn restart_fill_task(&self, target: &FillTarget) -> Result<(), TableError> {
         let (key, expression) = (keys::key_of_fill_task(target), format!("REMOVE #{PASS}"));
-        let update = self.0.build_update(key, &expression, PRESENT, HashMap::new());
-        self.0.send_update(update, ReturnValue::None).await.map(drop)
+        let update = self.dynamo.build_update(key, &expression, PRESENT, HashMap::new());
+        self.dynamo.send_update(update, ReturnValue::None).await.map(drop)
     }
 
     /// Returns the backordered orders of `target` that follow the order `after`, oldest first; without `after`, from the
@@ -101,7 +101,7 @@ impl OrdersTable {
         let condition = format!("#SK = :end AND begins_with(#{DATA}, :prefix)");
         let query =
             Query { index: Some(GSI_1), page_items: Some(limit), after: start_after, ..Query::new(condition, values) };
-        let mut items = self.0.query(query);
+        let mut items = self.dynamo.query(query);
         let page = items.page().await?.unwrap_or_default();
         let read = |item: &Item| {
             let (_, placed_at) = read_status_and_instant(item)?;

@@ -121,6 +121,6 @@ impl OrdersTable {
             start_key.extend([((*key).to_owned(), value.clone()), ((*sort_key).to_owned(), s(data))]);
             start_key
         });
-        self.0.query(Query { index: *index, is_ascending, page_items, after, ..Query::new(keys, values) })
+        self.dynamo.query(Query { index: *index, is_ascending, page_items, after, ..Query::new(keys, values) })
     }
 }

@@ -51,16 +51,20 @@ use dynamo::Dynamo;
 
 /// The DynamoDB table of the order desk, with one method for each access pattern.
 #[derive(Clone, Debug)]
-pub struct OrdersTable(Dynamo<OrdersTable>, Option<Requester>);
+pub struct OrdersTable {
+    dynamo: Dynamo<OrdersTable>,
+    /// Who requests the changes; `None` for the jobs of the order desk.
+    requester: Option<Requester>,
+}
 
 impl OrdersTable {
     /// Returns the table `name`, which is accessed through `client`. Makes no request.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self(Dynamo::new(client, name), None)
+        Self { dynamo: Dynamo::new(client, name), requester: None }
     }
 
     /// Returns the SDK client, for requests that do not read or write an item.
     pub fn client(&self) -> &Client {
-        self.0.client()
+        self.dynamo.client()
     }
 }

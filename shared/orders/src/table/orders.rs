@@ -214,7 +214,7 @@ impl OrdersTable {
     /// Returns the response that is saved under the idempotency key of `request`; `None` if there is none. Sends one
     /// strongly consistent GetItem request.
     pub async fn saved_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
-        self.0.get_stored_response(request).await
+        self.dynamo.get_stored_response(request).await
     }
 
     /// Makes `representative` the representative of `order`, and moves the amount of the order from the quarter total

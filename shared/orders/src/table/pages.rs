@@ -188,7 +188,7 @@ impl OrdersTable {
     /// left out. Products that cannot be parsed are listed as unreadable. Sends one BatchGetItem request for each 100 ids.
     pub async fn read_products(&self, page: Page<ProductId>) -> Result<Page<Product>, TableError> {
         let keys: Vec<Key> = page.items.iter().map(|id| keys::key_of_own_item(keys::key_of_product(id))).collect();
-        let items = self.0.get_all(&keys).await?.into_iter().flatten().collect();
+        let items = self.dynamo.get_all(&keys).await?.into_iter().flatten().collect();
         Ok(Page { items, unreadable: page.unreadable, next: page.next }.read(|item| Product::from_item(&item)))
     }
 

@@ -39,7 +39,7 @@ fn change_of_warehouse(before: Option<&Warehouse>, after: &Warehouse) -> ItemCha
 impl OrdersTable {
     /// Returns whether there is an entity of `kind` with this id. Sends one strongly consistent GetItem request.
     pub async fn has_entity(&self, kind: ReferenceKind, id: &str) -> Result<bool, TableError> {
-        Ok(self.0.get(keys::key_of_own_item(keys::key_of_reference(kind, id))).await?.is_some())
+        Ok(self.dynamo.get(keys::key_of_own_item(keys::key_of_reference(kind, id))).await?.is_some())
     }
 
     /// Returns the ids of all entities of `kind`, sorted. Queries GSI-1 with the key of the list as `SK`.
@@ -78,7 +78,7 @@ impl OrdersTable {
 
     /// Returns a warehouse, or `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_warehouse(&self, id: &WarehouseId) -> Result<Option<Warehouse>, TableError> {
-        let item = self.0.get(keys::key_of_own_item(keys::key_of_warehouse(id))).await?;
+        let item = self.dynamo.get(keys::key_of_own_item(keys::key_of_warehouse(id))).await?;
         item.map(|item| Warehouse::from_item(&item)).transpose()
     }
 

@@ -53,7 +53,7 @@ impl OrdersTable {
     /// strongly consistent GetItem request. This is enough, because each transaction that changes the stock of a
     /// warehouse also changes the total in the product's item.
     pub async fn get_product(&self, id: &ProductId) -> Result<Option<Product>, TableError> {
-        let item = self.0.get(keys::key_of_own_item(keys::key_of_product(id))).await?;
+        let item = self.dynamo.get(keys::key_of_own_item(keys::key_of_product(id))).await?;
         item.map(|item| Product::from_item(&item)).transpose()
     }
 
@@ -122,7 +122,7 @@ impl OrdersTable {
         change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (all, here) = self.stock_keys(product, warehouse);
-        let is_new = self.0.get(here.clone()).await?.is_none();
+        let is_new = self.dynamo.get(here.clone()).await?.is_none();
         let delivered = DeliveryItem { warehouse: Some(warehouse.clone()), stock: quantity };
         let counted = item_with(keys::key_of_delivery_record(product, delivery), None, &delivered);
         let writes = self.transaction().create(counted).add_quantity(all, TOTAL_STOCK, quantity);
@@ -149,7 +149,7 @@ impl OrdersTable {
         quantity: u64,
         delivery: Ulid,
     ) -> Result<bool, TableError> {
-        let item = self.0.get(keys::key_of_delivery_record(product, delivery)).await?;
+        let item = self.dynamo.get(keys::key_of_delivery_record(product, delivery)).await?;
         let counted = item.map(|item| from_item::<DeliveryItem>(&item)).transpose()?;
         let is_same_warehouse =
             |counted: &DeliveryItem| counted.warehouse.as_ref().is_none_or(|counted| counted == warehouse);
@@ -222,12 +222,12 @@ impl OrdersTable {
 
     /// Returns whether it was reported to the operator that `sku` has no products. Sends one GetItem request.
     pub async fn is_without_products_reported(&self, sku: &Sku) -> Result<bool, TableError> {
-        Ok(self.0.get(keys::key_of_no_products_report(sku)).await?.is_some())
+        Ok(self.dynamo.get(keys::key_of_no_products_report(sku)).await?.is_some())
     }
 
     /// Saves that it was reported to the operator that `sku` has no products. Does nothing if it is saved already.
     pub async fn mark_without_products_reported(&self, sku: &Sku) -> Result<(), TableError> {
         let item: Item = item_with(keys::key_of_no_products_report(sku), None, &NoAttributes {});
-        self.0.put_if_absent(item).await.map(drop)
+        self.dynamo.put_if_absent(item).await.map(drop)
     }
 }

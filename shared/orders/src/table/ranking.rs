@@ -49,7 +49,7 @@ impl OrdersTable {
         quarter: Quarter,
         currency: Currency,
     ) -> Result<Option<StoredTotal>, TableError> {
-        let item = self.0.get(total_key(representative, quarter, currency)).await?;
+        let item = self.dynamo.get(total_key(representative, quarter, currency)).await?;
         item.map(|item| StoredTotal::from_item(&item)).transpose()
     }
 

@@ -9,7 +9,7 @@ use dynamo::{Entity as _, TableError};
 impl OrdersTable {
     /// Returns the known refunds of an order; `None` if there are none. Sends one strongly consistent GetItem request.
     pub async fn get_refunds(&self, order: OrderId) -> Result<Option<OrderRefunds>, TableError> {
-        let item = self.0.get(keys::key_of_refunds(order)).await?;
+        let item = self.dynamo.get(keys::key_of_refunds(order)).await?;
         item.map(|item| OrderRefunds::from_item(&item)).transpose()
     }
 

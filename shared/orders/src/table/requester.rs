@@ -39,11 +39,11 @@ impl OrdersTable {
     /// Returns the same table, whose changes are requested by `requester`. A table without a requester is used by the jobs
     /// of the order desk, whose changes are not logged one by one.
     pub fn requested_by(&self, requester: Requester) -> Self {
-        Self(self.0.clone(), Some(requester))
+        Self { requester: Some(requester), ..self.clone() }
     }
 
     /// Returns the same table without a requester.
     pub(crate) fn without_requester(&self) -> Self {
-        Self(self.0.clone(), None)
+        Self { requester: None, ..self.clone() }
     }
 }

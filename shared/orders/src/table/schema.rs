@@ -23,15 +23,15 @@ pub static ORDERS_SCHEMA: TableSchema<2> = TableSchema {
 impl OrdersTable {
     /// Returns whether the table exists. Sends one DescribeTable request.
     pub async fn exists(&self) -> Result<bool, TableError> {
-        self.0.exists().await
+        self.dynamo.exists().await
     }
 
     /// Creates the table if it does not exist. Only for the embedded engine: on AWS the template creates the table.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
         match self.exists().await? {
             // A table that an older version created might have no TTL, so enable it.
-            true => self.0.enable_ttl().await,
-            false => self.0.create(&ORDERS_SCHEMA).await,
+            true => self.dynamo.enable_ttl().await,
+            false => self.dynamo.create(&ORDERS_SCHEMA).await,
         }
     }
 }

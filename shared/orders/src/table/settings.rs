@@ -20,11 +20,11 @@ impl OrdersTable {
     /// request. If no number is stored, also sends a conditional PutItem request and another GetItem request.
     pub async fn get_or_store_buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
         let key = keys::key_of_settings();
-        if let Some(item) = self.0.get(key.clone()).await? {
+        if let Some(item) = self.dynamo.get(key.clone()).await? {
             return Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets));
         }
-        self.0.put_if_absent(item_with(key.clone(), None, &SettingsItem { buckets: initial.count() })).await?;
-        let item = self.0.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
+        self.dynamo.put_if_absent(item_with(key.clone(), None, &SettingsItem { buckets: initial.count() })).await?;
+        let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
         Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
     }
 
@@ -35,8 +35,8 @@ impl OrdersTable {
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
         let (key, expression) = (keys::key_of_settings(), "SET #Buckets = :buckets");
-        let update = self.0.build_update(key.clone(), expression, "#Buckets < :buckets", values);
-        match self.0.send_update(update, aws_sdk_dynamodb::types::ReturnValue::None).await? {
+        let update = self.dynamo.build_update(key.clone(), expression, "#Buckets < :buckets", values);
+        match self.dynamo.send_update(update, aws_sdk_dynamodb::types::ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(buckets),
             UpdateItemOutcome::ConditionFailed(Some(item)) => {
                 Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))

@@ -46,7 +46,7 @@ impl OrdersTable {
         let all_keys: Vec<Key> = page.items.iter().map(|(key, _)| key.clone()).chain(product_keys).collect();
         let (mut orders, mut names) = (HashMap::new(), HashMap::new());
         let mut unreadable = Vec::new();
-        for item in self.0.get_all(&all_keys).await?.into_iter().flatten() {
+        for item in self.dynamo.get_all(&all_keys).await?.into_iter().flatten() {
             let key = key_of(&item);
             let read = match key.pk.starts_with(keys::ORDERS) {
                 true => Order::from_item(&item).map(|order| drop(orders.insert(key.pk, order))),

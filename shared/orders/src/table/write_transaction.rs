@@ -44,20 +44,20 @@ impl OrdersTable {
 impl WriteTransaction<'_> {
     /// Adds a put of `item`, on condition that no item has its key.
     pub fn create(mut self, item: Item) -> Self {
-        self.writes.push(self.table.0.build_put_if(item, ABSENT, None));
+        self.writes.push(self.table.dynamo.build_put_if(item, ABSENT, None));
         self
     }
 
     /// Adds an unconditional put of `item`.
     pub fn put(mut self, item: Item) -> Self {
-        self.writes.push(self.table.0.build_put(item));
+        self.writes.push(self.table.dynamo.build_put(item));
         self
     }
 
     /// Adds an update from `before` to `after`, on condition that the stored version is the version of `before`.
     pub fn change<T: Versioned<OrdersTable>>(mut self, before: &T, after: &T) -> Self {
         let after = after.clone().with_version(before.version() + 1);
-        let update = self.table.0.build_versioned_update(before, &after);
+        let update = self.table.dynamo.build_versioned_update(before, &after);
         self.writes.extend(update.map(|update| TransactWriteItem::builder().update(update).build()));
         self
     }
@@ -66,7 +66,7 @@ impl WriteTransaction<'_> {
     /// `read`.
     pub fn check_unchanged<T: Versioned<OrdersTable>>(mut self, read: &T) -> Self {
         let check = ConditionCheck::builder()
-            .table_name(self.table.0.name())
+            .table_name(self.table.dynamo.name())
             .set_key(Some(read.key().attributes()))
             .condition_expression(VERSION_UNCHANGED)
             .set_expression_attribute_names(Some(collect_attribute_names(&[VERSION_UNCHANGED])))
@@ -79,27 +79,27 @@ impl WriteTransaction<'_> {
 
     /// Adds a check without a write that no item has the key `key`.
     pub fn check_absent(mut self, key: Key) -> Self {
-        self.writes.push(self.table.0.build_condition_check(key, ABSENT));
+        self.writes.push(self.table.dynamo.build_condition_check(key, ABSENT));
         self
     }
 
     /// Adds a put of the response to `request`, on condition that no response is saved under its idempotency key yet.
     /// Adds nothing if `request` is `None`.
     pub fn save_response(mut self, request: Option<&IdempotentRequest>) -> Self {
-        self.writes.extend(request.map(|request| self.table.0.build_idempotency_put(request)));
+        self.writes.extend(request.map(|request| self.table.dynamo.build_idempotency_put(request)));
         self
     }
 
     /// Adds the entry of the action log for `change`. Adds nothing if the table has no requester.
     pub fn log(mut self, kind: ActionKind, change: impl FnOnce() -> ItemChange) -> Self {
-        self.writes.extend(self.table.1.as_ref().map(|requester| requester.build_action_put(kind, change())));
+        self.writes.extend(self.table.requester.as_ref().map(|requester| requester.build_action_put(kind, change())));
         self
     }
 
     /// Adds a check that `account` exists in the payments table and is not being erased. Adds nothing if the table has no
     /// requester: the jobs of the order desk know the account from a payment.
     pub fn check_account(mut self, account: &AccountId) -> Self {
-        if let Some(requester) = &self.table.1 {
+        if let Some(requester) = &self.table.requester {
             self.account_check = Some(self.writes.len());
             self.writes.push(requester.payments.build_account_check(account));
         }
@@ -134,7 +134,7 @@ impl WriteTransaction<'_> {
     }
 
     fn update(mut self, key: Key, expression: &str, condition: &str, values: HashMap<String, AttributeValue>) -> Self {
-        let update = self.table.0.build_update(key, expression, condition, values);
+        let update = self.table.dynamo.build_update(key, expression, condition, values);
         self.writes.push(TransactWriteItem::builder().update(update).build());
         self
     }
@@ -142,7 +142,7 @@ impl WriteTransaction<'_> {
     /// Adds a delete of the item with the key `key`, if it exists. An earlier version may have stored the item under another
     /// key.
     pub fn delete_if_present(mut self, key: Key) -> Self {
-        let delete = Delete::builder().table_name(self.table.0.name()).set_key(Some(key.attributes())).build();
+        let delete = Delete::builder().table_name(self.table.dynamo.name()).set_key(Some(key.attributes())).build();
         self.writes.push(TransactWriteItem::builder().delete(delete.expect("the key is set")).build());
         self
     }
@@ -150,7 +150,7 @@ impl WriteTransaction<'_> {
     /// Adds a delete of the item with the key `key`, on condition that the item exists.
     pub fn delete(mut self, key: Key) -> Self {
         let delete = Delete::builder()
-            .table_name(self.table.0.name())
+            .table_name(self.table.dynamo.name())
             .set_key(Some(key.attributes()))
             .condition_expression(PRESENT)
             .set_expression_attribute_names(Some(collect_attribute_names(&[PRESENT])))
@@ -165,7 +165,7 @@ impl WriteTransaction<'_> {
         if self.writes.is_empty() {
             return Ok(WriteOutcome::Done);
         }
-        match self.table.0.transact_with_retries(self.writes).await? {
+        match self.table.dynamo.transact_with_retries(self.writes).await? {
             TransactionOutcome::Written => Ok(WriteOutcome::Done),
             TransactionOutcome::ConditionFailed(refused) => Ok(match refused.iter().position(Option::is_some) {
                 first if first.is_some() && first == self.account_check => WriteOutcome::NoAccount,
