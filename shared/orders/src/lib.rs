@@ -17,6 +17,6 @@ pub use dynamo::KeySchema;
 pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
-    CreditedOrder, DateRange, EmployeeDetails, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack, OrdersTable,
-    PaymentsTable, ProductOrder, Requester, WaitingOrdersPage, WriteOutcome,
+    CompanyEntity, CreditedOrder, DateRange, EmployeeDetails, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
+    OrdersTable, PaymentsTable, ProductOrder, Requester, WaitingOrdersPage, WriteOutcome,
 };

@@ -1,7 +1,8 @@
-//! The HTTP API of the order desk: orders, customers, products, SKUs, warehouses and employees, with one file for each
+//! The HTTP API of the order desk: orders, customers, products, SKUs, warehouses, employees and the company, with one file for each
 //! resource. The crate `rest` has the code that this API shares with the HTTP API for subscriptions and payments.
 
 mod address;
+mod company;
 mod customers;
 mod employee_view;
 mod employees;
@@ -92,4 +93,14 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(employees::read_confidential))
         .routes(routes!(employees::list_customers))
         .routes(routes!(employees::list_orders))
+        .routes(routes!(company::places::list_regions))
+        .routes(routes!(company::places::put_region))
+        .routes(routes!(company::places::list_countries))
+        .routes(routes!(company::places::put_country))
+        .routes(routes!(company::places::list_locations))
+        .routes(routes!(company::places::put_location))
+        .routes(routes!(company::jobs::list_jobs))
+        .routes(routes!(company::jobs::put_job))
+        .routes(routes!(company::jobs::list_departments))
+        .routes(routes!(company::jobs::put_department))
 }

@@ -22,6 +22,7 @@ pub fn document() -> Value {
                 ("customers", "Shipping addresses and representatives of customers"),
                 ("products", "Products, their stock, and the set of products that each SKU stands for"),
                 ("warehouses", "The warehouses that orders are shipped from"),
+                ("company", "The regions, countries, locations, jobs and departments to which other data refers"),
                 ("employees", "The employees of the merchant"),
             ],
             examples: include_str!("../examples.json"),

@@ -363,6 +363,7 @@ impl From<DeskError> for Problem {
             DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
             DeskError::BeforeCurrentJob(_) => Self::conflict(error.to_string()),
             DeskError::UnknownReference { kind, .. } => Self::refused_field(kind.name(), error),
+            DeskError::NoCountryNamed { .. } => Self::refused_field("country_name", error),
             DeskError::DateOutOfRange { field, .. } => Self::refused_field(field, error),
             DeskError::NoWarehouse(_) => Self::refused_field("warehouse", error),
             DeskError::NotRepresentative(_) => Self::refused_field("representative", error),

@@ -4,11 +4,13 @@ use billing::{Currency, Money};
 use chrono::{DateTime, Utc};
 use orders::{Assignment, Confidential, Employee, OrderDesk, ShippingAddress};
 
-use super::orders::setup;
+use super::orders::{places, setup};
 use crate::Failure;
 
 /// The products, SKUs, warehouses and initial stock, in the format of `dueday orders import`.
 const GOODS_CSV: &str = include_str!("demo_goods.csv");
+/// The regions, countries, locations, departments and jobs, in the format of `dueday orders places`.
+const PLACES_CSV: &str = include_str!("demo_places.csv");
 /// The account managers: id, name, hiring date, and yearly salary in minor units.
 const ACCOUNT_MANAGERS: [(&str, &str, &str, i64); 3] = [
     ("ada", "Ada Archer", "2024-03-01", 5_200_000),
@@ -30,10 +32,11 @@ const ADDRESSES: [(&str, &str, &str, &str, &str); 11] = [
     ("corner-bakery", "7 Rue du Four", "Lille", "fr", "eu"),
 ];
 
-/// Creates the employees, products, stock and shipping addresses of the demo's merchant in the order desk. Existing
+/// Creates the regions, jobs, employees, products, stock and shipping addresses of the demo's merchant in the order desk. Existing
 /// items stay unchanged.
 pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), Failure> {
     let invalid = |what: &str| Failure::Refused(format!("the built-in data of the demo's merchant is invalid: {what}"));
+    places::put_all(desk, PLACES_CSV).await?;
     for (id, name, hired_on, salary) in ACCOUNT_MANAGERS {
         let id: orders::EmployeeId = id.parse().map_err(|_| invalid(id))?;
         let assignment = Assignment {

@@ -48,7 +48,7 @@ const OWN: [&str; 22] = [
     "put_order_address",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 45] = [
+const OPERATOR: [&str; 55] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -94,6 +94,16 @@ const OPERATOR: [&str; 45] = [
     "get_warehouse",
     "list_warehouse_employees",
     "list_warehouse_orders",
+    "list_regions",
+    "put_region",
+    "list_countries",
+    "put_country",
+    "list_locations",
+    "put_location",
+    "list_jobs",
+    "put_job",
+    "list_departments",
+    "put_department",
 ];
 
 /// A route, with the example of the OpenAPI document as its request.

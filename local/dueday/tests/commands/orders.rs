@@ -152,21 +152,36 @@ fn places_import_updates_items_and_region_lists_its_countries_and_warehouses() {
         let (code, stdout, stderr) = import(all);
         assert_eq!((code, stdout.as_str()), (0, "5 lines imported\n"), "{stderr}");
         let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
-        assert_eq!(stdout, "countries   gb\nwarehouses  cork\n");
+        assert_eq!(stdout, "countries   de, fr, gb, ie, it\nwarehouses  cork\n");
     }
     let stock = folder.path().join("stock.csv");
     let header = "product,name,warehouse,region,stock\nbeans,Beans,";
     for (row, expected) in [
         ("cork,na,1\n", "the warehouse cork exists in the region eu, but the file has the region na"),
-        ("york,uk,1\n", "there is no region uk; the existing ids are: eu"),
+        ("york,uk,1\n", "there is no region uk; the existing ids are: apac, eu, na"),
     ] {
         std::fs::write(&stock, header.to_owned() + row).unwrap();
         let (code, _, stderr) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
         assert!(code != 0 && stderr.contains(expected), "{code} {stderr}");
     }
-    assert_eq!(import("country,gb,United Kingdom,uk,\n").0, 0);
+    for (rows, expected) in [
+        ("country,gb,Britain,uk,\n", "there is no region uk; the existing ids are: apac, eu, na"),
+        ("region,oc,Oceania,,\ncountry,gb,Britain,uk,\n", "there is no region uk, neither in the file nor"),
+        (
+            "location,york,1 Mill Lane,Mars,\n",
+            "there is no country with the name Mars; the existing names are: Germany",
+        ),
+        ("department,it,IT,york,\n", "there is no location york; the existing ids are: cork-office, leeds"),
+    ] {
+        let (code, _, stderr) = import(rows);
+        assert!(code != 0 && stderr.contains(expected), "{code} {stderr}");
+    }
+    let (_, stdout, _) = run(&data, &["orders", "region", "oc"]);
+    assert_eq!(stdout, "countries   none\nwarehouses  none\n", "a refused file changes nothing");
+    // The entities of a file may refer to each other in any sequence.
+    assert_eq!(import("country,gb,United Kingdom,uk,\nregion,uk,Britain,,\n").0, 0);
     let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
-    assert_eq!(stdout, "countries   none\nwarehouses  cork\n", "the country is now in another region");
+    assert_eq!(stdout, "countries   de, fr, ie, it\nwarehouses  cork\n", "the country is now in another region");
     assert_eq!(json_output(&data, &["orders", "region", "uk"])["countries"][0], "gb");
     let (code, _, stderr) = import("planet,mars,Mars,,\n");
     assert!(code == 2 && stderr.contains("line 2: kind \"planet\": must be region, country"), "{stderr}");

@@ -68,17 +68,17 @@ async fn items() -> Vec<Item> {
         Arc::new(SimulatedClock::new(now, 1)),
     );
     for region in &company.regions {
-        assert_done(table.put_region(region).await.unwrap());
+        assert_done(table.put_entity(region).await.unwrap());
     }
     for country in &company.countries {
-        assert_done(table.put_country(country).await.unwrap());
+        assert_done(table.put_entity(country).await.unwrap());
     }
-    assert_done(table.put_location(&company.locations[0]).await.unwrap());
+    assert_done(table.put_entity(&company.locations[0]).await.unwrap());
     for department in &company.departments {
-        assert_done(table.put_department(department).await.unwrap());
+        assert_done(table.put_entity(department).await.unwrap());
     }
     for job in &company.jobs {
-        assert_done(table.put_job(job).await.unwrap());
+        assert_done(table.put_entity(job).await.unwrap());
     }
     for warehouse in &company.warehouses {
         assert_done(table.create_warehouse(warehouse).await.unwrap());

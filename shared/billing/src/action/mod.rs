@@ -91,6 +91,16 @@ pub enum ActionKind {
     PutSku,
     #[strum(serialize = "warehouse.put")]
     PutWarehouse,
+    #[strum(serialize = "region.put")]
+    PutRegion,
+    #[strum(serialize = "country.put")]
+    PutCountry,
+    #[strum(serialize = "location.put")]
+    PutLocation,
+    #[strum(serialize = "job.put")]
+    PutJob,
+    #[strum(serialize = "department.put")]
+    PutDepartment,
     #[strum(serialize = "employee.hire")]
     HireEmployee,
     #[strum(serialize = "employee.change")]

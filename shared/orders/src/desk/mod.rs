@@ -13,7 +13,7 @@ use std::sync::Arc;
 use chrono::{NaiveDate, TimeDelta};
 use ulid::Ulid;
 
-use billing::{AccountId, Money, Sku};
+use billing::{AccountId, Label, Money, Sku};
 use clock::Clock;
 use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
@@ -53,6 +53,8 @@ pub enum DeskError {
     NoWarehouseInRegion { region: PlaceId, regions: String },
     #[error("there is no {} {id}; the existing ids are: {existing}", .kind.name())]
     UnknownReference { kind: ReferenceKind, id: String, existing: String },
+    #[error("there is no country with the name {}; the existing names are: {existing}", .name.as_str())]
+    NoCountryNamed { name: Label, existing: String },
     #[error("the delivery {0} was already received with another quantity or in another warehouse")]
     DeliveryMismatch(Ulid),
     #[error("there is no employee {0}")]
@@ -91,6 +93,7 @@ impl DeskError {
             | Self::NoWarehouse(_)
             | Self::NoWarehouseInRegion { .. }
             | Self::UnknownReference { .. }
+            | Self::NoCountryNamed { .. }
             | Self::NoEmployee(_)
             | Self::DeliveryMismatch(_)
             | Self::DateOutOfRange { .. }

@@ -1,12 +1,63 @@
-//! Checks that the regions, countries, jobs and departments exist to which a request refers.
+//! The regions, countries, locations, jobs and departments of the company, and the checks that those exist to which a
+//! request refers.
 
-use super::super::{Assignment, PlaceId, ReferenceKind, ShippingAddress};
-use super::{DeskError, OrderDesk};
+use super::super::table::{CompanyEntity, WriteOutcome};
+use super::super::{Assignment, Country, PlaceId, ReferenceKind, ShippingAddress};
+use super::{DeskError, MAX_RETRIES, OrderDesk};
+use billing::Label;
+use dynamo::Paging;
 
 /// The maximum number of existing ids in an error message.
 const MAX_LISTED_IDS: usize = 20;
 
+/// Returns the first [`MAX_LISTED_IDS`] texts as a list, and how many there are more.
+fn list_of(mut texts: Vec<String>) -> String {
+    let omitted = texts.len().saturating_sub(MAX_LISTED_IDS);
+    texts.truncate(MAX_LISTED_IDS);
+    let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
+    texts.join(", ") + &more
+}
+
 impl OrderDesk {
+    /// Creates or replaces a region, a country, a location, a job or a department. The caller must have checked that the
+    /// entity exists to which it refers.
+    ///
+    /// # Errors
+    /// Other requests changed the entity at the same time, or the table cannot be used.
+    pub async fn put_entity(&self, entity: &impl CompanyEntity) -> Result<(), DeskError> {
+        for _ in 0..MAX_RETRIES {
+            if self.table.put_entity(entity).await? == WriteOutcome::Done {
+                return Ok(());
+            }
+        }
+        Err(DeskError::WriteConflict { item: entity.id().to_owned() })
+    }
+
+    /// Returns an error if there are countries, but none with this name. Upper case, lower case and extra white space make no
+    /// difference.
+    ///
+    /// # Errors
+    /// There is no such country, or the table cannot be used.
+    pub async fn check_country_name(&self, name: &Label) -> Result<(), DeskError> {
+        if self.table.has_country_named(name).await? {
+            return Ok(());
+        }
+        let countries = self.table.get_entities::<Country>(&Paging::all()).await?.items;
+        if countries.is_empty() {
+            return Ok(());
+        }
+        let existing = list_of(countries.into_iter().map(|country| country.name.as_str().to_owned()).collect());
+        Err(DeskError::NoCountryNamed { name: name.clone(), existing })
+    }
+
+    /// Returns an error if the location does not exist.
+    ///
+    /// # Errors
+    /// There are locations, but none with this id; or the table cannot be used.
+    pub async fn check_location(&self, location: &str) -> Result<(), DeskError> {
+        self.check_reference(ReferenceKind::Location, location).await
+    }
+
     /// Returns an error if the region does not exist.
     ///
     /// # Errors
@@ -38,13 +89,10 @@ impl OrderDesk {
         if self.table.has_entity(kind, id).await? {
             return Ok(());
         }
-        let mut ids = self.table.ids_of(kind).await?;
+        let ids = self.table.ids_of(kind).await?;
         if ids.is_empty() {
             return Ok(());
         }
-        let omitted = ids.len().saturating_sub(MAX_LISTED_IDS);
-        ids.truncate(MAX_LISTED_IDS);
-        let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
-        Err(DeskError::UnknownReference { kind, id: id.to_owned(), existing: ids.join(", ") + &more })
+        Err(DeskError::UnknownReference { kind, id: id.to_owned(), existing: list_of(ids) })
     }
 }

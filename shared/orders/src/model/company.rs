@@ -2,19 +2,22 @@
 //! works.
 
 use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::{DepartmentId, EmployeeId, JobId, LocationId, PlaceId, WarehouseId};
 use billing::{Label, Money};
 
 /// A region of the world. An order is shipped from a warehouse in the region of the customer, if possible.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Region {
     pub id: PlaceId,
     pub name: Label,
 }
 
 /// A country, which belongs to one region.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Country {
     pub id: PlaceId,
     pub name: Label,
@@ -22,7 +25,8 @@ pub struct Country {
 }
 
 /// A place of work, such as an office.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Location {
     pub id: LocationId,
     pub address: Label,
@@ -31,7 +35,8 @@ pub struct Location {
 }
 
 /// A kind of job in the company, such as "Account Manager". Several employees can have the same job.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Job {
     pub id: JobId,
     pub title: Label,
@@ -41,18 +46,20 @@ pub struct Job {
 }
 
 /// A department of the company, which works at one location.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Department {
     pub id: DepartmentId,
     pub name: Label,
     pub location: LocationId,
 }
 
-/// A kind of entity to which an address, an employee or a warehouse refers by its id.
+/// A kind of entity to which an address, an employee, a warehouse or another entity of the company refers by its id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReferenceKind {
     Region,
     Country,
+    Location,
     Job,
     Department,
 }
@@ -63,6 +70,7 @@ impl ReferenceKind {
         match self {
             Self::Region => "region",
             Self::Country => "country",
+            Self::Location => "location",
             Self::Job => "job",
             Self::Department => "department",
         }

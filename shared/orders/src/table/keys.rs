@@ -8,7 +8,7 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use ulid::Ulid;
 
 use super::super::{
-    DepartmentId, EmployeeId, FillTarget, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter,
+    DepartmentId, EmployeeId, FillTarget, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter,
     ReferenceKind, WarehouseId,
 };
 use billing::{AccountId, Currency, Sku};
@@ -101,16 +101,8 @@ pub fn key_of_region(id: &PlaceId) -> String {
     format!("{REGIONS}{id}")
 }
 
-pub fn key_of_country(id: &PlaceId) -> String {
-    format!("{COUNTRIES}{id}")
-}
-
 pub fn key_of_location(id: &LocationId) -> String {
     format!("{LOCATIONS}{id}")
-}
-
-pub fn key_of_job(id: &JobId) -> String {
-    format!("{JOBS}{id}")
 }
 
 pub fn key_of_department(id: &DepartmentId) -> String {
@@ -122,6 +114,7 @@ pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
     let prefix = match kind {
         ReferenceKind::Region => REGIONS,
         ReferenceKind::Country => COUNTRIES,
+        ReferenceKind::Location => LOCATIONS,
         ReferenceKind::Job => JOBS,
         ReferenceKind::Department => DEPARTMENTS,
     };
@@ -133,6 +126,7 @@ pub fn list_of_references(kind: ReferenceKind) -> String {
     let list = match kind {
         ReferenceKind::Region => "REGIONS",
         ReferenceKind::Country => "COUNTRIES",
+        ReferenceKind::Location => "LOCATIONS",
         ReferenceKind::Job => "JOBS",
         ReferenceKind::Department => "DEPARTMENTS",
     };

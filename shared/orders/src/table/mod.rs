@@ -18,6 +18,7 @@
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 
+mod company;
 mod customers;
 mod employees;
 mod fills;
@@ -26,7 +27,6 @@ mod items;
 mod keys;
 mod orders;
 mod pages;
-mod places;
 mod products;
 mod ranking;
 mod refunds;
@@ -34,10 +34,12 @@ mod requester;
 mod schema;
 mod settings;
 mod warehouse_orders;
+mod warehouses;
 mod write_transaction;
 
 use aws_sdk_dynamodb::Client;
 
+pub use company::CompanyEntity;
 pub use employees::EmployeeDetails;
 pub use fills::WaitingOrdersPage;
 pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};

@@ -163,6 +163,13 @@ impl OrdersTable {
         parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
+    /// Parses a cursor of the list with the key `list`, which is sorted by id, and whose entities have keys with `prefix`.
+    /// Returns `None` if `text` is not such a cursor.
+    pub(super) fn cursor_of_list(list: &str, prefix: &str, text: String) -> Option<Cursor> {
+        let CursorText(_, key) = serde_json::from_str(&text).ok()?;
+        (key == list).then(|| parse_cursor(text, prefix, is_sort_text_the_id)).flatten()
+    }
+
     /// Parses the cursor of a list of employees that is sorted by id. Returns `None` if `text` is not such a cursor.
     pub fn cursor_of_employees(text: String) -> Option<Cursor> {
         parse_cursor(text, keys::EMPLOYEES, is_sort_text_the_id)

@@ -48,6 +48,12 @@ impl WriteTransaction<'_> {
         self
     }
 
+    /// Adds a put of `item`, on condition that an item has its key.
+    pub fn replace(mut self, item: Item) -> Self {
+        self.writes.push(self.table.dynamo.build_put_if(item, PRESENT, None));
+        self
+    }
+
     /// Adds an unconditional put of `item`.
     pub fn put(mut self, item: Item) -> Self {
         self.writes.push(self.table.dynamo.build_put(item));

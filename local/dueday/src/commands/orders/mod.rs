@@ -6,7 +6,7 @@ mod fulfilment;
 mod list;
 mod packing;
 mod people;
-mod places;
+pub mod places;
 pub mod setup;
 mod shards;
 

@@ -1,11 +1,13 @@
 //! Imports regions, countries, locations, departments and jobs from a CSV file, and shows the countries and warehouses
 //! of a region.
 
+use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use billing::{ActionKind, Label};
-use orders::{Country, Department, Job, Location, OrderDesk, PlaceId, Region, WriteOutcome};
+use orders::{Country, Department, DeskError, Job, Location, LocationId, OrderDesk, PlaceId, ReferenceKind, Region};
 use serde::Serialize;
 use strum::{Display, EnumString};
 
@@ -31,7 +33,8 @@ Example:
 
 const FILE_COLUMNS: [&str; 5] = ["kind", "id", "name", "in", "represents_customers"];
 
-#[derive(Clone, Copy, Display, EnumString)]
+/// The kind of a line. An entity refers only to entities of an earlier kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
 enum PlaceKind {
     Region,
@@ -62,12 +65,12 @@ struct RegionView {
     warehouses: Vec<String>,
 }
 
-fn parse_place_row(line: &Line<'_>) -> Result<PlaceRow, String> {
+fn parse_place_row(line: &Line<'_>) -> Result<(PlaceKind, PlaceRow), String> {
     let kind: String = line.required_cell("kind")?;
     let kind: PlaceKind =
         kind.parse().map_err(|_| format!("kind {kind:?}: must be region, country, location, department or job"))?;
     let name: Label = line.required_cell("name")?;
-    Ok(match kind {
+    let row = match kind {
         PlaceKind::Region => PlaceRow::Region(Region { id: line.required_cell("id")?, name }),
         PlaceKind::Country => {
             PlaceRow::Country(Country { id: line.required_cell("id")?, name, region: line.required_cell("in")? })
@@ -86,29 +89,109 @@ fn parse_place_row(line: &Line<'_>) -> Result<PlaceRow, String> {
             let represents_customers = line.cell("represents_customers")?.unwrap_or(false);
             PlaceRow::Job(Job { id: line.required_cell("id")?, title: name, represents_customers })
         }
-    })
+    };
+    Ok((kind, row))
+}
+
+/// The entities of a file to which other entities can refer.
+#[derive(Default)]
+struct FileEntities<'a> {
+    regions: BTreeSet<&'a PlaceId>,
+    country_names: BTreeSet<String>,
+    locations: BTreeSet<&'a LocationId>,
+}
+
+impl<'a> FileEntities<'a> {
+    fn of(rows: &'a [(PlaceKind, PlaceRow)]) -> Self {
+        let mut entities = Self::default();
+        for (_, row) in rows {
+            match row {
+                PlaceRow::Region(region) => drop(entities.regions.insert(&region.id)),
+                PlaceRow::Country(country) => drop(entities.country_names.insert(country.name.as_str().to_lowercase())),
+                PlaceRow::Location(location) => drop(entities.locations.insert(&location.id)),
+                PlaceRow::Department(_) | PlaceRow::Job(_) => {}
+            }
+        }
+        entities
+    }
+
+    /// Returns an error if the entity to which `row` refers is neither in the file nor stored.
+    async fn check(&self, desk: &OrderDesk, row: &PlaceRow) -> Result<(), Failure> {
+        let missing = |kind: &str, id: &str| {
+            Failure::Refused(format!("there is no {kind} {id}, neither in the file nor among the stored ones"))
+        };
+        let is_stored = |kind, id| desk.table.has_entity(kind, id);
+        match row {
+            PlaceRow::Country(Country { region, .. }) if !self.regions.contains(region) => {
+                if !self.regions.is_empty() && !is_stored(ReferenceKind::Region, region.as_str()).await? {
+                    return Err(missing("region", region.as_str()));
+                }
+                desk.check_region(region).await?;
+            }
+            PlaceRow::Location(Location { country_name, .. })
+                if !self.country_names.contains(&country_name.as_str().to_lowercase()) =>
+            {
+                if !self.country_names.is_empty() && !desk.table.has_country_named(country_name).await? {
+                    return Err(missing("country with the name", country_name.as_str()));
+                }
+                desk.check_country_name(country_name).await?;
+            }
+            PlaceRow::Department(Department { location, .. }) if !self.locations.contains(location) => {
+                if !self.locations.is_empty() && !is_stored(ReferenceKind::Location, location.as_str()).await? {
+                    return Err(missing("location", location.as_str()));
+                }
+                desk.check_location(location.as_str()).await?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Creates or replaces the entity of a row.
+async fn put_row(desk: &OrderDesk, row: &PlaceRow) -> Result<(), DeskError> {
+    match row {
+        PlaceRow::Region(region) => desk.put_entity(region).await,
+        PlaceRow::Country(country) => desk.put_entity(country).await,
+        PlaceRow::Location(location) => desk.put_entity(location).await,
+        PlaceRow::Department(department) => desk.put_entity(department).await,
+        PlaceRow::Job(job) => desk.put_entity(job).await,
+    }
+}
+
+/// Parses the lines of a CSV file. An entity comes before the entities that refer to it.
+fn parse_rows(source: impl Read) -> Result<Vec<(PlaceKind, PlaceRow)>, String> {
+    let mut rows = csv_file::read_lines(source, &FILE_COLUMNS, parse_place_row)?;
+    rows.sort_by_key(|(kind, _)| *kind);
+    Ok(rows)
+}
+
+/// Creates or replaces the regions, countries, locations, departments and jobs of `csv`, a text in the format of `dueday
+/// orders places`.
+///
+/// # Errors
+/// A line is invalid, or an entity does not exist to which a line refers; or the table cannot be used.
+pub async fn put_all(desk: &OrderDesk, csv: &str) -> Result<(), Failure> {
+    let rows = parse_rows(csv.as_bytes()).map_err(Failure::Refused)?;
+    for (_, row) in &rows {
+        put_row(desk, row).await?;
+    }
+    Ok(())
 }
 
 pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
-    let entities = csv_file::read_lines(file, &FILE_COLUMNS, parse_place_row).map_err(invalid_file)?;
+    let entities = parse_rows(file).map_err(invalid_file)?;
+    let in_file = FileEntities::of(&entities);
+    for (_, row) in &entities {
+        in_file.check(desk, row).await?;
+    }
     let action = context.action(ActionKind::ImportPlaces, None);
     // An interrupted job keeps this entry, without its counts.
     open_table.table.put_action(&action.on_job([])).await?;
-    for place_row in &entities {
-        let (written, id) = match place_row {
-            PlaceRow::Region(region) => (desk.table.put_region(region).await?, region.id.to_string()),
-            PlaceRow::Country(country) => (desk.table.put_country(country).await?, country.id.to_string()),
-            PlaceRow::Location(location) => (desk.table.put_location(location).await?, location.id.to_string()),
-            PlaceRow::Department(department) => {
-                (desk.table.put_department(department).await?, department.id.to_string())
-            }
-            PlaceRow::Job(job) => (desk.table.put_job(job).await?, job.id.to_string()),
-        };
-        if written != WriteOutcome::Done {
-            return Err(Failure::Refused(format!("a concurrent request changed {id}: import the file again")));
-        }
+    for (_, row) in &entities {
+        put_row(desk, row).await?;
     }
     let imported = ImportReport { entities: entities.len() };
     open_table.table.put_action(&action.on_job([("entities", imported.entities as u64)])).await?;

@@ -66,19 +66,19 @@ impl World {
             OrdersTable::new(engine.client_with_wire(Arc::new(Wire::without_tokens())), "dueday-orders");
         table_without_faults.create_if_absent().await.unwrap();
         for region in &company.regions {
-            assert_done(table_without_faults.put_region(region).await.unwrap());
+            assert_done(table_without_faults.put_entity(region).await.unwrap());
         }
         for country in &company.countries {
-            assert_done(table_without_faults.put_country(country).await.unwrap());
+            assert_done(table_without_faults.put_entity(country).await.unwrap());
         }
         for location in &company.locations {
-            assert_done(table_without_faults.put_location(location).await.unwrap());
+            assert_done(table_without_faults.put_entity(location).await.unwrap());
         }
         for job in &company.jobs {
-            assert_done(table_without_faults.put_job(job).await.unwrap());
+            assert_done(table_without_faults.put_entity(job).await.unwrap());
         }
         for department in &company.departments {
-            assert_done(table_without_faults.put_department(department).await.unwrap());
+            assert_done(table_without_faults.put_entity(department).await.unwrap());
         }
         for warehouse in &company.warehouses {
             assert_done(table_without_faults.create_warehouse(warehouse).await.unwrap());

@@ -185,6 +185,51 @@ fn cases() -> Vec<Case> {
                 (json!({"status": "OPEN"}), json!({"status": "PICKED"})),
             )
         },
+        case(
+            "put_region",
+            "PUT /company/regions/eu",
+            json!({"name": "Europe"}),
+            wrong.clone(),
+            "region.put",
+            None,
+            (json!({}), json!({"name": "Europe"})),
+        ),
+        case(
+            "put_country",
+            "PUT /company/countries/ie",
+            json!({"name": "Ireland", "region": "eu"}),
+            json!({"name": "Ireland", "region": "mars"}),
+            "country.put",
+            None,
+            (json!({}), json!({"name": "Ireland", "region": "eu"})),
+        ),
+        case(
+            "put_location",
+            "PUT /company/locations/cork-office",
+            json!({"address": "1 Quay", "country_name": "Ireland"}),
+            json!({"address": "1 Quay", "country_name": "Mars"}),
+            "location.put",
+            None,
+            (json!({}), json!({"address": "1 Quay", "country_name": "Ireland"})),
+        ),
+        case(
+            "put_job",
+            "PUT /company/jobs/sales",
+            json!({"title": "Account Manager", "represents_customers": true}),
+            wrong.clone(),
+            "job.put",
+            None,
+            (json!({}), json!({"title": "Account Manager", "represents_customers": "true"})),
+        ),
+        case(
+            "put_department",
+            "PUT /company/departments/sales-eu",
+            json!({"name": "Sales", "location": "cork-office"}),
+            json!({"name": "Sales", "location": "mars"}),
+            "department.put",
+            None,
+            (json!({}), json!({"name": "Sales", "location": "cork-office"})),
+        ),
     ]
 }
 

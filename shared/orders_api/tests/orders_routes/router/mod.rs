@@ -2,6 +2,7 @@
 
 mod access;
 mod action_log;
+mod company;
 mod lifecycle;
 mod lists;
 mod packing;

@@ -1,0 +1,199 @@
+//! Reading and writing of regions, countries, locations, jobs and departments.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::super::{Country, Department, Job, Location, PlaceId, ReferenceKind, Region, WarehouseId};
+use super::index::Selection;
+use super::items::item_with;
+use super::write_transaction::WriteOutcome;
+use super::{OrdersTable, keys};
+use billing::{ActionKind, ItemChange, Label};
+use dynamo::{Cursor, Item, Key, Page, Paging, TableError, from_item, key_of};
+
+/// A region, a country, a location, a job or a department. Its own item and its entry in the list of all entities of its
+/// kind contain all its fields.
+pub trait CompanyEntity: Clone + PartialEq + Serialize + DeserializeOwned {
+    /// The kind of the entity.
+    const KIND: ReferenceKind;
+
+    /// Returns the merchant's identifier of the entity.
+    fn id(&self) -> &str;
+
+    /// Returns the keys of the names and of the other entities by which GSI-1 finds the entity.
+    fn ends(&self) -> Vec<String>;
+
+    /// Returns the kind of the entry of the action log for a change, and the fields of the entity in this entry.
+    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>);
+}
+
+impl CompanyEntity for Region {
+    const KIND: ReferenceKind = ReferenceKind::Region;
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn ends(&self) -> Vec<String> {
+        vec![keys::key_of_region_name(self.name.as_str())]
+    }
+
+    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
+        (ActionKind::PutRegion, vec![("name", self.name.as_str())])
+    }
+}
+
+impl CompanyEntity for Country {
+    const KIND: ReferenceKind = ReferenceKind::Country;
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn ends(&self) -> Vec<String> {
+        vec![keys::key_of_country_name(self.name.as_str()), keys::key_of_region(&self.region)]
+    }
+
+    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
+        (ActionKind::PutCountry, vec![("name", self.name.as_str()), ("region", self.region.as_str())])
+    }
+}
+
+impl CompanyEntity for Location {
+    const KIND: ReferenceKind = ReferenceKind::Location;
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn ends(&self) -> Vec<String> {
+        vec![keys::key_of_country_name(self.country_name.as_str())]
+    }
+
+    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
+        let fields = vec![("address", self.address.as_str()), ("country_name", self.country_name.as_str())];
+        (ActionKind::PutLocation, fields)
+    }
+}
+
+impl CompanyEntity for Job {
+    const KIND: ReferenceKind = ReferenceKind::Job;
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn ends(&self) -> Vec<String> {
+        vec![keys::key_of_job_title(self.title.as_str())]
+    }
+
+    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
+        let represents_customers = if self.represents_customers { "true" } else { "false" };
+        let fields = vec![("title", self.title.as_str()), ("represents_customers", represents_customers)];
+        (ActionKind::PutJob, fields)
+    }
+}
+
+impl CompanyEntity for Department {
+    const KIND: ReferenceKind = ReferenceKind::Department;
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn ends(&self) -> Vec<String> {
+        vec![keys::key_of_location(&self.location)]
+    }
+
+    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
+        (ActionKind::PutDepartment, vec![("name", self.name.as_str()), ("location", self.location.as_str())])
+    }
+}
+
+/// Returns the entry of the action log for the change of an entity; `before` is `None` if the entity is new.
+fn change_of<E: CompanyEntity>(before: Option<&E>, after: &E) -> ItemChange {
+    let before = before.map(|before| before.logged_fields().1);
+    let fields = after.logged_fields().1.into_iter().enumerate();
+    fields.fold(ItemChange::new(after.id(), 0), |change, (n, (name, value))| {
+        let old = before.as_ref().and_then(|before| before.get(n)).map(|(_, old)| *old);
+        change.field(name, old, Some(value))
+    })
+}
+
+impl OrdersTable {
+    /// Returns whether there is an entity of `kind` with this id. Sends one strongly consistent GetItem request.
+    pub async fn has_entity(&self, kind: ReferenceKind, id: &str) -> Result<bool, TableError> {
+        Ok(self.dynamo.get(keys::key_of_own_item(keys::key_of_reference(kind, id))).await?.is_some())
+    }
+
+    /// Returns the ids of all entities of `kind`, sorted. Queries GSI-1 with the key of the list as `SK`.
+    pub async fn ids_of(&self, kind: ReferenceKind) -> Result<Vec<String>, TableError> {
+        let prefix = keys::key_of_reference(kind, "");
+        let items = self.query_edges_to(keys::list_of_references(kind), Selection::all_items()).await?;
+        Ok(items.iter().filter_map(|item| key_of(item).pk.strip_prefix(&prefix).map(str::to_owned)).collect())
+    }
+
+    /// Returns whether there is a country with this name. Queries GSI-1 with the name as `SK`.
+    pub async fn has_country_named(&self, name: &Label) -> Result<bool, TableError> {
+        let selection = Selection { limit: Some(1), ..Selection::with_sort_key_prefix(keys::COUNTRIES) };
+        Ok(!self.query_edges_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
+    }
+
+    /// Returns a list page of the entities of a kind, sorted by id. Queries GSI-1 with the key of the list as `SK`. Entities
+    /// that an earlier version imported have no fields in this list, and are listed as unreadable until they are put again.
+    pub async fn get_entities<E: CompanyEntity>(&self, paging: &Paging) -> Result<Page<E>, TableError> {
+        let (list, prefix) = (keys::list_of_references(E::KIND), keys::key_of_reference(E::KIND, ""));
+        Ok(self.page_of_entities_with_edge_to(list, &prefix, paging).await?.read(|item| from_item(&item)))
+    }
+
+    /// Parses the cursor of a list of the entities of `kind`. Returns `None` if `text` is not such a cursor.
+    pub fn cursor_of_entities(kind: ReferenceKind, text: String) -> Option<Cursor> {
+        Self::cursor_of_list(&keys::list_of_references(kind), &keys::key_of_reference(kind, ""), text)
+    }
+
+    /// Creates or replaces an entity and its edges, and deletes its other edges. If this changes nothing, only queries the
+    /// stored items; otherwise writes in one transaction. Returns `Refused` if another request changed an edge between the
+    /// query and the transaction.
+    pub async fn put_entity<E: CompanyEntity>(&self, entity: &E) -> Result<WriteOutcome, TableError> {
+        let partition = keys::key_of_reference(E::KIND, entity.id());
+        let list = keys::list_of_references(E::KIND);
+        let stored = self.query_partition(partition.clone(), Selection::all_items()).await?;
+        let find = |sk: &str| stored.iter().find(|item| key_of(item).sk == sk);
+        // The list entry is the last item that an earlier version lacks. Its fields say whether anything changes.
+        let before = find(&list).and_then(|item| from_item::<E>(item).ok());
+        if before.as_ref() == Some(entity) {
+            return Ok(WriteOutcome::Done);
+        }
+        let mut ends = entity.ends();
+        ends.push(list);
+        let mut writes = self.transaction().put(item_with(keys::key_of_own_item(partition.clone()), None, entity));
+        for item in &stored {
+            let Key { pk, sk } = key_of(item);
+            if sk != pk && !ends.contains(&sk) {
+                writes = writes.delete(Key { pk, sk });
+            }
+        }
+        for end in ends {
+            let is_stored = find(&end).is_some();
+            let edge: Item = item_with(keys::key_of_edge(partition.clone(), end), Some(partition.clone()), entity);
+            writes = if is_stored { writes.replace(edge) } else { writes.create(edge) };
+        }
+        let (kind, _) = entity.logged_fields();
+        writes.log(kind, || change_of(before.as_ref(), entity)).commit().await
+    }
+
+    /// Returns the ids of the countries and of the warehouses of a region, both sorted. Queries GSI-1 with
+    /// `SK = region`.
+    pub async fn countries_and_warehouses(
+        &self,
+        region: &PlaceId,
+    ) -> Result<(Vec<PlaceId>, Vec<WarehouseId>), TableError> {
+        let (mut countries, mut warehouses) = (Vec::new(), Vec::new());
+        for item in self.query_edges_to(keys::key_of_region(region), Selection::all_items()).await? {
+            let Key { pk, .. } = key_of(&item);
+            countries.extend(keys::id_after_prefix::<PlaceId>(&pk, keys::COUNTRIES));
+            warehouses.extend(keys::id_after_prefix::<WarehouseId>(&pk, keys::WAREHOUSES));
+        }
+        Ok((countries, warehouses))
+    }
+}

@@ -1,0 +1,57 @@
+//! Reading and writing of warehouses.
+
+use super::super::{Warehouse, WarehouseId};
+use super::index::Selection;
+use super::items::{edge, warehouse_list_edge};
+use super::write_transaction::WriteOutcome;
+use super::{OrdersTable, keys};
+use billing::{ActionKind, ItemChange};
+use dynamo::{Entity as _, TableError};
+
+/// Returns the entry of the action log for the change of a warehouse; `before` is `None` if the warehouse is new.
+fn change_of_warehouse(before: Option<&Warehouse>, after: &Warehouse) -> ItemChange {
+    let change = ItemChange::new(&after.id, after.version);
+    let change = change.field("name", before.map(|before| before.name.as_str()), Some(after.name.as_str()));
+    change.field("region", before.map(|before| &before.region), Some(&after.region))
+}
+
+impl OrdersTable {
+    /// Creates a warehouse with the edges to its region and to the list of all warehouses, in one transaction. Returns
+    /// `Refused` if the warehouse exists.
+    pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<WriteOutcome, TableError> {
+        let partition = keys::key_of_warehouse(&warehouse.id);
+        let to_region = edge(partition.clone(), keys::key_of_region(&warehouse.region), partition);
+        self.transaction()
+            .create(warehouse.to_item())
+            .create(to_region)
+            .create(warehouse_list_edge(warehouse))
+            .log(ActionKind::PutWarehouse, || change_of_warehouse(None, warehouse))
+            .commit()
+            .await
+    }
+
+    /// Changes the name or the region of a warehouse, and its edges, in one transaction. Returns `Refused` if the
+    /// stored warehouse changed since it was read.
+    pub async fn change_warehouse(&self, before: &Warehouse, after: &Warehouse) -> Result<WriteOutcome, TableError> {
+        let partition = keys::key_of_warehouse(&before.id);
+        let after = Warehouse { version: before.version.saturating_add(1), ..after.clone() };
+        let mut writes = self.transaction().change(before, &after).put(warehouse_list_edge(&after));
+        if before.region != after.region {
+            writes = writes.delete(keys::key_of_edge(partition.clone(), keys::key_of_region(&before.region)));
+            writes = writes.create(edge(partition.clone(), keys::key_of_region(&after.region), partition));
+        }
+        writes.log(ActionKind::PutWarehouse, || change_of_warehouse(Some(before), &after)).commit().await
+    }
+
+    /// Returns a warehouse, or `None` if it does not exist. Sends one strongly consistent GetItem request.
+    pub async fn get_warehouse(&self, id: &WarehouseId) -> Result<Option<Warehouse>, TableError> {
+        let item = self.dynamo.get(keys::key_of_own_item(keys::key_of_warehouse(id))).await?;
+        item.map(|item| Warehouse::from_item(&item)).transpose()
+    }
+
+    /// Returns all warehouses, sorted by id. Queries GSI-1 with `SK = WAREHOUSES`.
+    pub async fn get_warehouses(&self) -> Result<Vec<Warehouse>, TableError> {
+        let items = self.query_edges_to(keys::ALL_WAREHOUSES, Selection::all_items()).await?;
+        items.iter().map(Warehouse::from_item).collect()
+    }
+}
