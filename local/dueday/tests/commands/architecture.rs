@@ -55,18 +55,7 @@ fn drawing(crates: &Crates) -> String {
 #[test]
 fn architecture_document_draws_the_crates_as_they_are() {
     let path = root().join("docs/architecture.md");
-    let document = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = document.split_once(DRAWING_BEGIN).expect("the line that begins the drawing");
-    let (_, after) = rest.split_once(DRAWING_END).expect("the line that ends the drawing");
-    let expected = format!("{before}{DRAWING_BEGIN}\n\n{}\n{DRAWING_END}{after}", drawing(&Crates::read()));
-    if std::env::var_os("UPDATE_EXAMPLES").is_some() {
-        std::fs::write(&path, &expected).unwrap();
-        return;
-    }
-    assert!(
-        document == expected,
-        "docs/architecture.md does not show the current crates: UPDATE_EXAMPLES=1 updates the drawing"
-    );
+    testkit::check_generated_section(&path, (DRAWING_BEGIN, DRAWING_END), &drawing(&Crates::read()));
 }
 
 #[test]

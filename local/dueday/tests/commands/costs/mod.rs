@@ -32,18 +32,7 @@ async fn costs_document_shows_the_computed_costs() {
         tables::MONTHS.map(|payments| bill(&stack, &prices, &without_receipts, &idle, payments).by_payments());
     let million = bill(&stack, &prices, &one, &idle, 1e6).by_payments();
     let path = root().join("docs/costs.md");
-    let document = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = document.split_once(TABLES_BEGIN).expect("the line that begins the tables");
-    let (_, after) = rest.split_once(TABLES_END).expect("the line that ends the tables");
     let generated = tables::render(&bills, without_receipts, &one, &prices);
-    let expected = format!("{before}{TABLES_BEGIN}\n\n{generated}\n{TABLES_END}{after}");
-    if std::env::var_os("UPDATE_EXAMPLES").is_some() {
-        std::fs::write(&path, &expected).unwrap();
-        return;
-    }
-    assert!(
-        document == expected,
-        "docs/costs.md does not show the current costs: UPDATE_EXAMPLES=1 updates the tables"
-    );
+    testkit::check_generated_section(&path, (TABLES_BEGIN, TABLES_END), &generated);
     assert!(million <= GOAL, "a million reminded payments cost {million:.2} dollars, more than {GOAL}");
 }

@@ -3,7 +3,9 @@
 
 mod crash;
 mod filling;
+mod naive_reader;
 mod order_life_cycle;
+mod pattern_costs;
 mod patterns;
 mod races;
 mod refunds;

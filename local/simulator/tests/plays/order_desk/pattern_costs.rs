@@ -1,0 +1,103 @@
+//! Counts the requests and the read units of each access pattern of the orders table, and compares the table of them in
+//! `docs/orders.md`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::NaiveDate;
+use emulator::Wire;
+use orders::{OrderStatus, OrdersTable};
+use simulator::{Company, CompanySize, euro};
+use store::Paging;
+use strum::IntoEnumIterator as _;
+
+use crate::order_desk::naive_reader::NaiveReader;
+use crate::order_desk::world::{World, all_days, now};
+
+/// The lines around the table in the document.
+const SECTION: (&str, &str) = (
+    "<!-- The costs of the access patterns, counted by `UPDATE_EXAMPLES=1 cargo test --test plays pattern_costs` -->",
+    "<!-- End of the costs of the access patterns -->",
+);
+
+/// The rows of the table. Each row shows an access pattern, and what it costs.
+struct Costs {
+    wire: Arc<Wire>,
+    requests: u64,
+    text: String,
+}
+
+impl Costs {
+    /// Adds the costs of the requests since the last call. `found` is the number of entities in the answer.
+    fn add(&mut self, number: &str, question: &str, found: usize) {
+        let total: u64 = self.wire.requests().values().sum();
+        let requests = total - std::mem::replace(&mut self.requests, total);
+        let units: f64 = self.wire.take_capacity_units().values().sum();
+        self.text += &format!("| {number} | {question} | {found} | {requests} | {units} |\n");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_document_shows_the_requests_and_read_units_of_each_access_pattern() {
+    let size = CompanySize { customers: 400, months: 36, ..CompanySize::default_size() };
+    let world = World::new(Company::new(size, 7), 2_000).await;
+    let desk = world.desk_without_faults();
+    for paid in &world.company.paid {
+        desk.place(paid).await.unwrap();
+    }
+    let wire = Arc::new(Wire::counting_capacity_units());
+    let table = OrdersTable::new(world.engine.client_with_wire(wire.clone()), "dueday-orders");
+    let head = "| # | access pattern | rows | requests | read units |\n|---|---|---:|---:|---:|\n".to_owned();
+    let mut costs = Costs { wire: wire.clone(), requests: 0, text: head };
+    let (all, every) = (Paging::all(), OrderStatus::iter().collect::<Vec<_>>());
+    let page = Paging { limit: Some(50), ..Paging::all() };
+    let (employee, customer) = ("e-10".parse().unwrap(), world.company.customers[0].0.clone());
+    let (product, warehouse) = ("p-3".parse().unwrap(), "wh-3".parse().unwrap());
+    let day = |text: &str| text.parse::<NaiveDate>().unwrap();
+    let year = (day("2026-01-01"), day("2026-12-31"));
+
+    let details = table.employee_details(&employee).await.unwrap().unwrap();
+    costs.add(
+        "1",
+        "details of a representative: job history and quarter totals",
+        details.jobs.len() + details.totals.len(),
+    );
+    let found = table.employees_by_name("Ada Archer", &all).await.unwrap();
+    costs.add("2", "employees of a name", found.items.len());
+    let job = table.current_job(&employee, now().date_naive()).await.unwrap();
+    costs.add("3", "current job of an employee", job.iter().count());
+    let found = table.orders_of_customer(&customer, &every, year, &all).await.unwrap();
+    costs.add("4", "orders of a customer in a year, in any status", found.items.len());
+    let buckets = desk.buckets();
+    let found = table.orders_in(&[OrderStatus::Open], year, buckets, &page).await.unwrap();
+    costs.add("5", "the first 50 open orders of a year", found.items.len());
+    let found = table.orders_in(&[OrderStatus::Open], all_days(), buckets, &all).await.unwrap();
+    costs.add("5", "all open orders", found.items.len());
+    let found = table.hired_after(day("2023-06-30"), now().date_naive(), &all).await.unwrap();
+    costs.add("6", "employees hired since July 2023", found.items.len());
+    let found = table.employees_of_warehouse(&warehouse, &all).await.unwrap();
+    costs.add("7", "employees of a warehouse", found.items.len());
+    let (found, stock) = table.orders_and_stock_of_product(&product).await.unwrap();
+    costs.add("8", "all orders of a product, and its stock", found.len() + stock.len());
+    let found = table.customers_of_representative(&employee, &all).await.unwrap();
+    costs.add("9", "customers of a representative", found.items.len());
+    let found = table.orders_of_representative(&employee, &[OrderStatus::Open], year, &all).await.unwrap();
+    costs.add("10", "open orders of a representative in a year", found.items.len());
+    let found = table.employees_by_title("Account Manager", &all).await.unwrap();
+    costs.add("11", "employees of a job title", found.items.len());
+    let found = table.get_stock(&product, None).await.unwrap();
+    costs.add("12", "stock of a product in each warehouse", found.len());
+    let found = table.get_product(&product).await.unwrap();
+    costs.add("13", "total stock of a product", found.iter().count());
+    let found = table.get_ranking("2026-Q1".parse().unwrap(), euro()).await.unwrap();
+    costs.add("14", "ranking of a quarter", found.len());
+    let found = table.orders_of_warehouse(&warehouse, OrderStatus::Open, false, &page).await.unwrap();
+    costs.add("", "the first 50 orders to pick in a warehouse", found.items.len());
+
+    let scan = world.engine.client_with_wire(wire).scan().table_name("dueday-orders").into_paginator().items().send();
+    let items = scan.collect::<Result<Vec<_>, _>>().await.unwrap().len();
+    assert_eq!(items, NaiveReader::read(&world.engine).await.1);
+    costs.add("", "a scan of the table", items);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/orders.md");
+    testkit::check_generated_section(&path, SECTION, &costs.text);
+}
