@@ -18,6 +18,12 @@ pub enum ScannedItem {
     Due(Box<Subscription>),
 }
 
+/// Returns the scan of all receipts that have not expired at `now`.
+fn unexpired_receipts(now: DateTime<Utc>) -> Scan {
+    let values = values([(":receipts", s(keys::RECEIPTS)), (":now", n(now.timestamp()))]);
+    Scan::filtered("begins_with(#SK, :receipts) AND #TTL > :now", values)
+}
+
 impl Table {
     /// Returns all items of the table. Sends strongly consistent Scan requests until the last page.
     pub async fn scan(&self) -> Result<Vec<Item>, TableError> {
@@ -65,9 +71,7 @@ impl Table {
         now: DateTime<Utc>,
         each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        let values = values([(":receipts", s(keys::RECEIPTS)), (":now", n(now.timestamp()))]);
-        let scan = Scan::filtered("begins_with(#SK, :receipts) AND #TTL > :now", values);
-        self.scan_each(scan, |item| Receipt::from_item(&item), each).await
+        self.scan_each(unexpired_receipts(now), |item| Receipt::from_item(&item), each).await
     }
 
     /// Calls `each` for every receipt, and for every subscription whose next payment date is `today` or before, like
@@ -94,9 +98,23 @@ impl Table {
     /// Returns all subscriptions as a stream. If a request fails, the stream returns the error and ends. Sends Scan
     /// requests until the last page.
     pub fn all_subscriptions(&self) -> impl Stream<Item = Result<Subscription, TableError>> + use<> {
-        let items = self.dynamo.scan(Scan::beginning_with(keys::SUBSCRIPTIONS));
+        self.all_of(Scan::beginning_with(keys::SUBSCRIPTIONS), read)
+    }
+
+    /// Returns all receipts that have not expired at `now`, like [`Table::all_subscriptions`].
+    pub fn all_receipts(&self, now: DateTime<Utc>) -> impl Stream<Item = Result<Receipt, TableError>> + use<> {
+        self.all_of(unexpired_receipts(now), |item| Receipt::from_item(&item))
+    }
+
+    /// Returns the items of `scan` as a stream, each converted with `read`.
+    fn all_of<T: 'static>(
+        &self,
+        scan: Scan,
+        read: fn(Item) -> Result<T, TableError>,
+    ) -> impl Stream<Item = Result<T, TableError>> + use<T> {
+        let items = self.dynamo.scan(scan);
         let items = stream::try_unfold(items, async |mut items| Ok(items.next().await?.map(|item| (item, items))));
-        items.map(|item| item.and_then(read))
+        items.map(move |item| item.and_then(read))
     }
 
     /// Converts every item of `scan` with `read`, and calls `each` with the result, until `each` returns `Break`.

@@ -283,3 +283,40 @@ fn order_that_cannot_be_placed_is_set_aside_and_placed_later() {
     assert_eq!(json_output(&data, &["orders", "list"]).as_array().unwrap().len(), 3);
     assert!(!aside.exists(), "the next command places the orders");
 }
+
+#[test]
+fn months_paid_before_their_sku_had_products_get_orders_by_a_backfill() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, stock) = (folder_with_payments(folder.path()), folder.path().join("stock.csv"));
+    std::fs::write(&stock, STOCK).unwrap();
+    let (code, _, stderr) = run(&data, &["orders", "backfill", "gold"]);
+    assert!(code == 2 && stderr.contains("the SKU gold has no products: define them first with"), "{stderr}");
+    let receipts = json_output(&data, &["receipts", "cube"]);
+    let receipt = receipts[0]["number"].as_str().unwrap_or_else(|| panic!("{receipts}"));
+    assert_eq!(run(&data, &["refund", receipt, "--yes"]).0, 0);
+    assert_eq!(json_output(&data, &["orders", "list"]).as_array().unwrap().len(), 0, "no products, no orders");
+    assert_eq!(run(&data, &["orders", "import", stock.to_str().unwrap()]).0, 0);
+    assert_eq!(json_output(&data, &["orders", "list"]).as_array().unwrap().len(), 0, "the months were paid before");
+
+    let today = Utc::now().date_naive().to_string();
+    let preview = json_output(&data, &["orders", "backfill", "gold", "--dry-run"]);
+    let expected = serde_json::json!([{
+        "sku": "gold", "orders": 2, "customers": 2, "first_paid_on": today, "last_paid_on": today
+    }]);
+    assert_eq!((&preview["missing"], &preview["placed"]), (&expected, &Value::Null), "cube was refunded in full");
+    assert_eq!(json_output(&data, &["orders", "list"]).as_array().unwrap().len(), 0, "a preview changes nothing");
+    let (code, stdout, _) = run(&data, &["orders", "backfill", "gold", "--to", "2020-01-01"]);
+    assert_eq!((code, stdout.as_str()), (0, "each paid month has an order\n"));
+
+    let (code, stdout, stderr) = run(&data, &["orders", "backfill", "gold", "--yes"]);
+    assert_eq!((code, stdout.as_str()), (0, "2 orders placed: 2 BACKORDERED\n"), "{stderr}");
+    let (code, stdout, _) = run(&data, &["orders", "backfill", "gold", "--yes"]);
+    assert_eq!((code, stdout.as_str()), (0, "each paid month has an order\n"), "a repeated command changes nothing");
+    let placed = json_output(&data, &["orders", "list"]);
+    let mut customers: Vec<&str> =
+        placed.as_array().unwrap().iter().map(|order| order["customer"].as_str().unwrap()).collect();
+    customers.sort_unstable();
+    assert_eq!(customers, ["acme", "bell"]);
+    let logged = json_output(&data, &["log"]);
+    assert!(logged.to_string().contains("orders.backfill"), "{logged}");
+}

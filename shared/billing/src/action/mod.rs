@@ -111,6 +111,8 @@ pub enum ActionKind {
     ImportPeople,
     #[strum(serialize = "places.import")]
     ImportPlaces,
+    #[strum(serialize = "orders.backfill")]
+    BackfillOrders,
     #[strum(serialize = "buckets.set")]
     SetBuckets,
 }

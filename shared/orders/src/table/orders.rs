@@ -1,7 +1,8 @@
 //! Reading and writing of orders, together with their edges, their stock and the totals of their representatives.
 
 use super::super::{
-    Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderRefunds, OrderStatus, StockEffect,
+    Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderRefunds, OrderStatus, PaidPeriod,
+    StockEffect,
 };
 use super::index::Selection;
 use super::items::{self, QuantityItem, RepresentativeEdgeItem, STOCK, TOTAL_STOCK};
@@ -70,6 +71,15 @@ impl OrdersTable {
             }
         }
         Ok(order.map(|order| (order, lines)))
+    }
+
+    /// Returns those of `months` that have no order. Sends one strongly consistent BatchGetItem request for each 100 months.
+    pub async fn without_orders(&self, months: Vec<PaidPeriod>) -> Result<Vec<PaidPeriod>, TableError> {
+        let key_of = |month: &PaidPeriod| {
+            keys::key_of_edge(keys::key_of_order(month.order), keys::key_of_customer(&month.account))
+        };
+        let found = self.dynamo.get_all(&months.iter().map(key_of).collect::<Vec<_>>()).await?;
+        Ok(months.into_iter().zip(found).filter(|(_, order)| order.is_none()).map(|(month, _)| month).collect())
     }
 
     /// Returns the orders of a customer that have one of `statuses` and were placed in `days`, oldest first (access

@@ -1,5 +1,6 @@
 //! `dueday orders`: manages the order desk.
 
+mod backfill;
 mod csv_file;
 mod filling;
 mod fulfilment;
@@ -101,6 +102,9 @@ enum Action {
     /// Import products, the products of SKUs, warehouses and initial stock from a CSV file; repeating changes nothing
     #[command(after_help = setup::AFTER_HELP)]
     Import { file: PathBuf },
+    /// Place the orders of months that were paid before their SKU had products
+    #[command(after_help = backfill::AFTER_HELP)]
+    Backfill(backfill::BackfillArgs),
     /// Hire or reassign employees, or record that they left, from a CSV file; repeating changes nothing
     #[command(after_help = people::AFTER_HELP)]
     People { file: PathBuf },
@@ -224,6 +228,7 @@ async fn run_action(
         Action::Places { file } => places::import(context, job_desk, open_table, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
         Action::Import { file } => setup::import(context, job_desk, open_table, file).await,
+        Action::Backfill(args) => backfill::backfill(context, job_desk, open_table, args).await,
         Action::Shards(shards) => shards::shards(context, desk, open_table, shards).await,
     }
 }
