@@ -148,6 +148,14 @@ impl LockedFolder {
     /// # Errors
     /// If the folder of the events cannot be used, or its events belong to another table.
     pub async fn create_follower(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<Follower, Failure> {
+        let bus = self.open_bus(context, queue).await?;
+        let failed = |source| Failure::Data { path: bus.unplaced_orders.path().clone(), source };
+        bus.retry_unplaced_orders().await.map_err(failed)?;
+        Ok(Follower::new(self.streams.clone(), bus))
+    }
+
+    /// Opens the bus with the stored events of this folder's tables.
+    async fn open_bus(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<LocalBus, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
         let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
@@ -164,17 +172,8 @@ impl LockedFolder {
         let desk = self.order_desk(context).await?;
         let unplaced_orders = EventFile::new(unplaced_orders_file(&context.options));
         let notice_sender = Arc::new(self.create_notice_sender(context).await?);
-        let bus = LocalBus {
-            journal,
-            deliverer: self.create_deliverer(context)?,
-            queue,
-            desk,
-            unplaced_orders,
-            notice_sender: notice_sender.clone(),
-        };
-        let failed = |source| Failure::Data { path: bus.unplaced_orders.path().clone(), source };
-        bus.retry_unplaced_orders().await.map_err(failed)?;
-        Ok(Follower::new(self.streams.clone(), bus))
+        let deliverer = self.create_deliverer(context)?;
+        Ok(LocalBus { journal, deliverer, queue, desk, unplaced_orders, notice_sender })
     }
 
     /// Returns the order desk that works on the orders table of this folder.
@@ -319,26 +318,28 @@ impl Machine {
         Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
     }
 
-    /// Stores and processes the events of all changes up to now, and sends the waiting notices. Does nothing if another
-    /// process serves the folder, because that process does the same.
+    /// Stores and processes the events of all changes up to now, and sends the waiting notices. Also tries again to place
+    /// the orders that failed earlier. Does nothing if another process serves the folder, because that process does the same.
     ///
     /// # Errors
     /// If the events cannot be stored or processed. A mail that cannot be sent only prints a message.
     pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
         match &self.locked_folder {
+            Some(folder) => publish_and_notify(folder.create_follower(context, None).await?).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Does the same as [`Machine::catch_up`] for a command that has called it before, and has made changes since then. Does
+    /// not try again to place the orders that failed earlier.
+    ///
+    /// # Errors
+    /// The errors of [`Machine::catch_up`].
+    pub async fn publish_changes(&self, context: &Context) -> Result<(), Failure> {
+        match &self.locked_folder {
             Some(folder) => {
-                let follower = folder.create_follower(context, None).await?;
-                follower.catch_up().await?;
-                let notice_sender = &follower.notice_sender;
-                let sent = notice_sender.send().await;
-                let failed =
-                    sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;
-                if let Some(reason) = failed {
-                    output::print_message(format!(
-                        "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"
-                    ));
-                }
-                Ok(())
+                let bus = folder.open_bus(context, None).await?;
+                publish_and_notify(Follower::new(folder.streams.clone(), bus)).await
             }
             None => Ok(()),
         }
@@ -366,6 +367,20 @@ impl Machine {
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }
+}
+
+/// Publishes all changes up to now with `follower`, and sends the waiting notices.
+async fn publish_and_notify(follower: Follower) -> Result<(), Failure> {
+    follower.catch_up().await?;
+    let notice_sender = &follower.notice_sender;
+    let sent = notice_sender.send().await;
+    let failed = sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;
+    if let Some(reason) = failed {
+        output::print_message(format!(
+            "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns a client of the DynamoDB server of the process `running`.
