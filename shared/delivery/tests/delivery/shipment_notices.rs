@@ -1,8 +1,11 @@
 //! Tests of the notice about a shipped order: it is sent once for each order, unless the merchant has switched it off.
 
-use billing::{CloudEvent, Event, EventData, Money, OrderData};
-use delivery::{NoticeOutcome, Notices};
-use mail::{MailKind, Merchant};
+use std::sync::Arc;
+
+use billing::{CloudEvent, Event, EventData, Money, OrderData, ReceivedEvent};
+use delivery::NoticeOutcome;
+use emulator::Wire;
+use mail::MailKind;
 
 use crate::notices::World;
 
@@ -84,13 +87,13 @@ async fn other_events_of_orders_and_orders_of_unknown_accounts_have_no_mail() {
 }
 
 #[tokio::test]
-async fn mail_about_a_shipment_can_be_switched_off() {
-    let mut world = World::new(CARD).await;
-    let config = &world.system.deployment.config;
-    let merchant = Merchant { unsent_mails: [MailKind::Shipped].into(), ..config.merchant.clone() };
-    let (mailer, zone) = (world.system.deployment.mailer.clone(), config.billing.zone);
-    world.notices =
-        Notices::new(world.system.deployment.table.clone(), mailer, merchant, zone, world.system.clock.clone());
-    assert_eq!(world.notify(&[message(EventData::OrderShipped(order_data(&world, 4)))]).await, []);
-    assert_eq!(world.mails(), []);
+async fn shipment_mail_that_is_switched_off_needs_no_request() {
+    let world = World::new(CARD).await;
+    let wire = Arc::new(Wire::default());
+    let mut deployment = world.system.with_wire(wire.clone());
+    deployment.config.merchant.unsent_mails = [MailKind::Shipped].into();
+    let notices = World::notices(&world.system, &deployment);
+    let event = ReceivedEvent::read(&message(EventData::OrderShipped(order_data(&world, 4)))).unwrap();
+    assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::NotNeeded);
+    assert_eq!((wire.requests().len(), world.mails().len()), (0, 0), "{:?}", wire.requests());
 }
