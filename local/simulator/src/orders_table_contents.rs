@@ -26,6 +26,8 @@ pub struct StoredOrder {
     pub warehouse: Option<String>,
     /// The ordered quantity of each product.
     pub lines: BTreeMap<String, i64>,
+    /// The same quantities, in the item that also contains the order's status.
+    pub stored_lines: BTreeMap<String, i64>,
 }
 
 /// The key and the attribute `Data` of an item of any kind. `data` is `None` if the item has no such attribute.
@@ -67,6 +69,13 @@ fn sum_of_refunds(item: &Item) -> i64 {
     made.filter_map(|refund| number(refund, "Amount")).sum()
 }
 
+/// Returns the quantity of each product in the list `Lines` of the item of an order.
+fn stored_lines(item: &Item) -> BTreeMap<String, i64> {
+    let lines = item.get("Lines").and_then(|lines| lines.as_l().ok()).into_iter().flatten();
+    let line = |line: &Item| Some((format!("PRODUCT#{}", text(line, "Product")?), number(line, "Quantity")?));
+    lines.filter_map(|value| line(value.as_m().ok()?)).collect()
+}
+
 impl OrdersTableContents {
     /// Parses the stored items of the order desk's table.
     pub fn read(items: &[Item]) -> Self {
@@ -93,6 +102,7 @@ impl OrdersTableContents {
                     order.placed_at = key("PlacedDate");
                     order.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
                     order.warehouse = text(item, "Warehouse");
+                    order.stored_lines = stored_lines(item);
                 } else if sk.starts_with("EMP#") {
                     if !order.representative.is_empty() {
                         contents
@@ -151,6 +161,12 @@ impl OrdersTableContents {
             if order.refunded != order.refunds.min(order.amount) {
                 violations
                     .push(format!("{id} is refunded by {}, but its refunds are {}", order.refunded, order.refunds));
+            }
+            if order.lines != order.stored_lines {
+                violations.push(format!(
+                    "{id} has the lines {:?}, but its own item has {:?}",
+                    order.lines, order.stored_lines
+                ));
             }
             if order.lines.is_empty() || order.representative.is_empty() || order.customer.is_empty() {
                 violations.push(format!("{id} has no product, no representative or no customer"));

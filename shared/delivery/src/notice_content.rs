@@ -1,6 +1,6 @@
 //! The content of notices: which event needs which notice, and which facts the mail states.
 
-use billing::{Account, ChangedField, EventData, EventType, Money, Status, Subscription, SubscriptionData};
+use billing::{Account, ChangedField, EventData, EventType, Money, OrderData, Status, Subscription, SubscriptionData};
 use chrono::NaiveDate;
 use mail::{MailFacts, MailKind};
 use store::CardLink;
@@ -26,6 +26,23 @@ impl Notice {
         let owed = CardLink { account: account.id.clone(), subscription: stored.id, due_on: stored.due_on };
         Self { account, facts, owed: Some(owed) }
     }
+}
+
+/// Returns the notice that the order `data` of the subscription `stored` was shipped on `shipped_on`.
+pub(super) fn shipment_notice(
+    data: &OrderData,
+    account: Account,
+    stored: &Subscription,
+    shipped_on: NaiveDate,
+) -> Notice {
+    let facts = MailFacts {
+        order: Some(data.order.clone()),
+        shipped_on: Some(shipped_on),
+        carrier: data.carrier.clone(),
+        tracking_number: data.tracking_number.clone(),
+        ..facts_of(MailKind::Shipped, stored)
+    };
+    Notice::new(account, facts)
 }
 
 /// Returns the facts that a mail of `kind` about the subscription `stored` always contains.
@@ -54,6 +71,7 @@ pub(super) fn is_type_with_notice(data: &EventData) -> bool {
                 | EventData::SubscriptionEnding(_)
                 | EventData::SubscriptionUnpaid(_)
                 | EventData::SubscriptionCancelled(_)
+                | EventData::OrderShipped(_)
         ),
     }
 }

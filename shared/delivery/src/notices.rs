@@ -1,5 +1,5 @@
-//! Notices: mails to customers about the outcome of a payment or the end of a subscription. They are sent from events,
-//! so an unavailable mail server delays mails but never a payment.
+//! Notices: mails to customers about the outcome of a payment, a change of a subscription or the shipment of an order. They
+//! are sent from events, so an unavailable mail server delays mails but never a payment.
 //!
 //! An event arrives at least once, in any order, and possibly late. A worker claims a notice, sends it and marks it as
 //! sent. If the worker is killed before it sets the mark, the notice may be sent twice, but is never lost. A notice
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use crate::notice_content::{Notice, is_type_with_notice, subscription_notice};
+use crate::notice_content::{Notice, is_type_with_notice, shipment_notice, subscription_notice};
 use billing::{
     Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, PaymentData, Receipt,
     ReceivedEvent, Refund, RefundData, RefundStatus, Status, Subscription, SubscriptionId, UnreadableEvent,
@@ -234,7 +234,7 @@ impl Notices {
     }
 
     /// Returns the id under which the notice about the event `event` is claimed. A customer who gives a new card for
-    /// several subscriptions gets one notice.
+    /// several subscriptions gets one notice, and an order has at most one notice about its shipment.
     async fn notice_id(&self, event: &str, data: &EventData) -> Result<String, TableError> {
         if let EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) = data
             && data.changes.contains(&ChangedField::PaymentMethod)
@@ -243,7 +243,10 @@ impl Notices {
         {
             return Ok(format!("card-saved.{}.{}", data.account, at.timestamp_millis()));
         }
-        Ok(event.to_owned())
+        Ok(match data {
+            EventData::OrderShipped(order) => format!("shipped.{}", order.order),
+            _ => event.to_owned(),
+        })
     }
 
     /// Returns the notice about `event`, which happened at `at`, or `None` if the current state of the
@@ -267,6 +270,12 @@ impl Notices {
                     return Ok(None);
                 };
                 Ok(subscription_notice(event.event_type(), data, account, &stored, self.local_date(at)))
+            }
+            // The payments table does not contain orders, so the event alone says what was shipped.
+            EventData::OrderShipped(order) => {
+                let stored = self.get_stored(&order.account, order.subscription).await?;
+                let shipped_on = self.local_date(order.shipped_at.unwrap_or(at));
+                Ok(stored.map(|(account, stored)| shipment_notice(order, account, &stored, shipped_on)))
             }
             _ => Ok(None),
         }
@@ -353,6 +362,7 @@ fn only_mail_kind(event: &EventData) -> Option<MailKind> {
     match event {
         EventData::PaymentSucceeded(_) => Some(MailKind::Paid),
         EventData::PaymentRefunded(_) => Some(MailKind::Refunded),
+        EventData::OrderShipped(_) => Some(MailKind::Shipped),
         _ => None,
     }
 }

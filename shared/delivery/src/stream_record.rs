@@ -1,12 +1,10 @@
-//! Reads one record of the stream of the table, and computes the events of the change in it.
-
-use std::collections::HashMap;
+//! Reads one record of the stream of the payments table or of the orders table, and computes the events of the change in it.
 
 use aws_lambda_events::dynamodb::EventRecord;
 use billing::CloudEvent;
 use billing::events_between_images;
 use serde_json::Value;
-use store::read_stream_image;
+use store::{Item, TableError, key_of};
 
 use crate::operator_event::{created_at, heartbeat, unreadable_record};
 use crate::{BusEntry, StreamEvent};
@@ -32,13 +30,22 @@ fn events_from_record(record: &Value, sequence: &str, source: &str) -> Result<Ve
     // The decoder's own error is not used, because it may contain a value of the record.
     let record: EventRecord = serde_json::from_value(record.clone()).map_err(|_| "not a DynamoDB stream record")?;
     let change = record.change;
-    let read_item = |item: serde_dynamo::Item| {
-        let item: HashMap<_, _> = item.into();
-        if item.is_empty() { Ok(None) } else { read_stream_image(&item).map_err(|error| error.to_string()) }
+    let (old, new): (Item, Item) = (change.old_image.into(), change.new_image.into());
+    let at = change.approximate_creation_date_time;
+    // The keys of the two tables differ, so each item is read by the table that it belongs to.
+    let events = if orders::is_order_key(&key_of(if new.is_empty() { &old } else { &new })) {
+        let (old, new) = (read_image(&old, orders::read_stream_image)?, read_image(&new, orders::read_stream_image)?);
+        new.map(|new| orders::order_events(old.as_ref(), &new, at)).unwrap_or_default()
+    } else {
+        let (old, new) = (read_image(&old, store::read_stream_image)?, read_image(&new, store::read_stream_image)?);
+        events_between_images(old.as_ref(), new.as_ref(), at)
     };
-    let (old, new) = (read_item(change.old_image)?, read_item(change.new_image)?);
-    let events = events_between_images(old.as_ref(), new.as_ref(), change.approximate_creation_date_time);
     Ok(events.into_iter().map(|event| StreamEvent::Event(CloudEvent::new(event, source))).collect())
+}
+
+/// Reads the image `item` with `read`; `None` if the image is empty, because the item did not exist.
+fn read_image<T>(item: &Item, read: impl Fn(&Item) -> Result<Option<T>, TableError>) -> Result<Option<T>, String> {
+    if item.is_empty() { Ok(None) } else { read(item).map_err(|error| error.to_string()) }
 }
 
 /// Returns the table's ARN, which is the first part of `stream_arn`.

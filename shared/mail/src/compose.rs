@@ -35,6 +35,14 @@ pub struct MailFacts {
     pub ends_on: Option<NaiveDate>,
     /// The URL of the page on which the customer enters a card for an owed payment.
     pub card_url: Option<String>,
+    /// The id of the order that was shipped.
+    pub order: Option<String>,
+    /// The date on which the order was shipped.
+    pub shipped_on: Option<NaiveDate>,
+    /// The name of the company that carries the parcel.
+    pub carrier: Option<Label>,
+    /// The number by which the carrier finds the parcel.
+    pub tracking_number: Option<Label>,
 }
 
 impl MailFacts {
@@ -56,6 +64,10 @@ impl MailFacts {
             charge_on: None,
             ends_on: None,
             card_url: None,
+            order: None,
+            shipped_on: None,
+            carrier: None,
+            tracking_number: None,
         }
     }
 }
@@ -75,6 +87,7 @@ impl Mail {
         let (amount, refunded) = (format_amount(facts.amount), format_amount(facts.refunded));
         let date = |on: Option<NaiveDate>| on.map(|on| language.format_date(on));
         let day = |on: Option<NaiveDate>| on.map(|on| language.format_month_and_day(on));
+        let text = |label: &Option<Label>| label.as_ref().map(|label| label.as_str().to_owned());
         let rows: Vec<(&str, String)> = [
             (&labels.product, Some(facts.product.as_str().to_owned())),
             (if facts.kind.is_about_a_payment() { &labels.amount } else { &labels.monthly_amount }, amount.clone()),
@@ -92,6 +105,10 @@ impl Mail {
             (&texts.receipt.refunded, refunded.clone()),
             (&texts.receipt.reversed, format_amount(facts.reversed)),
             (&labels.receipt, facts.receipt.clone()),
+            (&labels.order, facts.order.clone()),
+            (&labels.shipped, date(facts.shipped_on)),
+            (&labels.carrier, text(&facts.carrier)),
+            (&labels.tracking_number, text(&facts.tracking_number)),
         ]
         .into_iter()
         .filter_map(|(label, value)| Some((label.as_str(), value?)))
@@ -112,6 +129,7 @@ impl Mail {
             due_day => day(facts.due_on),
             charge_day => day(facts.charge_on),
             end_day => day(facts.ends_on),
+            tracking_number => text(&facts.tracking_number),
         };
         let phrase = |source: &str| render("phrase.txt", source, &values);
         let subject = phrase(&phrases.subject);

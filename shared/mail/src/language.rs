@@ -48,6 +48,12 @@ pub struct Labels {
     pub end: String,
     pub card: String,
     pub receipt: String,
+    /// The label of the id of an order.
+    pub order: String,
+    /// The label of the date on which an order was shipped.
+    pub shipped: String,
+    pub carrier: String,
+    pub tracking_number: String,
     questions: String,
     reply: String,
     tax_id: String,

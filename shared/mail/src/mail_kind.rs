@@ -38,6 +38,8 @@ pub enum MailKind {
     Ended,
     /// The subscription has ended because a payment was not made.
     EndedUnpaid,
+    /// The products of a paid month were shipped.
+    Shipped,
 }
 
 impl MailKind {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use billing::{Account, Card, Label, Money};
 use chrono::{DateTime, NaiveDate, Utc};
-use mail::{Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
+use mail::{Language, Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 
@@ -62,6 +62,13 @@ fn facts(kind: MailKind, product: Label) -> MailFacts {
         }
         MailKind::Paused | MailKind::CardSaved => MailFacts { amount, ..facts },
         MailKind::Ended => MailFacts { ends_on: due_on, ..facts },
+        MailKind::Shipped => MailFacts {
+            order: Some("2026-03-31.01JZXCVBNM0123456789ABCDEF".to_owned()),
+            shipped_on: next_on,
+            carrier: Some("Parcels & Co <b>".parse().unwrap()),
+            tracking_number: Some("RR123456785GB".parse().unwrap()),
+            ..facts
+        },
         MailKind::CancellationPlanned | MailKind::EndedUnpaid => MailFacts { amount, ends_on: due_on, ..facts },
     }
 }
@@ -87,6 +94,23 @@ fn mails_match_their_snapshots() {
         insta::assert_snapshot!(format!("mails_{locale}"), mails);
     }
     insta::assert_snapshot!("page", compose(MailKind::Failed, "en", "Gold <b> & more", &merchant()).html);
+}
+
+#[test]
+fn mail_about_a_shipment_without_a_tracking_number_does_not_mention_one() {
+    for locale in ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"] {
+        let with_parcel = facts(MailKind::Shipped, "Coffee".parse().unwrap());
+        let without_parcel = MailFacts { carrier: None, tracking_number: None, ..with_parcel.clone() };
+        let account = Account { locale: locale.parse().unwrap(), ..sample::account() };
+        let compose = |facts: &MailFacts| Mail::compose(facts, (&merchant(), &account), "1".to_owned(), now()).text;
+        let (with_parcel, without_parcel) = (compose(&with_parcel), compose(&without_parcel));
+        let labels = &Language::for_locale(&account.locale).texts.labels;
+        for label in [&labels.carrier, &labels.tracking_number] {
+            assert!(with_parcel.contains(label) && !without_parcel.contains(label), "{locale}: {without_parcel}");
+        }
+        assert!(without_parcel.contains("2026-03-31.01JZXCVBNM0123456789ABCDEF"), "{locale}: {without_parcel}");
+        assert!(without_parcel.lines().count() < with_parcel.lines().count(), "{locale}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! credits the order to the employee who represents the customer.
 //!
 //! The order desk is a bounded context with its own table, which follows the AWS example of relational data in
-//! DynamoDB. It learns of payments only from `payment.succeeded` events; the crate `billing` does not depend on it.
+//! DynamoDB. It learns of payments only from `payment.succeeded` events; the crate `billing` does not depend on it. The
+//! events of its orders are computed from the changes in the stream of its table.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod config;
@@ -18,5 +19,6 @@ pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
     CompanyEntity, CreditedOrder, DateRange, EmployeeDetails, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
-    OrdersTable, PaymentsTable, ProductOrder, Requester, WaitingOrdersPage, WriteOutcome,
+    OrdersTable, PaymentsTable, ProductOrder, Requester, WaitingOrdersPage, WriteOutcome, is_order_key,
+    read_stream_image,
 };

@@ -13,12 +13,12 @@ fn project_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-async fn start_function(bus: &FakeEventBridge) -> Function {
+pub async fn start_function(bus: &FakeEventBridge) -> Function {
     let variables = [("DUEDAY_EVENT_BUS", "dueday-events"), ("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url.as_str())];
     Function::start(env!("CARGO_BIN_EXE_events"), "events", &variables).await
 }
 
-async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult {
+pub async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult {
     function.invoke(&batch.to_string(), SystemClock.now().timestamp_millis() + 60_000).await
 }
 

@@ -5,6 +5,7 @@ mod crash;
 mod event_bridge;
 mod heartbeat;
 mod lambda;
+mod orders;
 mod poison;
 mod webhook_endpoints;
 mod world;

@@ -1,7 +1,7 @@
 //! Selects stored events and formats them.
 
 use billing::CloudEvent;
-use billing::{AccountId, EventData, EventType, SubscriptionData};
+use billing::{AccountId, EventData, EventType, OrderData, SubscriptionData};
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use clap::Args;
@@ -139,7 +139,29 @@ fn event_details(data: &EventData) -> String {
             None => format!("{} by {}", taken.action, taken.actor),
         },
         EventData::ReceiptExpired(gone) => format!("{}, due {}", gone.amount, gone.due_on),
+        EventData::OrderPlaced(order)
+        | EventData::OrderBackordered(order)
+        | EventData::OrderFilled(order)
+        | EventData::OrderShipped(order)
+        | EventData::OrderDelivered(order)
+        | EventData::OrderCancelled(order)
+        | EventData::OrderReturned(order) => order_details(order),
     }
+}
+
+/// Returns the id of an order, and what is new about it: what a backordered order waits for, the warehouse of a filled order,
+/// and the parcel of a shipped order.
+fn order_details(order: &OrderData) -> String {
+    let missing = order.missing.iter().map(|line| format!("{} {}", line.quantity, line.product)).collect::<Vec<_>>();
+    let waits_for = order.waits_for.as_ref().map(|reason| match missing.as_slice() {
+        [] => format!("waits for {reason}"),
+        missing => format!("waits for {reason}: {} missing", missing.join(", ")),
+    });
+    let warehouse = order.warehouse.as_ref().map(|warehouse| format!("from {warehouse}"));
+    let parcel =
+        [&order.carrier, &order.tracking_number].map(|text| text.as_ref().map(|text| text.as_str().to_owned()));
+    let details = [Some(order.order.clone()), waits_for, warehouse].into_iter().chain(parcel);
+    details.flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the product, the price and the due date of a subscription.

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use clock::Clock;
 use delivery::Notices;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
-use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
+use emulator::{Config, Deployment, Engine, EngineError, Wire};
 use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway};
 use orders::ORDERS_TABLE;
@@ -21,7 +21,7 @@ use store::{TableError, timeouts};
 
 use super::encryption_keys::read_or_create_keys;
 use super::event_file::EventFile;
-use super::follower::Follower;
+use super::follower::{Follower, Streams};
 use super::gateway::Gateway;
 use super::journal::Journal;
 use super::local_bus::LocalBus;
@@ -66,7 +66,7 @@ pub struct LockedFolder {
     pub engine: Engine,
     /// The keys that encrypt the secrets in the table.
     pub keys: EncryptionKeys,
-    stream: Stream,
+    streams: Streams,
     pub gateway: Gateway,
     /// The URL of the API of this process; `None` if it serves no API.
     api: Option<String>,
@@ -134,42 +134,46 @@ impl LockedFolder {
         orders_table(engine.client()).create_if_absent().await?;
         let keys = read_or_create_keys(folder, context.clock.as_ref())?;
         let gateway = Gateway::open(&context.options, clock.clone()).await?;
-        let stream = engine.stream(&context.config.table.name)?;
-        Ok(LockOutcome::Acquired(Box::new(Self { engine, keys, stream, gateway, api: None, lock_file, lock_path })))
+        let streams = Streams {
+            payments: engine.stream(&context.config.table.name)?,
+            orders: engine.stream(orders_table_name())?,
+        };
+        Ok(LockOutcome::Acquired(Box::new(Self { engine, keys, streams, gateway, api: None, lock_file, lock_path })))
     }
 
-    /// Creates the follower that stores the events of this folder's table and sends webhook deliveries to `queue`. If
+    /// Creates the follower that stores the events of this folder's tables and sends webhook deliveries to `queue`. If
     /// `queue` is `None`, the deliveries stay pending in the table. Also tries again to place the orders that failed
     /// earlier.
     ///
     /// # Errors
     /// If the folder of the events cannot be used, or its events belong to another table.
     pub async fn create_follower(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<Follower, Failure> {
+        let bus = self.open_bus(context, queue).await?;
+        let failed = |source| Failure::Data { path: bus.unplaced_orders.path().clone(), source };
+        bus.retry_unplaced_orders().await.map_err(failed)?;
+        Ok(Follower::new(self.streams.clone(), bus))
+    }
+
+    /// Opens the bus with the stored events of this folder's tables.
+    async fn open_bus(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<LocalBus, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
         let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
         // If the stored events come from another table, their position belongs to the stream of that table. A follower
         // that continued at this position would skip the first changes of this table, and would never publish them.
-        let is_other = journal.stream_arn().is_some_and(|stream| stream != self.stream.arn());
-        let is_older =
-            journal.committed_sequence().map_or(Ok(false), |position| self.stream.is_older_than(&position))?;
-        if is_other || is_older {
-            return Err(Failure::EventsOfOtherTable { folder });
+        for (table, stream) in self.streams.by_table() {
+            let committed = journal.committed(table);
+            let is_other = committed.stream.is_some_and(|arn| arn != stream.arn());
+            let is_older = committed.sequence.map_or(Ok(false), |position| stream.is_older_than(&position))?;
+            if is_other || is_older {
+                return Err(Failure::EventsOfOtherTable { folder });
+            }
         }
         let desk = self.order_desk(context).await?;
         let unplaced_orders = EventFile::new(unplaced_orders_file(&context.options));
         let notice_sender = Arc::new(self.create_notice_sender(context).await?);
-        let bus = LocalBus {
-            journal,
-            deliverer: self.create_deliverer(context)?,
-            queue,
-            desk,
-            unplaced_orders,
-            notice_sender: notice_sender.clone(),
-        };
-        let failed = |source| Failure::Data { path: bus.unplaced_orders.path().clone(), source };
-        bus.retry_unplaced_orders().await.map_err(failed)?;
-        Ok(Follower::new(self.stream.clone(), bus))
+        let deliverer = self.create_deliverer(context)?;
+        Ok(LocalBus { journal, deliverer, queue, desk, unplaced_orders, notice_sender })
     }
 
     /// Returns the order desk that works on the orders table of this folder.
@@ -250,7 +254,12 @@ fn remove_incomplete(new: &Path) {
 
 /// Returns the orders table of the order desk, which is accessed with `client`.
 fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
-    OrdersTable::new(client, ORDERS_TABLE.default.unwrap_or_default())
+    OrdersTable::new(client, orders_table_name())
+}
+
+/// Returns the name of the orders table on one machine.
+fn orders_table_name() -> &'static str {
+    ORDERS_TABLE.default.unwrap_or_default()
 }
 
 /// Opens the database `file`. Fails if the file is empty or is no database: the engine would treat an empty file as a
@@ -309,26 +318,28 @@ impl Machine {
         Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
     }
 
-    /// Stores and processes the events of all changes up to now, and sends the waiting notices. Does nothing if another
-    /// process serves the folder, because that process does the same.
+    /// Stores and processes the events of all changes up to now, and sends the waiting notices. Also tries again to place
+    /// the orders that failed earlier. Does nothing if another process serves the folder, because that process does the same.
     ///
     /// # Errors
     /// If the events cannot be stored or processed. A mail that cannot be sent only prints a message.
     pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
         match &self.locked_folder {
+            Some(folder) => publish_and_notify(folder.create_follower(context, None).await?).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Does the same as [`Machine::catch_up`] for a command that has called it before, and has made changes since then. Does
+    /// not try again to place the orders that failed earlier.
+    ///
+    /// # Errors
+    /// The errors of [`Machine::catch_up`].
+    pub async fn publish_changes(&self, context: &Context) -> Result<(), Failure> {
+        match &self.locked_folder {
             Some(folder) => {
-                let follower = folder.create_follower(context, None).await?;
-                follower.catch_up().await?;
-                let notice_sender = &follower.notice_sender;
-                let sent = notice_sender.send().await;
-                let failed =
-                    sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;
-                if let Some(reason) = failed {
-                    output::print_message(format!(
-                        "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"
-                    ));
-                }
-                Ok(())
+                let bus = folder.open_bus(context, None).await?;
+                publish_and_notify(Follower::new(folder.streams.clone(), bus)).await
             }
             None => Ok(()),
         }
@@ -356,6 +367,20 @@ impl Machine {
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }
+}
+
+/// Publishes all changes up to now with `follower`, and sends the waiting notices.
+async fn publish_and_notify(follower: Follower) -> Result<(), Failure> {
+    follower.catch_up().await?;
+    let notice_sender = &follower.notice_sender;
+    let sent = notice_sender.send().await;
+    let failed = sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;
+    if let Some(reason) = failed {
+        output::print_message(format!(
+            "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns a client of the DynamoDB server of the process `running`.

@@ -1,4 +1,4 @@
-//! Publishes the changes in the table's stream as events, as a Lambda function does on AWS. Both use the same
+//! Publishes the changes in the streams of both tables as events, as a Lambda function does on AWS. Both use the same
 //! [`Publisher`], but here the bus is a [`LocalBus`].
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use delivery::Publisher;
 use emulator::Stream;
 
-use super::journal::Journal;
+use super::journal::{Journal, PublishedTable};
 use super::local_bus::LocalBus;
 use super::notice_sender::NoticeSender;
 use crate::Failure;
@@ -20,9 +20,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The pause before the next attempt after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 
-/// Publishes the changes in the stream of the data folder's table as events.
+/// The streams of the tables of a data folder.
+#[derive(Clone)]
+pub struct Streams {
+    pub payments: Stream,
+    pub orders: Stream,
+}
+
+impl Streams {
+    /// Returns each table with its stream. The payments table comes first, because its events place orders.
+    pub fn by_table(&self) -> [(PublishedTable, &Stream); 2] {
+        [(PublishedTable::Payments, &self.payments), (PublishedTable::Orders, &self.orders)]
+    }
+}
+
+/// Publishes the changes in the streams of the data folder's tables as events.
 pub struct Follower {
-    stream: Stream,
+    streams: Streams,
     journal: Arc<Journal>,
     /// Sends notices to customers.
     pub notice_sender: Arc<NoticeSender>,
@@ -30,21 +44,28 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Creates a follower that publishes the changes in `stream` on `bus`.
-    pub fn new(stream: Stream, bus: LocalBus) -> Self {
+    /// Creates a follower that publishes the changes in `streams` on `bus`.
+    pub fn new(streams: Streams, bus: LocalBus) -> Self {
         let (journal, notice_sender) = (bus.journal.clone(), bus.notice_sender.clone());
-        Self { stream, journal, notice_sender, publisher: Publisher::new(bus) }
+        Self { streams, journal, notice_sender, publisher: Publisher::new(bus) }
     }
 
-    /// Publishes all changes that are in the stream now.
+    /// Publishes all changes that are in the streams now.
     ///
     /// # Errors
-    /// If the stream cannot be read, or the events cannot be stored. Records that were not published stay in the
-    /// stream.
+    /// If a stream cannot be read, or the events cannot be stored. Records that were not published stay in the stream.
     pub async fn catch_up(&self) -> Result<(), Failure> {
+        for (table, stream) in self.streams.by_table() {
+            self.publish_changes(table, stream).await?;
+        }
+        Ok(())
+    }
+
+    /// Publishes all changes that are in the `stream` of `table` now.
+    async fn publish_changes(&self, table: PublishedTable, stream: &Stream) -> Result<(), Failure> {
         let journal = &self.journal;
         loop {
-            let batch = self.stream.after(journal.committed_sequence().as_deref(), MAX_STREAM_RECORDS)?;
+            let batch = stream.after(journal.committed(table).sequence.as_deref(), MAX_STREAM_RECORDS)?;
             let last = batch["Records"].as_array().and_then(|records| records.last());
             let Some(last) = last.and_then(|record| record["dynamodb"]["SequenceNumber"].as_str()) else {
                 return Ok(());
@@ -60,11 +81,11 @@ impl Follower {
                 );
             }
             journal
-                .commit(self.stream.arn(), last)
+                .commit(table, stream.arn(), last)
                 .map_err(|error| Failure::EventsNotStored { reason: error.to_string() })?;
             // The engine keeps stream records until they are trimmed. Trim them here, so that the engine's file does
             // not grow with every write.
-            self.stream.trim(last)?;
+            stream.trim(last)?;
         }
     }
 

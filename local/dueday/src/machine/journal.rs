@@ -28,15 +28,33 @@ pub struct Journal {
     state: Mutex<JournalState>,
 }
 
-/// The position in the stream up to which all events are committed, and the end of their lines in the files. Lines
+/// A table whose changes are published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PublishedTable {
+    Payments,
+    Orders,
+}
+
+/// The position in the stream of one table up to which all events are committed.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StreamPosition {
+    /// The ARN of the stream; `None` if no event is committed yet.
+    #[serde(default)]
+    pub stream: Option<String>,
+    /// The sequence number of the last committed stream record.
+    #[serde(default)]
+    pub sequence: Option<String>,
+}
+
+/// The positions in the streams up to which all events are committed, and the end of their lines in the files. Lines
 /// after that end come from a killed process; the journal removes them and writes them again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Position {
-    /// The ARN of the stream.
+    #[serde(flatten)]
+    payments: StreamPosition,
+    /// Absent in a file of an earlier version, which published no changes of the orders table.
     #[serde(default)]
-    stream: Option<String>,
-    /// The sequence number of the last committed stream record.
-    sequence: Option<String>,
+    orders: StreamPosition,
     /// The name of the newest file.
     file: String,
     /// The length in bytes of the committed lines in `file`.
@@ -80,25 +98,28 @@ impl Journal {
         Ok(Self { folder, clock, state: Mutex::new(JournalState { committed, written: None }) })
     }
 
-    /// Returns the sequence number of the last stream record whose events are committed.
-    pub fn committed_sequence(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).committed.sequence.clone()
+    /// Returns the position in the stream of `table` up to which all events are committed.
+    pub fn committed(&self, table: PublishedTable) -> StreamPosition {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match table {
+            PublishedTable::Payments => state.committed.payments.clone(),
+            PublishedTable::Orders => state.committed.orders.clone(),
+        }
     }
 
-    /// Returns the ARN of the stream that the committed events come from.
-    pub fn stream_arn(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).committed.stream.clone()
-    }
-
-    /// Commits the written events. The caller has written all events of the stream with the ARN `stream` up to the
-    /// record `sequence`.
+    /// Commits the written events. The caller has written all events of the stream of `table`, which has the ARN `stream`,
+    /// up to the record `sequence`.
     ///
     /// # Errors
     /// If the position cannot be written. The events are then published again later.
-    pub fn commit(&self, stream: &str, sequence: &str) -> io::Result<()> {
+    pub fn commit(&self, table: PublishedTable, stream: &str, sequence: &str) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stream, sequence) = (Some(stream.to_owned()), Some(sequence.to_owned()));
-        let mut committed = Position { stream, sequence, ..state.committed.clone() };
+        let mut committed = state.committed.clone();
+        let position = StreamPosition { stream: Some(stream.to_owned()), sequence: Some(sequence.to_owned()) };
+        match table {
+            PublishedTable::Payments => committed.payments = position,
+            PublishedTable::Orders => committed.orders = position,
+        }
         if let Some((file, length)) = state.written.take() {
             (committed.file, committed.length) = (file, length);
         }
@@ -183,15 +204,19 @@ mod tests {
             .collect()
     }
 
+    fn sequence(journal: &Journal, table: PublishedTable) -> Option<String> {
+        journal.committed(table).sequence
+    }
+
     #[tokio::test]
     async fn open_removes_lines_that_were_not_committed() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T23:59:00Z".parse().unwrap(), 1));
         let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
         let journal = open();
-        assert_eq!(journal.committed_sequence(), None);
+        assert_eq!(sequence(&journal, PublishedTable::Payments), None);
         assert_eq!(journal.put(&[bus_entry("1"), bus_entry("2")]).await, []);
-        journal.commit("arn", "2").unwrap();
+        journal.commit(PublishedTable::Payments, "arn", "2").unwrap();
         journal.put(&[bus_entry("3")]).await;
         clock.set("2027-02-01T00:01:00Z".parse().unwrap());
         journal.put(&[bus_entry("3"), bus_entry("4")]).await;
@@ -203,13 +228,39 @@ mod tests {
 
         let journal = open();
         assert_eq!(
-            (journal.committed_sequence().as_deref(), stored_event_ids(folder.path())),
+            (sequence(&journal, PublishedTable::Payments).as_deref(), stored_event_ids(folder.path())),
             (Some("2"), vec!["1".to_owned(), "2".to_owned()])
         );
         journal.put(&[bus_entry("3"), bus_entry("4")]).await;
-        journal.commit("arn", "4").unwrap();
-        journal.commit("arn", "9").unwrap();
-        assert_eq!((open().committed_sequence().as_deref(), stored_event_ids(folder.path()).len()), (Some("9"), 4));
+        journal.commit(PublishedTable::Payments, "arn", "4").unwrap();
+        journal.commit(PublishedTable::Payments, "arn", "9").unwrap();
+        assert_eq!(
+            (sequence(&open(), PublishedTable::Payments).as_deref(), stored_event_ids(folder.path()).len()),
+            (Some("9"), 4)
+        );
         assert_eq!(day_files(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);
+    }
+
+    #[tokio::test]
+    async fn each_table_has_its_own_position_and_a_file_of_an_earlier_version_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
+        let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
+        let earlier = r#"{"stream":"arn:payments","sequence":"7","file":"","length":0}"#;
+        fs::write(folder.path().join(POSITION_FILE), earlier).unwrap();
+        let position = |stream: &str, sequence: &str| StreamPosition {
+            stream: Some(stream.to_owned()),
+            sequence: Some(sequence.to_owned()),
+        };
+        let journal = open();
+        assert_eq!(journal.committed(PublishedTable::Payments), position("arn:payments", "7"));
+        assert_eq!(journal.committed(PublishedTable::Orders), StreamPosition::default());
+
+        journal.put(&[bus_entry("1")]).await;
+        journal.commit(PublishedTable::Orders, "arn:orders", "3").unwrap();
+        let journal = open();
+        assert_eq!(journal.committed(PublishedTable::Payments), position("arn:payments", "7"));
+        assert_eq!(journal.committed(PublishedTable::Orders), position("arn:orders", "3"));
+        assert_eq!(stored_event_ids(folder.path()), ["1"]);
     }
 }

@@ -120,6 +120,18 @@ impl OpenTable {
         }
     }
 
+    /// Publishes the changes that the command has made since [`OpenTable::catch_up`], see [`Machine::publish_changes`]. Does
+    /// nothing for a table on AWS.
+    ///
+    /// # Errors
+    /// If the events cannot be stored or processed.
+    pub async fn publish_changes(&self, context: &Context) -> Result<(), Failure> {
+        match &self.machine {
+            Some(machine) => machine.publish_changes(context).await,
+            None => Ok(()),
+        }
+    }
+
     /// Returns the keys that encrypt the secrets in the table: of a local table from the data folder, of a table on AWS
     /// from `DUEDAY_ENCRYPTION_KEYS`. Returns `None` if that variable is not set.
     ///

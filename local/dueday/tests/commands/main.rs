@@ -23,6 +23,7 @@ mod kept_events;
 mod kill;
 mod look_up;
 mod messages;
+mod order_events;
 mod orders;
 mod orders_model;
 mod outputs;

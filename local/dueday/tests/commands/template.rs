@@ -107,7 +107,38 @@ async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_n
     let optional: Vec<String> =
         optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
     assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
-    assert_eq!(optional.len(), 15, "{optional:?}");
+    assert_eq!(optional.len(), 16, "{optional:?}");
+}
+
+#[tokio::test]
+async fn template_publishes_the_stream_of_the_order_desks_table_like_that_of_the_payments_table() {
+    let engine = Engine::memory();
+    OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await.unwrap();
+    engine.stream("dueday-orders").unwrap();
+    let made = engine.client().describe_table().table_name("dueday-orders").send().await.unwrap().table.unwrap();
+    let resources = &template()["Resources"];
+    assert_eq!(
+        text(&resources["OrdersTable"]["Properties"]["StreamSpecification"]["StreamViewType"]),
+        made.stream_specification.unwrap().stream_view_type.unwrap().as_str()
+    );
+    let (orders, payments) = (
+        &resources["OrdersStream"]["Properties"],
+        &resources["EventsFunction"]["Properties"]["Events"]["Stream"]["Properties"],
+    );
+    for same in [
+        "StartingPosition",
+        "BatchSize",
+        "MaximumBatchingWindowInSeconds",
+        "FunctionResponseTypes",
+        "BisectBatchOnFunctionError",
+        "MaximumRecordAgeInSeconds",
+        "ParallelizationFactor",
+    ] {
+        assert!(!orders[same].is_null(), "{same}");
+        assert_eq!(orders[same], payments[same], "{same}");
+    }
+    let destination = |source: &Value| source["DestinationConfig"]["OnFailure"]["Destination"].clone();
+    assert_eq!(destination(orders), destination(payments));
 }
 
 #[tokio::test]

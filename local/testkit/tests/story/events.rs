@@ -325,7 +325,9 @@ fn events_match_their_schemas_and_each_type_has_a_schema() {
     }
     let types: BTreeSet<String> = EventType::iter().map(|event_type| format!("{event_type}.json")).collect();
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    assert_eq!(checked, types, "the changes of this file cause events of every type that the domain publishes");
+    // The file `order_events.rs` contains the changes of orders.
+    let of_payments: BTreeSet<String> = types.iter().filter(|name| !name.starts_with("order.")).cloned().collect();
+    assert_eq!(checked, of_payments, "the changes of this file cause events of every type of the payments table");
     // These events are not among the domain's event types. The Lambda function `events` creates them for operators.
     let others = BTreeSet::from(["record.unreadable.json".to_owned(), "heartbeat.json".to_owned()]);
     assert_eq!(files.collect::<BTreeSet<_>>(), &types | &others);

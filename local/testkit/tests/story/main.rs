@@ -28,6 +28,7 @@ mod index_list_pages;
 mod lifecycle;
 mod manual_resolution;
 mod open_attempts;
+mod order_events;
 mod pauses;
 mod payments;
 mod reconciliation;

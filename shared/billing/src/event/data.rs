@@ -11,7 +11,7 @@ use super::super::{
     GatewayList, GatewayToken, Label, Locale, MailStatus, Money, Receipt, ReconciledCounts, Refund, Sku,
     SubscriptionId, WaivedPeriod, WaivedReason,
 };
-use super::{ActionData, SubscriptionData};
+use super::{ActionData, OrderData, SubscriptionData};
 
 /// The type and the data of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, EnumDiscriminants)]
@@ -118,6 +118,30 @@ pub enum EventData {
     #[serde(rename = "action.taken")]
     #[strum_discriminants(strum(serialize = "action.taken"))]
     ActionTaken(ActionData),
+    /// The order of a paid month was placed.
+    #[serde(rename = "order.placed")]
+    #[strum_discriminants(strum(serialize = "order.placed"))]
+    OrderPlaced(OrderData),
+    /// An order begins to wait for stock or for a shipping address, or waits for the other of the two.
+    #[serde(rename = "order.backordered")]
+    #[strum_discriminants(strum(serialize = "order.backordered"))]
+    OrderBackordered(OrderData),
+    /// The products of an order were deducted from the stock of a warehouse.
+    #[serde(rename = "order.filled")]
+    #[strum_discriminants(strum(serialize = "order.filled"))]
+    OrderFilled(OrderData),
+    #[serde(rename = "order.shipped")]
+    #[strum_discriminants(strum(serialize = "order.shipped"))]
+    OrderShipped(OrderData),
+    #[serde(rename = "order.delivered")]
+    #[strum_discriminants(strum(serialize = "order.delivered"))]
+    OrderDelivered(OrderData),
+    #[serde(rename = "order.cancelled")]
+    #[strum_discriminants(strum(serialize = "order.cancelled"))]
+    OrderCancelled(OrderData),
+    #[serde(rename = "order.returned")]
+    #[strum_discriminants(strum(serialize = "order.returned"))]
+    OrderReturned(OrderData),
 }
 crate::openapi_schema!(EventType, "EventType", schema());
 
@@ -134,6 +158,20 @@ impl EventData {
     /// Returns the type of the event.
     pub fn event_type(&self) -> EventType {
         self.into()
+    }
+
+    /// Returns the data of the event of an order; `None` for other events.
+    pub fn order_data(&self) -> Option<&OrderData> {
+        match self {
+            Self::OrderPlaced(data)
+            | Self::OrderBackordered(data)
+            | Self::OrderFilled(data)
+            | Self::OrderShipped(data)
+            | Self::OrderDelivered(data)
+            | Self::OrderCancelled(data)
+            | Self::OrderReturned(data) => Some(data),
+            _ => None,
+        }
     }
 
     /// Returns the data of the event of a subscription; `None` for other events.

@@ -3,10 +3,14 @@
 //! The stream of the DynamoDB table contains an image of each item before and after a change. This module computes the
 //! events from these two images alone, so a repeated computation gives equal events with equal ids. Events contain ids,
 //! dates and amounts, but no e-mail address, no token of a payment method or customer, and no card data.
+//!
+//! The events of orders follow from the table of the order desk, so the order desk computes them in the same way. This
+//! module only declares their types and their data.
 
 mod action;
 mod cloud_event;
 mod data;
+mod order;
 mod received;
 mod subscription;
 
@@ -22,6 +26,7 @@ pub use data::{
     AccountData, AuditData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData,
     ReconciliationData, RefundData, ReversalData, WaivedPeriodData,
 };
+pub use order::{OrderData, OrderLineData};
 pub use received::{ReceivedEvent, UnreadableEvent};
 pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
 
@@ -40,8 +45,8 @@ pub enum ItemImage {
     Action(Box<LoggedAction>),
 }
 
-/// A fact about a change of an account, a subscription or a payment, about an audit of the table, about the comparison of
-/// a day with the gateway, or about a change that a person or a program made.
+/// A fact about a change of an account, a subscription, a payment or an order, about an audit of the table, about the
+/// comparison of a day with the gateway, or about a change that a person or a program made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// The unique id of the event. A repeated computation of the same event gives the same id.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 
 use super::super::table::{ChangeRecords, WriteOutcome};
-use super::super::{BackOrderReason, FillTarget, FillTask, Order, OrderId, OrderStatus, ProductId};
+use super::super::{BackOrderReason, FillTarget, FillTask, OrderId, OrderStatus, ProductId};
 use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
 use dynamo::TableError;
 
@@ -122,10 +122,10 @@ impl OrderDesk {
             let customer = self.find_or_create_customer(&before.customer).await?;
             let after = match self.find_warehouse_with_stock(&customer, &lines).await? {
                 StockSource::Warehouse(warehouse) => before.filled_from(warehouse, customer.address.clone())?,
-                StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..before.clone() },
-                StockSource::OutOfStock(products) => {
-                    out_of_stock.extend(products);
-                    Order { waits_for: Some(BackOrderReason::Stock), ..before.clone() }
+                StockSource::NoAddress => before.waiting_for(BackOrderReason::Address, Vec::new()),
+                StockSource::OutOfStock(missing) => {
+                    out_of_stock.extend(missing.iter().map(|line| line.product.clone()));
+                    before.waiting_for(BackOrderReason::Stock, missing)
                 }
             };
             if after == before {

@@ -21,7 +21,7 @@ use super::table::{ChangeRecords, WriteOutcome};
 use super::{
     BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, Order, OrderId, OrderLine,
     OrderStatus, OrdersTable, PaidPeriod, Parcel, PlaceId, ProductId, ReferenceKind, Requester, ShippingAddress, Step,
-    TransitionError, WarehouseId, choose_representative, choose_warehouse, products_out_of_stock,
+    TransitionError, WarehouseId, choose_representative, choose_warehouse, missing_lines,
 };
 
 /// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
@@ -144,9 +144,9 @@ enum StockSource {
     Warehouse(WarehouseId),
     /// The customer has no shipping address.
     NoAddress,
-    /// No single warehouse has enough stock of all products. Contains the products of which no warehouse has enough.
-    /// The list is empty if each product is available, but in different warehouses.
-    OutOfStock(Vec<ProductId>),
+    /// No single warehouse has enough stock of all products. Contains the products of which no warehouse has enough, with
+    /// the missing quantity. The list is empty if each product is available, but in different warehouses.
+    OutOfStock(Vec<OrderLine>),
 }
 
 /// Places, fills and advances orders.
@@ -210,6 +210,8 @@ impl OrderDesk {
                 representative: customer.representative.clone(),
                 status: OrderStatus::BackOrdered,
                 waits_for: None,
+                missing: Vec::new(),
+                lines: lines.clone(),
                 warehouse: None,
                 address: None,
                 shipment: None,
@@ -224,8 +226,8 @@ impl OrderDesk {
                 OrderStatus::Cancelled => order,
                 _ => match self.find_warehouse_with_stock(&customer, &lines).await? {
                     StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
-                    StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..order },
-                    StockSource::OutOfStock(_) => Order { waits_for: Some(BackOrderReason::Stock), ..order },
+                    StockSource::NoAddress => order.waiting_for(BackOrderReason::Address, Vec::new()),
+                    StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
                 },
             };
             match self.table.create_order(&order, &lines, &customer, refunds.as_ref()).await? {
@@ -295,7 +297,7 @@ impl OrderDesk {
         let warehouses = self.table.get_warehouses().await?;
         Ok(match choose_warehouse(&address.region, lines, &stock, &warehouses) {
             Some(warehouse) => StockSource::Warehouse(warehouse.id.clone()),
-            None => StockSource::OutOfStock(products_out_of_stock(lines, &stock)),
+            None => StockSource::OutOfStock(missing_lines(lines, &stock)),
         })
     }
 

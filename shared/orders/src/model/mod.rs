@@ -11,6 +11,7 @@ mod fill;
 mod ids;
 mod lines;
 mod order;
+mod order_events;
 mod paid;
 mod product;
 mod quarter;
@@ -31,9 +32,10 @@ pub use order::{
     BackOrderReason, CorrectionError, Order, OrderLine, OrderStatus, Parcel, Shipment, Step, StockEffect,
     TransitionEffects, TransitionError, all_days,
 };
+pub use order_events::order_events;
 pub use paid::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};
 pub use refunds::{KnownRefund, OrderRefunds, RefundNews};
 pub use warehouse::Warehouse;
-pub use warehouse_choice::{choose_warehouse, products_out_of_stock};
+pub use warehouse_choice::{choose_warehouse, missing_lines};

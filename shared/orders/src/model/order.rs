@@ -59,7 +59,7 @@ pub struct OrderLine {
     pub quantity: u32,
 }
 
-/// An order of the products for one paid month. Its lines never change.
+/// An order of the products for one paid month.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Order {
     pub id: OrderId,
@@ -69,6 +69,12 @@ pub struct Order {
     pub status: OrderStatus,
     /// Why the order is backordered; `None` in any other status.
     pub waits_for: Option<BackOrderReason>,
+    /// The products that were missing when the order began to wait for stock. Later changes of the stock do not change them.
+    /// Empty if the order does not wait for stock, or if each product was in stock, but in different warehouses.
+    pub missing: Vec<OrderLine>,
+    /// The lines of the order, which never change. They are stored in the order's own item too, so that each event of the
+    /// order contains them. Empty in the item of an order that an earlier version placed, until its status changes.
+    pub lines: Vec<OrderLine>,
     /// The warehouse from whose stock the products were deducted. If the order is cancelled or returned, they are added
     /// to this stock again. `None` if no stock was ever deducted.
     pub warehouse: Option<WarehouseId>,
@@ -228,7 +234,16 @@ impl Order {
         address: Option<ShippingAddress>,
     ) -> Result<Self, TransitionError> {
         let filled = self.with_status(OrderStatus::Open)?;
-        Ok(Self { warehouse: Some(warehouse), address, waits_for: None, ..filled })
+        Ok(Self { warehouse: Some(warehouse), address, ..filled })
+    }
+
+    /// Returns the backordered order, which waits for `reason`. `missing` are the products that are missing now: an order
+    /// that waits for stock already keeps the products that were missing when it began to wait.
+    pub fn waiting_for(&self, reason: BackOrderReason, missing: Vec<OrderLine>) -> Self {
+        if self.waits_for == Some(reason) {
+            return self.clone();
+        }
+        Self { waits_for: Some(reason), missing, ..self.clone() }
     }
 
     /// Returns the order with `address` as the address that it is shipped to.
@@ -262,7 +277,7 @@ impl Order {
         if !self.status.can_become(next) {
             return Err(TransitionError { from: self.status, to: next });
         }
-        Ok(Self { status: next, waits_for: None, ..self.clone() })
+        Ok(Self { status: next, waits_for: None, missing: Vec::new(), ..self.clone() })
     }
 
     /// Returns whether other orders may be filled after the order has changed from `self` to `next`: the change restores
@@ -298,6 +313,8 @@ mod tests {
             representative: None,
             status,
             waits_for: None,
+            missing: Vec::new(),
+            lines: Vec::new(),
             warehouse: Some("ams".parse().unwrap()),
             address: None,
             shipment: None,

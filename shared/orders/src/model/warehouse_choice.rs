@@ -1,6 +1,6 @@
 //! The choice of the warehouse that ships an order.
 
-use super::{OrderLine, PlaceId, ProductId, Stock, Warehouse};
+use super::{OrderLine, PlaceId, Stock, Warehouse};
 
 /// Returns a warehouse that has enough stock of all `lines`, or `None` if there is no such warehouse. If there are
 /// several such warehouses, prefers a warehouse in `region`. Among these, prefers the largest stock of the product in
@@ -26,12 +26,19 @@ pub fn choose_warehouse<'a>(
     })
 }
 
-/// Returns the products of `lines` for which no warehouse has the needed quantity.
-pub fn products_out_of_stock(lines: &[OrderLine], stock: &[Stock]) -> Vec<ProductId> {
-    let is_in_stock = |line: &OrderLine| {
-        stock.iter().any(|stock| stock.product == line.product && stock.quantity >= u64::from(line.quantity))
+/// Returns the lines of which no warehouse has the needed quantity, each with the number of pieces that the warehouse with
+/// the largest stock of the product lacks. Empty if each product is in stock, but in different warehouses.
+pub fn missing_lines(lines: &[OrderLine], stock: &[Stock]) -> Vec<OrderLine> {
+    let largest_stock = |line: &OrderLine| {
+        let of_product = stock.iter().filter(|stock| stock.product == line.product);
+        of_product.map(|stock| stock.quantity).max().unwrap_or_default()
     };
-    lines.iter().filter(|line| !is_in_stock(line)).map(|line| line.product.clone()).collect()
+    let missing = |line: &OrderLine| {
+        let available = u32::try_from(largest_stock(line)).unwrap_or(u32::MAX);
+        let quantity = line.quantity.checked_sub(available).filter(|missing| *missing > 0)?;
+        Some(OrderLine { product: line.product.clone(), quantity })
+    };
+    lines.iter().filter_map(missing).collect()
 }
 
 #[cfg(test)]
@@ -58,22 +65,28 @@ mod tests {
                 .collect()
         };
         let both = [line("beans", 2), line("filters", 1)];
-        // The columns are: the lines of the order, the stock as (product, warehouse, quantity), and the expected
-        // warehouse for the region "eu" (`None` if no single warehouse has all products).
-        for (lines, rows, chosen) in [
-            (&both[..1], vec![("beans", "ams", 2), ("beans", "chi", 9)], Some("ams")),
-            (&both[..1], vec![("beans", "ams", 1), ("beans", "chi", 9)], Some("chi")),
-            (&both[..1], vec![("beans", "ams", 2), ("beans", "ber", 3)], Some("ber")),
-            (&both[..1], vec![("beans", "ber", 3), ("beans", "ams", 3)], Some("ams")),
-            (&both[..], vec![("beans", "ams", 2), ("filters", "ber", 1)], None),
-            (&both[..], vec![("beans", "ams", 2), ("beans", "chi", 2), ("filters", "chi", 1)], Some("chi")),
-            (&both[..1], vec![], None),
+        // The columns are: the lines of the order, the stock as (product, warehouse, quantity), the expected warehouse
+        // for the region "eu" (`None` if no single warehouse has all products), and the missing lines.
+        for (lines, rows, chosen, missing) in [
+            (&both[..1], vec![("beans", "ams", 2), ("beans", "chi", 9)], Some("ams"), vec![]),
+            (&both[..1], vec![("beans", "ams", 1), ("beans", "chi", 9)], Some("chi"), vec![]),
+            (&both[..1], vec![("beans", "ams", 2), ("beans", "ber", 3)], Some("ber"), vec![]),
+            (&both[..1], vec![("beans", "ber", 3), ("beans", "ams", 3)], Some("ams"), vec![]),
+            // Each product is in stock, but in different warehouses.
+            (&both[..], vec![("beans", "ams", 2), ("filters", "ber", 1)], None, vec![]),
+            (&both[..], vec![("beans", "ams", 2), ("beans", "chi", 2), ("filters", "chi", 1)], Some("chi"), vec![]),
+            (
+                &both[..],
+                vec![("beans", "ams", 1), ("beans", "chi", 0)],
+                None,
+                vec![line("beans", 1), line("filters", 1)],
+            ),
+            (&both[..], vec![("filters", "chi", 1)], None, vec![line("beans", 2)]),
+            (&both[..1], vec![], None, vec![line("beans", 2)]),
         ] {
             let found = choose_warehouse(&"eu".parse().unwrap(), lines, &stock(&rows), &warehouses);
             assert_eq!(found.map(|warehouse| warehouse.id.as_str()), chosen, "{lines:?} {rows:?}");
-            // If a warehouse is chosen, no product is out of stock. If none is chosen, each product may still be in
-            // stock, but in different warehouses.
-            assert!(chosen.is_none() || products_out_of_stock(lines, &stock(&rows)).is_empty(), "{lines:?} {rows:?}");
+            assert_eq!(missing_lines(lines, &stock(&rows)), missing, "{lines:?} {rows:?}");
         }
     }
 }

@@ -33,6 +33,7 @@ mod refunds;
 mod requester;
 mod schema;
 mod settings;
+mod stream;
 mod warehouse_orders;
 mod warehouses;
 mod write_transaction;
@@ -46,6 +47,7 @@ pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};
 pub use pages::OrderList;
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
+pub use stream::{is_order_key, read_stream_image};
 pub use warehouse_orders::{NamedLine, OrderToPack};
 pub use write_transaction::WriteOutcome;
 

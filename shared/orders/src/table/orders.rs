@@ -172,6 +172,8 @@ impl OrdersTable {
         change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (effects, data) = (before.transition_effects(after), keys::status_data(after));
+        // The item of an order that an earlier version placed gets its lines, so that the event of this change has them.
+        let after = &Order { lines: lines.to_vec(), ..after.clone() };
         let mut writes = self.transaction().change(before, after);
         let representative = keys::key_of_representative(before.representative.as_ref());
         writes = writes.update_edge_data(keys::key_of_edge(keys::key_of_order(before.id), representative), &data);

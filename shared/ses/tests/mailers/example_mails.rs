@@ -43,6 +43,10 @@ pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
         ends_on: date("2026-04-04"),
         refunded: Some(Money::new(50_000, "EUR".parse().unwrap())),
         receipt: Some("202603-7KQ29M-4T3XWA".to_owned()),
+        order: Some("2026-03-31.01JZXCVBNM0123456789ABCDEF".to_owned()),
+        shipped_on: date("2026-04-05"),
+        carrier: Some("Póst & Co".parse().unwrap()),
+        tracking_number: Some("RR123456785GB".parse().unwrap()),
         ..MailFacts::new(kind, product, None)
     };
     let written_at: DateTime<Utc> = "2026-03-24T06:00:07Z".parse().unwrap();

@@ -101,7 +101,7 @@ async fn every_mail_arrives_unchanged_with_its_tags() {
         assert_eq!(accepted.tags, expected);
         assert_eq!(tags::account_from_tag(&accepted.tags[tags::ACCOUNT]), Some(mail.account));
     }
-    assert_eq!(ses.server.mails().len(), 105, "fifteen kinds in seven languages");
+    assert_eq!(ses.server.mails().len(), 112, "sixteen kinds in seven languages");
 }
 
 #[tokio::test]

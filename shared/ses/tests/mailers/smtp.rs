@@ -22,7 +22,7 @@ async fn every_mail_arrives_unchanged() {
         let recipients = vec![mail.to.as_str().to_owned()];
         assert_eq!((received.from.as_str(), received.to), ("shop@roasters.example.com", recipients));
     }
-    assert_eq!(server.received().len(), 105, "fifteen kinds in seven languages");
+    assert_eq!(server.received().len(), 112, "sixteen kinds in seven languages");
 }
 
 #[tokio::test]

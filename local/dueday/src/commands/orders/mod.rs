@@ -189,8 +189,11 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
         open_table.catch_up(context).await?;
     }
     let exit = run_action(context, &desk, &open_table, &args.action).await?;
+    // Publishes the events of the orders that the command changed, and sends the mails about them.
     if is_import {
         open_table.catch_up(context).await?;
+    } else {
+        open_table.publish_changes(context).await?;
     }
     let is_all_ordered = context.options.table().is_some() || !unplaced_orders_file(&context.options).exists();
     Ok(if exit == Exit::Done { Exit::done_if(is_all_ordered) } else { exit })

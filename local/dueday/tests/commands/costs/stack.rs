@@ -64,6 +64,13 @@ impl Stack {
         self.stream_filters(true).iter().any(|pattern| is_match(pattern, record))
     }
 
+    /// Returns whether the filter of the stream of the orders table passes the stream record `record`.
+    pub fn is_passed_of_orders(&self, record: &Json) -> bool {
+        let filters = self.properties("OrdersStream")["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
+        let mut patterns = filters.map(|filter| serde_json::from_str::<Json>(&text(&filter["Pattern"])).unwrap());
+        patterns.any(|pattern| is_match(&pattern, record))
+    }
+
     /// Returns whether the rule `name` matches `entry`, an event in the envelope of EventBridge.
     pub fn is_routed(&self, name: &str, entry: &Json) -> bool {
         is_match(&serde_json::to_value(&self.properties(name)["EventPattern"]).unwrap(), entry)

@@ -1,10 +1,14 @@
 //! Checks that the filter of the stream drops only changes without events, and drops the claims of each payment.
 
+use std::sync::Arc;
+
 use billing::{Attempt, ClaimToken, ReminderClaim, Status, Subscription, SubscriptionId};
 use chrono::DateTime;
+use clock::SimulatedClock;
 use emulator::{Engine, Stream};
+use orders::{Buckets, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
 use serde_json::{Value, json};
-use simulator::is_dropped_by_stream_filter;
+use simulator::{Company, CompanySize, is_dropped_by_stream_filter};
 use store::{CreateOutcome, Table, UpdateOutcome};
 use testkit::sample;
 use ulid::Ulid;
@@ -162,4 +166,34 @@ fn stream_filter_uses_only_the_key_that_lambda_documents() {
         let keys: Vec<&String> = pattern.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["dynamodb"]);
     }
+}
+
+#[tokio::test]
+async fn stream_filter_of_the_orders_table_passes_only_orders_and_every_change_with_an_event() {
+    let engine = Engine::memory();
+    let table = OrdersTable::new(engine.client(), "dueday-orders");
+    table.create_if_absent().await.unwrap();
+    let stream = engine.stream("dueday-orders").unwrap();
+    let desk = OrderDesk::new(table, Buckets::default(), Arc::new(SimulatedClock::new(DateTime::UNIX_EPOCH, 1)));
+    let company = Company::new(CompanySize { customers: 2, employees: 5, products: 2, warehouses: 1, months: 1 }, 5);
+    for product in &company.products {
+        desk.table.create_product(product).await.unwrap();
+    }
+    let (sku, lines) = &company.skus[0];
+    desk.table.set_lines_of_sku(sku, lines).await.unwrap();
+    let paid = PaidPeriod { sku: sku.clone(), ..company.paid[0].clone() };
+    desk.place(&paid).await.unwrap();
+    desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
+
+    let (stack, mut passed) = (Stack::read(), 0);
+    for record in new_records(&stream, &mut None) {
+        let keys = &record["dynamodb"]["Keys"];
+        let begins_with = |key: &str, prefix: &str| keys[key]["S"].as_str().unwrap().starts_with(prefix);
+        let is_order = begins_with("PK", "ORDER#") && begins_with("SK", "CUSTOMER#");
+        assert_eq!(stack.is_passed_of_orders(&record), is_order, "{keys}");
+        let events = publish(&[&record]).await;
+        assert_eq!(!events.is_empty(), is_order, "{keys}");
+        passed += usize::from(is_order);
+    }
+    assert_eq!(passed, 2, "the order was placed and cancelled");
 }

@@ -2,6 +2,7 @@
 //! compared with a scan of all items, and its orders are checked after crashes, repetitions and races.
 
 mod crash;
+mod events;
 mod filling;
 mod naive_reader;
 mod order_life_cycle;

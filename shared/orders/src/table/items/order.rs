@@ -18,6 +18,8 @@ use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
 pub struct OrderItem {
     status: OrderStatus,
     waits_for: Option<BackOrderReason>,
+    missing: Option<Vec<LineItem>>,
+    lines: Option<Vec<LineItem>>,
     representative: Option<EmployeeId>,
     warehouse: Option<WarehouseId>,
     shipping_address: Option<AddressItem>,
@@ -45,6 +47,8 @@ impl Entity<OrdersTable> for Order {
         OrderItem {
             status: self.status,
             waits_for: self.waits_for,
+            missing: line_items_if_any(&self.missing),
+            lines: line_items_if_any(&self.lines),
             representative: self.representative.clone(),
             warehouse: self.warehouse.clone(),
             shipping_address: self.address.clone().map(AddressItem::from),
@@ -68,6 +72,8 @@ impl Entity<OrdersTable> for Order {
             representative: read.representative,
             status: read.status,
             waits_for: read.waits_for,
+            missing: read_lines(read.missing.unwrap_or_default()),
+            lines: read_lines(read.lines.unwrap_or_default()),
             warehouse: read.warehouse,
             address: read.shipping_address.map(ShippingAddress::from),
             shipment: read.shipped_date.map(|Instant(shipped_at)| Shipment { shipped_at, parcel }),
@@ -171,11 +177,24 @@ struct LineItem {
     quantity: u32,
 }
 
+fn line_items(lines: &[OrderLine]) -> Vec<LineItem> {
+    let item = |line: &OrderLine| LineItem { product: line.product.clone(), quantity: line.quantity };
+    lines.iter().map(item).collect()
+}
+
+/// Returns the stored form of `lines`; `None` if there are none, because absent attributes are left out.
+fn line_items_if_any(lines: &[OrderLine]) -> Option<Vec<LineItem>> {
+    (!lines.is_empty()).then(|| line_items(lines))
+}
+
+fn read_lines(items: Vec<LineItem>) -> Vec<OrderLine> {
+    items.into_iter().map(|LineItem { product, quantity }| OrderLine { product, quantity }).collect()
+}
+
 /// Returns the edge from an order to the warehouse that ships it; `None` if no warehouse ships it yet.
 pub(in crate::table) fn warehouse_edge(order: &Order, lines: &[OrderLine]) -> Option<Item> {
     let key = keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_warehouse(order.warehouse.as_ref()?));
-    let line = |line: &OrderLine| LineItem { product: line.product.clone(), quantity: line.quantity };
-    let edge = WarehouseEdgeItem { customer: order.customer.clone(), lines: lines.iter().map(line).collect() };
+    let edge = WarehouseEdgeItem { customer: order.customer.clone(), lines: line_items(lines) };
     Some(item_with(key, Some(keys::status_data(order)), &edge))
 }
 
@@ -183,8 +202,7 @@ pub(in crate::table) fn warehouse_edge(order: &Order, lines: &[OrderLine]) -> Op
 pub(in crate::table) fn read_warehouse_edge(item: &Item) -> Result<(Key, Vec<OrderLine>), TableError> {
     let edge: WarehouseEdgeItem = from_item(item)?;
     let order = keys::key_of_order(order_id_in(item)?);
-    let lines = edge.lines.into_iter().map(|LineItem { product, quantity }| OrderLine { product, quantity });
-    Ok((keys::key_of_edge(order, keys::key_of_customer(&edge.customer)), lines.collect()))
+    Ok((keys::key_of_edge(order, keys::key_of_customer(&edge.customer)), read_lines(edge.lines)))
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,0 +1,195 @@
+//! Tests of the events of orders: which changes of an order cause which events, and that each event matches its JSON schema.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use billing::{CloudEvent, EventType, Money};
+use orders::{BackOrderReason, Order, OrderLine, OrderStatus, Parcel, ShippingAddress, Step, order_events};
+use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
+
+use crate::event_images::event_time;
+
+type EventTypes = &'static [&'static str];
+/// The name of a change, the order before (`None`: no order) and after the change, and the types of the expected events.
+type Change = (&'static str, Option<Order>, Order, EventTypes);
+
+fn lines(lines: &[(&str, u32)]) -> Vec<OrderLine> {
+    let line = |(product, quantity): &(&str, u32)| OrderLine { product: product.parse().unwrap(), quantity: *quantity };
+    lines.iter().map(line).collect()
+}
+
+fn address() -> ShippingAddress {
+    ShippingAddress {
+        name: "Ada Example".parse().unwrap(),
+        street: "1 Secret Street".parse().unwrap(),
+        postal_code: "99999".parse().unwrap(),
+        city: "Hiddenville".parse().unwrap(),
+        country: "nl".parse().unwrap(),
+        region: "eu".parse().unwrap(),
+    }
+}
+
+/// Returns a new order that waits for stock.
+fn backordered() -> Order {
+    let currency = "EUR".parse().unwrap();
+    let order = Order {
+        id: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
+        customer: "acme".parse().unwrap(),
+        representative: Some("e-1".parse().unwrap()),
+        status: OrderStatus::BackOrdered,
+        waits_for: None,
+        missing: Vec::new(),
+        lines: lines(&[("beans", 2), ("filters", 1)]),
+        warehouse: None,
+        address: None,
+        shipment: None,
+        total: Money::new(1_299, currency),
+        refunded: Money::new(0, currency),
+        placed_at: "2027-01-31T06:00:02Z".parse().unwrap(),
+        bucket: 0,
+        version: 1,
+    };
+    order.waiting_for(BackOrderReason::Stock, lines(&[("beans", 1)]))
+}
+
+/// Returns the order with the version `version`.
+fn with_version(order: Order, version: u64) -> Order {
+    Order { version, ..order }
+}
+
+fn filled() -> Order {
+    with_version(backordered().filled_from("cork".parse().unwrap(), Some(address())).unwrap(), 2)
+}
+
+/// Returns the order after `steps`, one after the other.
+fn advanced(order: Order, steps: &[OrderStatus]) -> Order {
+    let parcel =
+        Parcel { carrier: Some("An Post".parse().unwrap()), tracking_number: Some("RR123456785IE".parse().unwrap()) };
+    steps.iter().fold(order, |order, next| {
+        let parcel = if *next == OrderStatus::Shipped { parcel.clone() } else { Parcel::default() };
+        let version = order.version + 1;
+        with_version(order.advanced_by(&Step { next: *next, parcel }, event_time()).unwrap(), version)
+    })
+}
+
+fn changes() -> Vec<Change> {
+    use OrderStatus::{Cancelled, Delivered, Picked, Returned, Shipped};
+    let waits_for_address = Order { waits_for: Some(BackOrderReason::Address), missing: Vec::new(), ..backordered() };
+    let refunded = Order { refunded: Money::new(1_299, backordered().total.currency()), ..backordered() };
+    let step = |name, before: &[OrderStatus], next: OrderStatus, types: EventTypes| {
+        let old = advanced(filled(), before);
+        (name, Some(old.clone()), advanced(old, &[next]), types)
+    };
+    let unchanged = |name, new: Order| (name, Some(filled()), with_version(new, 3), &[][..]);
+    vec![
+        ("placed, and filled at once", None, filled(), &["order.placed", "order.filled"]),
+        ("placed without stock", None, backordered(), &["order.placed", "order.backordered"]),
+        ("placed without an address", None, waits_for_address.clone(), &["order.placed", "order.backordered"]),
+        ("refunded, then placed", None, advanced(refunded, &[Cancelled]), &["order.placed", "order.cancelled"]),
+        (
+            "an address arrives, but no stock",
+            Some(waits_for_address.clone()),
+            with_version(waits_for_address.waiting_for(BackOrderReason::Stock, lines(&[("beans", 2)])), 2),
+            &["order.backordered"],
+        ),
+        ("filled later", Some(backordered()), filled(), &["order.filled"]),
+        ("cancelled while it waits", Some(backordered()), advanced(backordered(), &[Cancelled]), &["order.cancelled"]),
+        step("picked", &[], Picked, &[]),
+        step("cancelled", &[], Cancelled, &["order.cancelled"]),
+        step("cancelled after it was picked", &[Picked], Cancelled, &["order.cancelled"]),
+        step("shipped", &[Picked], Shipped, &["order.shipped"]),
+        step("delivered", &[Picked, Shipped], Delivered, &["order.delivered"]),
+        step("returned by the carrier", &[Picked, Shipped], Returned, &["order.returned"]),
+        step("returned by the customer", &[Picked, Shipped, Delivered], Returned, &["order.returned"]),
+        unchanged("only the version", filled()),
+        unchanged("another address", Order { address: None, ..filled() }),
+        unchanged("another representative", Order { representative: None, ..filled() }),
+        unchanged("a refund in part", Order { refunded: Money::new(1, filled().total.currency()), ..filled() }),
+    ]
+}
+
+fn events_of_change((_, old, new, _): &Change) -> Vec<CloudEvent> {
+    let events = order_events(old.as_ref(), new, event_time()).into_iter();
+    events.map(|event| CloudEvent::new(event, "urn:example:orders")).collect()
+}
+
+fn json_of(event: &CloudEvent) -> Value {
+    serde_json::to_value(event).unwrap()
+}
+
+#[test]
+fn each_change_of_an_order_causes_the_expected_events() {
+    for change in changes() {
+        let events = events_of_change(&change);
+        let types: Vec<String> = events.iter().map(|event| event.body.event_type().to_string()).collect();
+        assert_eq!(types, change.3, "{}", change.0);
+        // A repeated computation gives equal events. All events of an order name its customer.
+        assert_eq!(events, events_of_change(&change));
+        assert!(events.iter().all(|event| event.subject == "acme"));
+        let read: Vec<CloudEvent> =
+            events.iter().map(|event| serde_json::from_value(json_of(event)).unwrap()).collect();
+        assert_eq!(read, events);
+    }
+}
+
+#[test]
+fn the_events_of_the_life_of_an_order_have_different_ids() {
+    use OrderStatus::{Delivered, Picked, Returned, Shipped};
+    let mut images = vec![None, Some(backordered()), Some(filled())];
+    let steps = [Picked, Shipped, Delivered, Returned];
+    images.extend((1..=steps.len()).map(|count| Some(advanced(filled(), &steps[..count]))));
+    let pairs = images.windows(2);
+    let events = pairs.flat_map(|pair| order_events(pair[0].as_ref(), pair[1].as_ref().unwrap(), event_time()));
+    let ids: Vec<String> = events.map(|event| event.id).collect();
+    let id = "2027-01-31.01JZXCVBNM0123456789ABCDEF";
+    assert_eq!(
+        ids,
+        [
+            format!("{id}.1.order.placed"),
+            format!("{id}.1.order.backordered"),
+            format!("{id}.2.order.filled"),
+            format!("{id}.4.order.shipped"),
+            format!("{id}.5.order.delivered"),
+            format!("{id}.6.order.returned"),
+        ]
+    );
+}
+
+#[test]
+fn events_of_orders_match_their_schemas_and_contain_no_address() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/events");
+    let mut checked = BTreeSet::new();
+    for event in changes().iter().flat_map(events_of_change) {
+        let name = event.body.event_type().to_string();
+        let schema = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
+        let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&json_of(&event)).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{name}: {errors:?}\n{:#}", json_of(&event));
+        checked.insert(name);
+        let text = json_of(&event).to_string();
+        let address = address();
+        for personal in [&address.name, &address.street, &address.postal_code, &address.city] {
+            assert!(!text.contains(personal.as_str()), "{text}");
+        }
+    }
+    let all = EventType::iter().map(|event_type| event_type.to_string());
+    assert_eq!(checked, all.filter(|name| name.starts_with("order.")).collect());
+}
+
+#[test]
+fn only_the_event_of_the_shipment_contains_the_parcel() {
+    let with_parcel = |change: &Change| {
+        let events = events_of_change(change);
+        events.iter().filter(|event| json_of(event).to_string().contains("RR123456785IE")).count()
+    };
+    for change in changes() {
+        assert_eq!(with_parcel(&change), usize::from(change.0 == "shipped"), "{}", change.0);
+    }
+    let shipped = changes().into_iter().find(|change| change.0 == "shipped").unwrap();
+    insta::assert_snapshot!(format!("{:#}", json_of(&events_of_change(&shipped)[0])));
+    let backordered = changes().into_iter().find(|change| change.0 == "placed without stock").unwrap();
+    let data = &json_of(&events_of_change(&backordered)[1])["data"];
+    assert_eq!(data["missing"], json!([{ "product": "beans", "quantity": 1 }]));
+    assert_eq!((&data["waits_for"], &data["lines"].as_array().unwrap().len()), (&json!("stock"), &2));
+}

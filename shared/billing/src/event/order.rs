@@ -1,0 +1,57 @@
+//! The data of the events of an order. This crate knows no orders: the order desk computes the events from the changes of
+//! its own table.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::super::{AccountId, Label, Money, SubscriptionId};
+
+/// The data of the events of an order: its state after the change. It contains no address and no name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OrderData {
+    /// The account of the customer.
+    pub account: AccountId,
+    /// The id of the order.
+    pub order: String,
+    pub subscription: SubscriptionId,
+    /// The due date of the payment.
+    pub due_on: NaiveDate,
+    /// The version of the order after the change. Of two events of an order, the event with the higher version is the later
+    /// one. Changes without an event have versions too, so versions have gaps.
+    pub version: u64,
+    /// The status of the order, such as `OPEN`.
+    pub status: String,
+    /// The amount of the payment.
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The refunded part of the amount, in minor units of the currency.
+    pub refunded_amount: i64,
+    /// When the payment was made.
+    pub placed_at: DateTime<Utc>,
+    /// The products and their quantities.
+    pub lines: Vec<OrderLineData>,
+    /// Why the order is backordered: `address` or `stock`; `None` in any other status.
+    pub waits_for: Option<String>,
+    /// The products of which no warehouse had enough when the order began to wait for stock, with the number of pieces that
+    /// the warehouse with the largest stock lacked. Empty if the order does not wait for stock, or if each product is in
+    /// stock, but in different warehouses.
+    pub missing: Vec<OrderLineData>,
+    /// The warehouse that ships the order; `None` until the order is filled.
+    pub warehouse: Option<String>,
+    /// When the order was shipped; `None` until then.
+    pub shipped_at: Option<DateTime<Utc>>,
+    /// The name of the company that carries the parcel. Only the event `order.shipped` contains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<Label>,
+    /// The number by which the carrier finds the parcel. Only the event `order.shipped` contains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracking_number: Option<Label>,
+}
+
+/// A product and a number of pieces.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OrderLineData {
+    /// The id of the product.
+    pub product: String,
+    pub quantity: u32,
+}
