@@ -18,5 +18,5 @@ pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
     CreditedOrder, DateRange, EmployeeDetails, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack, OrdersTable,
-    PaymentsTable, ProductOrder, Requester, WaitingOrdersPage, WriteOutcome,
+    PaymentsTable, ProductOrder, Requester, StockBefore, WaitingOrdersPage, WriteOutcome,
 };

@@ -10,6 +10,7 @@ mod customer;
 mod fill;
 mod ids;
 mod lines;
+mod movement;
 mod order;
 mod paid;
 mod product;
@@ -27,6 +28,9 @@ pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use fill::{FillPass, FillTarget, FillTask, WaitingOrder};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};
 pub use lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
+pub use movement::{
+    Movement, MovementError, MovementKind, MovementRequest, OrderMovement, OrderMovementLine, StockChange,
+};
 pub use order::{
     BackOrderReason, CorrectionError, Order, OrderLine, OrderStatus, Parcel, Shipment, Step, StockEffect,
     TransitionEffects, TransitionError, all_days,

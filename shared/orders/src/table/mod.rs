@@ -13,6 +13,8 @@
 //!   and cost nothing there.
 //! - An order, its edges, the change of the stock and the change of the representative's total are written in one
 //!   transaction.
+//! - Each change of the stock of a product in a warehouse writes a movement in the same transaction, so that the stock is the
+//!   sum of its movements.
 //! - Each transaction that adds stock or sets a shipping address also writes a fill task (see `fills.rs`), so that no
 //!   process that stops leaves an order unfilled.
 //! - No item expires, except the saved responses to requests with an idempotency key.
@@ -33,6 +35,7 @@ mod refunds;
 mod requester;
 mod schema;
 mod settings;
+mod stock;
 mod warehouse_orders;
 mod write_transaction;
 
@@ -44,6 +47,7 @@ pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};
 pub use pages::OrderList;
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
+pub use stock::StockBefore;
 pub use warehouse_orders::{NamedLine, OrderToPack};
 pub use write_transaction::WriteOutcome;
 

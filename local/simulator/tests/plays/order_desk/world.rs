@@ -86,16 +86,12 @@ impl World {
         for (employee, assignment, confidential) in &company.employees {
             assert_done(table_without_faults.hire(employee, assignment, confidential).await.unwrap());
         }
+        let desk_without_faults = OrderDesk::new(table_without_faults.clone(), Buckets::new(BUCKETS), new_clock());
         let mut received = BTreeMap::new();
         for product in &company.products {
             assert_done(table_without_faults.create_product(product).await.unwrap());
             for warehouse in company.warehouses.iter().filter(|_| stock > 0) {
-                assert_done(
-                    table_without_faults
-                        .add_stock(&product.id, &warehouse.id, stock, Ulid::generate(), Ulid::generate())
-                        .await
-                        .unwrap(),
-                );
+                desk_without_faults.receive(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap();
                 *received.entry(format!("PRODUCT#{}", product.id)).or_insert(0) += i64::try_from(stock).unwrap();
             }
         }
