@@ -363,7 +363,7 @@ impl From<DeskError> for Problem {
             DeskError::Lines(error) => Self::invalid_field("lines", error),
             DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
             DeskError::MovementMismatch(_) => Self::refused_field("movement", error),
-            DeskError::Movement(error @ MovementError::SameWarehouse(_)) => Self::refused_field("to", error),
+            DeskError::Movement(error @ MovementError::SameWarehouse(_)) => Self::refused_field("to_warehouse", error),
             DeskError::Movement(error) => Self::conflict(error.to_string()),
             DeskError::BeforeCurrentJob(_) => Self::conflict(error.to_string()),
             DeskError::UnknownReference { kind, .. } => Self::refused_field(kind.name(), error),

@@ -21,7 +21,7 @@ impl OrderDesk {
         quantity: u64,
         delivery: Ulid,
     ) -> Result<(), DeskError> {
-        self.check_product_and_warehouses(product, [warehouse]).await?;
+        self.check_product_and_warehouses(product, &[warehouse]).await?;
         let arrival = self.arrival(MovementKind::Delivery, product, warehouse, quantity, delivery);
         for _ in 0..MAX_RETRIES {
             let is_in_stock = self.stock_before(product, warehouse).await?.is_some();
@@ -68,8 +68,8 @@ impl OrderDesk {
         id: Ulid,
         request: &MovementRequest,
     ) -> Result<Movement, DeskError> {
-        let warehouses = [request.warehouse()].into_iter().chain(request.to());
-        self.check_product_and_warehouses(product, warehouses).await?;
+        let warehouses: Vec<&WarehouseId> = [request.warehouse()].into_iter().chain(request.to()).collect();
+        self.check_product_and_warehouses(product, &warehouses).await?;
         for _ in 0..MAX_RETRIES {
             let stored = self.table.get_movement(product, id).await?;
             let here = self.stock_before(product, request.warehouse()).await?;
@@ -98,14 +98,14 @@ impl OrderDesk {
     async fn check_product_and_warehouses(
         &self,
         product: &ProductId,
-        warehouses: impl IntoIterator<Item = &WarehouseId>,
+        warehouses: &[&WarehouseId],
     ) -> Result<(), DeskError> {
         if self.table.get_product(product).await?.is_none() {
             return Err(DeskError::NoProduct(product.clone()));
         }
         for warehouse in warehouses {
             if self.table.get_warehouse(warehouse).await?.is_none() {
-                return Err(DeskError::NoWarehouse(warehouse.clone()));
+                return Err(DeskError::NoWarehouse((*warehouse).clone()));
             }
         }
         Ok(())

@@ -113,6 +113,11 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
             "PUT /products/beans/deliveries/01JZXCVBNM0123456789ABCDEF".to_owned(),
             r#"{"warehouse": "ams", "quantity": 9}"#,
         ),
+        (
+            "PUT /products/beans/counts/01JZXCVBNM0123456789ABCDEG".to_owned(),
+            r#"{"warehouse": "ams", "found": 10, "reason": "found one more"}"#,
+        ),
+        ("GET /products/beans/movements".to_owned(), ""),
         ("PUT /customers/acme".to_owned(), address),
         ("PUT /customers/new".to_owned(), address),
         ("PUT /customers/acme/representative".to_owned(), r#"{"representative": "e-2"}"#),

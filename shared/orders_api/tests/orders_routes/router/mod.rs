@@ -5,4 +5,5 @@ mod action_log;
 mod lifecycle;
 mod lists;
 mod packing;
+mod stock;
 pub mod test_desk;
