@@ -5,12 +5,14 @@
 //! DynamoDB. It learns of payments only from `payment.succeeded` events; the crate `billing` does not depend on it.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod audit;
 mod config;
 mod desk;
 mod model;
 mod queue;
 mod table;
 
+pub use audit::{AuditReport, OrdersAudit, open_stocks};
 pub use config::*;
 pub use desk::{AdvanceOutcome, DeskError, FillCounts, OrderDesk, PlaceOutcome};
 pub use dynamo::KeySchema;

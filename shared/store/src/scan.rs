@@ -99,6 +99,14 @@ impl Table {
         items.map(|item| item.and_then(read))
     }
 
+    /// Returns all receipts that have not expired at `now` as a stream, like [`Table::all_subscriptions`].
+    pub fn all_receipts(&self, now: DateTime<Utc>) -> impl Stream<Item = Result<Receipt, TableError>> + use<> {
+        let values = values([(":receipts", s(keys::RECEIPTS)), (":now", n(now.timestamp()))]);
+        let items = self.dynamo.scan(Scan::filtered("begins_with(#SK, :receipts) AND #TTL > :now", values));
+        let items = stream::try_unfold(items, async |mut items| Ok(items.next().await?.map(|item| (item, items))));
+        items.map(|item| item.and_then(|item| Receipt::from_item(&item)))
+    }
+
     /// Converts every item of `scan` with `read`, and calls `each` with the result, until `each` returns `Break`.
     async fn scan_each<T>(
         &self,

@@ -20,6 +20,7 @@
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 
+mod audit;
 mod customers;
 mod employees;
 mod fills;
@@ -41,6 +42,7 @@ mod write_transaction;
 
 use aws_sdk_dynamodb::Client;
 
+pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
 pub use employees::EmployeeDetails;
 pub use fills::WaitingOrdersPage;
 pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};

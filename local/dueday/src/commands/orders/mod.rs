@@ -1,10 +1,12 @@
 //! `dueday orders`: manages the order desk.
 
+mod audit;
 mod csv_file;
 mod filling;
 mod fulfilment;
 mod list;
 mod packing;
+mod paid_orders;
 mod people;
 mod places;
 pub mod setup;
@@ -107,6 +109,9 @@ enum Action {
     Transfer(stock::TransferArgs),
     /// List the changes of a product's stock that were requested, newest first
     Movements(stock::MovementsArgs),
+    /// Compare the stock with its movements, the totals with the orders, and the orders with the receipts
+    #[command(after_help = audit::AFTER_HELP)]
+    Audit(audit::AuditArgs),
     /// Rank the representatives by the orders of their customers in a quarter
     Ranking {
         /// The quarter, such as 2027-Q1
@@ -241,6 +246,7 @@ async fn run_action(
         Action::WriteOff(args) => stock::write_off(context, desk, args).await,
         Action::Transfer(args) => stock::transfer(context, desk, args).await,
         Action::Movements(args) => stock::movements(context, desk, args).await,
+        Action::Audit(args) => audit::audit(context, job_desk, open_table, args).await,
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, job_desk, open_table, file).await,
         Action::Employees(args) => people::employees(context, desk, args).await,

@@ -1,10 +1,12 @@
 //! Tests of the order desk with the real SDK and the embedded engine: the results of its fourteen access patterns are
 //! compared with a scan of all items, and its orders are checked after crashes, repetitions and races.
 
+mod audit;
 mod crash;
 mod filling;
 mod order_life_cycle;
 mod patterns;
 mod races;
 mod refunds;
+mod stock;
 mod world;

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::SimulatedClock;
 use emulator::{Engine, Injector, Wire};
-use orders::{Buckets, DateRange, OrderDesk, OrdersTable, PaidPeriod, WriteOutcome};
+use orders::{
+    AuditReport, Buckets, DateRange, NumberDifference, OrderDesk, OrdersAudit, OrdersTable, PaidPeriod, WriteOutcome,
+};
 use simulator::{Company, OrdersTableContents};
 use ulid::Ulid;
 
@@ -137,5 +139,23 @@ impl World {
     pub async fn assert_consistent(&self, paid: &[PaidPeriod], when: &str) {
         let inconsistencies = self.contents().await.inconsistencies(&self.received, &self.expected_orders(paid));
         assert!(inconsistencies.is_empty(), "{when}: {inconsistencies:#?}");
+        assert_eq!(self.audit().await, Vec::<String>::new(), "{when}");
+    }
+
+    /// Audits the table. Returns the differences, and what could not be compared.
+    pub async fn audit(&self) -> Vec<String> {
+        let mut audit = OrdersAudit::begin(&self.desk_without_faults().table);
+        while audit.next_orders().await.unwrap().is_some() {}
+        let AuditReport { differences, unverified, unopened, unreadable, .. } = audit.finish(|| ()).await.unwrap();
+        let differences = differences.iter().map(|difference| {
+            let NumberDifference { number, expected, found } = difference;
+            let found = found.map_or("none".to_owned(), |found| number.text_of(found));
+            format!("{number}: {} expected, {found} found", number.text_of(*expected))
+        });
+        differences
+            .chain(unverified.iter().map(|number| format!("{number}: changed")))
+            .chain(unopened.iter().map(|number| format!("{number}: no opening movement")))
+            .chain(unreadable.iter().map(ToString::to_string))
+            .collect()
     }
 }

@@ -55,7 +55,7 @@ pub(in crate::table) struct StockItem {
     pub is_opened: bool,
 }
 
-dynamo::attributes!(StockItem { STOCK = stock, MOVEMENTS = movements, });
+dynamo::attributes!(StockItem { STOCK = stock, MOVEMENTS = movements, IS_OPENED = is_opened, });
 
 impl StockItem {
     /// Creates the attributes of a new stock of `pieces` pieces, which its first movement creates.
