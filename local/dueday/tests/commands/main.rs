@@ -25,6 +25,7 @@ mod look_up;
 mod messages;
 mod orders;
 mod orders_model;
+mod orders_stock;
 mod outputs;
 mod permissions;
 mod process;

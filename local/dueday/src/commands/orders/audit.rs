@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 use indicatif::ProgressBar;
 use orders::{AuditReport, AuditedNumber, NumberDifference, OrderDesk, OrdersAudit, open_stocks};
@@ -39,7 +39,7 @@ Examples:
   dueday orders audit --open
   dueday orders audit --json";
 
-/// The longest time after a payment until its order is placed on AWS; on one machine, it is placed at once.
+/// The longest time after a payment until its order is placed on AWS.
 const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
 
 const COLUMNS: [Column; 4] =
@@ -136,9 +136,14 @@ pub async fn audit(
     let AuditReport { items, differences, unverified, unopened, unreadable } = audit.finish(verifying).await?;
     let mut all: Vec<Difference> = differences.iter().map(Difference::from).collect();
     all.extend(unreadable.iter().map(Difference::unreadable));
-    let delay = if context.options.table().is_some() { MAX_ORDER_DELAY } else { TimeDelta::zero() };
+    let ordered = match context.options.table() {
+        // The merchant may have begun to use the order desk with the first order.
+        Some(_) => count.first_paid_at().unwrap_or(now)..now - MAX_ORDER_DELAY,
+        // On one machine, the order desk is always on, and has placed the orders of all payments before this command.
+        None => DateTime::<Utc>::MIN_UTC..now,
+    };
     let on_receipts = |read| progress.set_message(format!("{} compared", format_count(read, "receipt")));
-    let paid = paid_orders::compare(&open_table.table, &desk.table, &count, (now, now - delay), on_receipts).await?;
+    let paid = paid_orders::compare(&open_table.table, &desk.table, &count, now, ordered, on_receipts).await?;
     all.extend(paid.differences);
     all.sort();
     let opened = match args.open {

@@ -5,6 +5,7 @@
 //! receipt of each order is read.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::pin::pin;
 
 use billing::{AccountId, Period, Receipt, Sku};
@@ -29,7 +30,7 @@ pub struct OrderCount {
     orders: u64,
     /// The number of orders whose receipts have not expired.
     recent: u64,
-    /// The time of the earliest payment with an order. Earlier payments were made before the merchant used the order desk.
+    /// The time of the earliest payment with an order.
     first_paid_at: Option<DateTime<Utc>>,
 }
 
@@ -53,6 +54,11 @@ impl OrderCount {
         self.orders = self.orders.saturating_add(1);
         self.recent = self.recent.saturating_add((order.placed_at >= self.receipts_kept_from).into());
         self.first_paid_at = Some(self.first_paid_at.map_or(order.placed_at, |first| first.min(order.placed_at)));
+    }
+
+    /// Returns the time of the earliest payment with an order; `None` if there are no orders.
+    pub fn first_paid_at(&self) -> Option<DateTime<Utc>> {
+        self.first_paid_at
     }
 
     /// Returns the number of all orders.
@@ -96,17 +102,17 @@ fn order_of(receipt: &Receipt) -> OrderId {
     OrderId { due_on: receipt.due_on, subscription: receipt.subscription }
 }
 
-/// Compares the orders in `orders` with the receipts in `table`. `count` are the orders of an earlier scan. `times` are the
-/// present time, and the time before which the order of each payment was placed. Calls `on_receipts` with the number of
+/// Compares the orders in `orders` with the receipts in `table`. `count` are the orders of an earlier scan. Each
+/// payment of the period `ordered` must have an order. Calls `on_receipts` with the number of
 /// receipts that were read.
 pub async fn compare(
     table: &Table,
     orders: &OrdersTable,
     count: &OrderCount,
-    times: (DateTime<Utc>, DateTime<Utc>),
+    now: DateTime<Utc>,
+    ordered: Range<DateTime<Utc>>,
     on_receipts: impl Fn(u64),
 ) -> Result<Comparison, TableError> {
-    let (now, ordered_before) = times;
     let (mut comparison, mut expected) = (Comparison::default(), ExpectedOrders { orders, skus: BTreeMap::new() });
     let (mut with_order, mut read) = (0_u64, 0_u64);
     let mut first_receipt_at: Option<DateTime<Utc>> = None;
@@ -129,9 +135,7 @@ pub async fn compare(
             let is_recent = receipt.processed_at >= count.receipts_kept_from;
             with_order = with_order.saturating_add((is_recent && has_order).into());
             comparison.receipts = comparison.receipts.saturating_add(expected.is_ordered(&receipt.sku).await?.into());
-            let is_compared = receipt.processed_at < ordered_before
-                && count.first_paid_at.is_some_and(|first| first <= receipt.processed_at);
-            if !has_order && is_compared {
+            if !has_order && ordered.contains(&receipt.processed_at) {
                 comparison.differences.extend(expected.missing_order(receipt).await?);
             }
         }
@@ -178,16 +182,4 @@ async fn orders_without_receipt(
         differences.extend(found.into_iter().flatten());
     }
     Ok(differences)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use billing::Money;
-    use clock::SimulatedClock;
-    use emulator::Engine;
-    use orders::{Buckets, Label, OrderDesk, OrderLine, PaidPeriod, Product};
-
-    use super::*;
 }
