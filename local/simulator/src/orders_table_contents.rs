@@ -28,6 +28,10 @@ pub struct StoredOrder {
     pub lines: BTreeMap<String, i64>,
     /// The same quantities, in the item that also contains the order's status.
     pub stored_lines: BTreeMap<String, i64>,
+    /// Whether the returned products were not added to the stock again.
+    pub is_written_off: bool,
+    /// The effects on the stock of the movements of the order, in the order of their keys.
+    pub effects: Vec<String>,
 }
 
 /// The key and the attribute `Data` of an item of any kind. `data` is `None` if the item has no such attribute.
@@ -46,6 +50,10 @@ pub struct OrdersTableContents {
     pub stock: BTreeMap<(String, String), i64>,
     /// The stored total stock by product.
     pub total_stock: BTreeMap<String, i64>,
+    /// The sum of the movements, by product and warehouse.
+    pub moved: BTreeMap<(String, String), i64>,
+    /// The sum of the changes by counts and write-offs, by product.
+    pub adjusted: BTreeMap<String, i64>,
     /// The stored order total and the text by which it is sorted, by representative, quarter and currency.
     pub totals: BTreeMap<(String, String, String), (i64, String)>,
     /// All items of the table, including the items that are not edges.
@@ -91,6 +99,18 @@ impl OrdersTableContents {
                     contents.items.insert(StoredItem { pk, sk, data });
                     continue;
                 }
+                if sk.starts_with("MOVEMENT#") {
+                    order.effects.push(key("Effect"));
+                    let warehouse = format!("WAREHOUSE#{}", key("Warehouse"));
+                    let lines = item["Lines"].as_l().into_iter().flatten().filter_map(|line| line.as_m().ok());
+                    for line in lines {
+                        let product = format!("PRODUCT#{}", text(line, "Product").unwrap_or_default());
+                        let moved = contents.moved.entry((product, warehouse.clone())).or_default();
+                        *moved += number(line, "StockChange").unwrap_or(i64::MIN);
+                    }
+                    contents.items.insert(StoredItem { pk, sk, data });
+                    continue;
+                }
                 data_by_order.entry(pk.clone()).or_default().insert(data.clone().unwrap_or_default());
                 if sk.starts_with("CUSTOMER#") {
                     order.customer.clone_from(&sk);
@@ -103,6 +123,7 @@ impl OrdersTableContents {
                     order.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
                     order.warehouse = text(item, "Warehouse");
                     order.stored_lines = stored_lines(item);
+                    order.is_written_off = item.get("WrittenOff").is_some_and(|value| value.as_bool() == Ok(&true));
                 } else if sk.starts_with("EMP#") {
                     if !order.representative.is_empty() {
                         contents
@@ -115,6 +136,18 @@ impl OrdersTableContents {
                 }
             } else if pk.starts_with("PRODUCT#") && sk.starts_with("WAREHOUSE#") {
                 contents.stock.insert((pk.clone(), sk.clone()), number(item, "Stock").unwrap_or(i64::MIN));
+            } else if pk.starts_with("PRODUCT#") && sk.starts_with("MOVEMENT#") {
+                let change = number(item, "StockChange").unwrap_or(i64::MIN);
+                let mut add = |warehouse: String, change| {
+                    *contents.moved.entry((pk.clone(), format!("WAREHOUSE#{warehouse}"))).or_default() += change;
+                };
+                add(key("Warehouse"), change);
+                if let Some(to) = text(item, "ToWarehouse") {
+                    add(to, -change);
+                }
+                if ["count", "write_off"].contains(&key("Kind").as_str()) {
+                    *contents.adjusted.entry(pk.clone()).or_default() += change;
+                }
             } else if pk.starts_with("PRODUCT#") && pk == sk {
                 contents.total_stock.insert(pk.clone(), number(item, "TotalStock").unwrap_or(i64::MIN));
             } else if let Some((quarter, _)) = sk.split_once('#').filter(|(quarter, _)| quarter.contains("-Q")) {
@@ -171,7 +204,17 @@ impl OrdersTableContents {
             if order.lines.is_empty() || order.representative.is_empty() || order.customer.is_empty() {
                 violations.push(format!("{id} has no product, no representative or no customer"));
             }
-            if ["OPEN", "PICKED", "SHIPPED", "DELIVERED"].contains(&order.status.as_str()) {
+            let is_reserved = ["OPEN", "PICKED", "SHIPPED", "DELIVERED"].contains(&order.status.as_str());
+            let expected_effects = match order.status.as_str() {
+                _ if is_reserved => vec!["deducted"],
+                "RETURNED" if order.is_written_off => vec!["deducted", "written_off"],
+                _ if order.warehouse.is_some() => vec!["deducted", "restored"],
+                _ => vec![],
+            };
+            if order.effects != expected_effects {
+                violations.push(format!("{id} is {}, but its movements are {:?}", order.status, order.effects));
+            }
+            if is_reserved || order.is_written_off {
                 if order.warehouse.is_none() {
                     violations.push(format!("{id} is {} but has no warehouse", order.status));
                 }
@@ -190,10 +233,19 @@ impl OrdersTableContents {
             let in_warehouses = self.stock.iter().filter(|((of, _), _)| of == product).map(|(_, stock)| stock);
             let (in_warehouses, received) =
                 (in_warehouses.sum::<i64>(), arrived.get(product).copied().unwrap_or_default());
-            let left = received - reserved.get(product.as_str()).copied().unwrap_or_default();
+            let adjusted = self.adjusted.get(product).copied().unwrap_or_default();
+            let left = received + adjusted - reserved.get(product.as_str()).copied().unwrap_or_default();
             if (*total, in_warehouses) != (left, left) {
                 violations.push(format!(
                     "{product}: expected stock {left}, sum over warehouses {in_warehouses}, stored total {total}"
+                ));
+            }
+        }
+        for place in self.stock.keys().chain(self.moved.keys()).collect::<BTreeSet<_>>() {
+            let (stock, moved) = (self.stock.get(place), self.moved.get(place));
+            if stock != moved {
+                violations.push(format!(
+                    "{place:?} (product, warehouse) has the stock {stock:?}, but the movements {moved:?}"
                 ));
             }
         }

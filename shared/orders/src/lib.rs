@@ -6,12 +6,14 @@
 //! events of its orders are computed from the changes in the stream of its table.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod audit;
 mod config;
 mod desk;
 mod model;
 mod queue;
 mod table;
 
+pub use audit::{AuditReport, OrdersAudit, open_stocks};
 pub use config::*;
 pub use desk::{AdvanceOutcome, DeskError, FillCounts, OrderDesk, PlaceOutcome};
 pub use dynamo::KeySchema;
@@ -19,6 +21,6 @@ pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
     CompanyEntity, CreditedOrder, DateRange, EmployeeDetails, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
-    OrdersTable, PaymentsTable, ProductOrder, Requester, WaitingOrdersPage, WriteOutcome, is_order_key,
+    OrdersTable, PaymentsTable, ProductOrder, Requester, StockBefore, WaitingOrdersPage, WriteOutcome, is_order_key,
     read_stream_image,
 };

@@ -14,6 +14,7 @@ mod parameters;
 mod products;
 mod requested_desk;
 mod skus;
+mod stock;
 mod warehouses;
 
 use std::sync::Arc;
@@ -80,6 +81,10 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(products::put, products::read))
         .routes(routes!(products::list_orders))
         .routes(routes!(products::receive_delivery))
+        .routes(routes!(stock::count))
+        .routes(routes!(stock::write_off))
+        .routes(routes!(stock::transfer))
+        .routes(routes!(stock::list_movements))
         .routes(routes!(skus::put, skus::read))
         .routes(routes!(warehouses::list))
         .routes(routes!(warehouses::put, warehouses::read))

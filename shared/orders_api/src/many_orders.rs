@@ -131,7 +131,7 @@ pub async fn advance(
         if !seen.insert(order) {
             return Err(Problem::refused_field("orders", format!("must contain the order {order} once")));
         }
-        steps.push((order, Step { next, parcel: Parcel { carrier, tracking_number } }));
+        steps.push((order, Step { parcel: Parcel { carrier, tracking_number }, ..next.into() }));
     }
     let results = stream::iter(steps).map(|(order, step)| advance_one(&desk, order, step)).buffered(AT_ONCE);
     let data: Vec<AdvanceResult> = results.collect().await;

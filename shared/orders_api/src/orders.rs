@@ -52,6 +52,8 @@ pub struct OrderView {
     carrier: Option<Label>,
     /// The number by which the carrier finds the parcel; null if it is not known.
     tracking_number: Option<Label>,
+    /// Whether the returned products were not sellable, so that they were not added to the stock again.
+    written_off: bool,
     /// The amount of the payment, in minor units of the currency.
     amount: MinorUnits,
     /// The part of the payment that was refunded, in minor units. An order whose payment is refunded in full before it is
@@ -137,6 +139,10 @@ pub struct StepFields {
     /// The number by which the carrier finds the parcel. Only for the step `ship`.
     #[serde(default)]
     tracking_number: Option<Label>,
+    /// Whether the returned products are not sellable, so that they are not added to the stock again. Only for the step
+    /// `return`.
+    #[serde(default)]
+    unsellable: bool,
 }
 
 /// An order and the step to carry out.
@@ -168,6 +174,7 @@ impl From<Order> for OrderView {
             shipped_at,
             carrier: parcel.carrier,
             tracking_number: parcel.tracking_number,
+            written_off: order.is_written_off,
             amount: order.total.into(),
             refunded_amount: order.refunded.minor(),
             currency: order.total.currency(),
@@ -204,15 +211,23 @@ impl StepName {
     /// Returns the step with the parcel in `fields`.
     ///
     /// # Errors
-    /// `fields` contains a parcel, but the step is not `ship`.
+    /// `fields` contains a parcel, but the step is not `ship`; or it says that the products are not sellable, but the step is
+    /// not `return`.
     fn with_fields(self, fields: StepFields) -> Result<Step, Problem> {
-        let StepFields { carrier, tracking_number } = fields;
+        let StepFields { carrier, tracking_number, unsellable } = fields;
+        if unsellable && self.target_status() != OrderStatus::Returned {
+            return Err(Problem::refused_field("unsellable", "is only for the step return"));
+        }
         let given = [("carrier", carrier.is_some()), ("tracking_number", tracking_number.is_some())];
         match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((field, _)) if self.target_status() != OrderStatus::Shipped => {
                 Err(Problem::refused_field(field, "is only for the step ship"))
             }
-            _ => Ok(Step { next: self.target_status(), parcel: Parcel { carrier, tracking_number } }),
+            _ => Ok(Step {
+                next: self.target_status(),
+                parcel: Parcel { carrier, tracking_number },
+                is_unsellable: unsellable,
+            }),
         }
     }
 }
@@ -302,7 +317,7 @@ pub async fn read(
 /// Advance an order
 ///
 /// Picks, ships, delivers, returns or cancels the order. When an order is cancelled or returned, its products are added
-/// to the stock of the warehouse again. Within a few minutes after the response, the stock is reserved for backordered
+/// to the stock of the warehouse again, unless the returned products are not sellable. Within a few minutes after the response, the stock is reserved for backordered
 /// orders that contain these products, oldest first. The step `ship` accepts the carrier and the tracking number of the parcel.
 #[utoipa::path(
     post,

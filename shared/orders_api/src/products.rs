@@ -99,6 +99,23 @@ pub struct DeliveryPath {
 #[schema(minimum = 1, maximum = 1_000_000_000)]
 pub struct Quantity(u64);
 
+impl Quantity {
+    /// Returns the number.
+    ///
+    /// # Errors
+    /// 400 for the field `quantity` if the number is not allowed.
+    pub(super) fn checked(self) -> Result<u64, Problem> {
+        let Self(quantity) = self;
+        if !(1..=MAX_QUANTITY).contains(&quantity) {
+            return Err(Problem::invalid_field(
+                "quantity",
+                format!("must be from 1 to {MAX_QUANTITY}, not {quantity}"),
+            ));
+        }
+        Ok(quantity)
+    }
+}
+
 /// A delivery of a product that arrived in a warehouse.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -144,7 +161,8 @@ impl From<ProductOrder> for ProductOrderView {
     }
 }
 
-fn product_not_found() -> Problem {
+/// Returns the problem with status 404: the product does not exist.
+pub(super) fn product_not_found() -> Problem {
     Problem::not_found("there is no such product")
 }
 
@@ -289,10 +307,8 @@ pub async fn receive_delivery(
     body: Body<DeliveryFields>,
 ) -> Result<Json<DeliveryView>, Problem> {
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::invalid_field("delivery", "must be a ULID"))?;
-    let DeliveryFields { warehouse, quantity: Quantity(quantity) } = body.value;
-    if !(1..=MAX_QUANTITY).contains(&quantity) {
-        return Err(Problem::invalid_field("quantity", format!("must be from 1 to {MAX_QUANTITY}, not {quantity}")));
-    }
+    let DeliveryFields { warehouse, quantity } = body.value;
+    let quantity = quantity.checked()?;
     match desk.receive(&product, &warehouse, quantity, delivery).await {
         // 404, not 422: the product is part of the path.
         Err(DeskError::NoProduct(_)) => Err(product_not_found()),

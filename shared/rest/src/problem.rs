@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use billing::{RefundRefusal, Refusal};
 use delivery::QueueError;
 use gateways::GatewayError;
-use orders::{DeskError, LinesError};
+use orders::{DeskError, LinesError, MovementError};
 use serde::Serialize;
 use settling::RefundError;
 use settling::SetupError;
@@ -352,6 +352,7 @@ impl From<DeskError> for Problem {
             DeskError::Transition(_)
             | DeskError::Correction(_)
             | DeskError::OtherParcel(_)
+            | DeskError::AlreadyRestored(_)
             | DeskError::StillHasCustomers { .. }
             | DeskError::HandedOverToAnother { .. } => Self::conflict(error.to_string()),
             // The same response as for the order of another account.
@@ -361,6 +362,9 @@ impl From<DeskError> for Problem {
             DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
             DeskError::Lines(error) => Self::invalid_field("lines", error),
             DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
+            DeskError::MovementMismatch(_) => Self::refused_field("movement", error),
+            DeskError::Movement(error @ MovementError::SameWarehouse(_)) => Self::refused_field("to_warehouse", error),
+            DeskError::Movement(error) => Self::conflict(error.to_string()),
             DeskError::BeforeCurrentJob(_) => Self::conflict(error.to_string()),
             DeskError::UnknownReference { kind, .. } => Self::refused_field(kind.name(), error),
             DeskError::NoCountryNamed { .. } => Self::refused_field("country_name", error),

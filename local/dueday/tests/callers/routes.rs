@@ -48,7 +48,7 @@ const OWN: [&str; 22] = [
     "put_order_address",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 55] = [
+const OPERATOR: [&str; 59] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -81,6 +81,10 @@ const OPERATOR: [&str; 55] = [
     "get_product",
     "list_product_orders",
     "receive_delivery",
+    "count_stock",
+    "write_off_stock",
+    "transfer_stock",
+    "list_movements",
     "list_employees",
     "get_employee",
     "assign_employee",

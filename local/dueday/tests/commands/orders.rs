@@ -10,26 +10,26 @@ use serde_json::Value;
 use terminal::{dueday, output};
 
 /// A file for `dueday orders import`.
-const STOCK: &str = "\
+pub const STOCK: &str = "\
 product,name,sku,quantity,warehouse,region,stock
 beans,House Blend 1 kg,gold,2,ams,eu,5
 beans,House Blend 1 kg,,,nyc,na,1
 filter,Paper filters,gold,1,ams,eu,9
 ";
 
-fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
+pub fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(data).args(arguments))
 }
 
 /// Runs `dueday` with `--json`, and asserts that it succeeds. Returns its output.
-fn json_output(data: &Path, arguments: &[&str]) -> Value {
+pub fn json_output(data: &Path, arguments: &[&str]) -> Value {
     let (code, stdout, stderr) = output(dueday(data).arg("--json").args(arguments));
     assert_eq!(code, 0, "{stderr}");
     serde_json::from_str(&stdout).unwrap()
 }
 
 /// Imports three subscriptions of `gold` and charges them today. Returns the data folder.
-fn folder_with_payments(folder: &Path) -> std::path::PathBuf {
+pub fn folder_with_payments(folder: &Path) -> std::path::PathBuf {
     let (data, csv) = (folder.join("data"), folder.join("s.csv"));
     let today = Utc::now().date_naive();
     let day = today.format("%-d");

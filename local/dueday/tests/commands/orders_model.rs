@@ -20,7 +20,7 @@ type Item = HashMap<String, AttributeValue>;
 
 /// The facets: name, prefix of the partition key, and prefix of the sort key. An item belongs to the first matching
 /// facet.
-const FACETS: [(&str, &str, &str); 28] = [
+const FACETS: [(&str, &str, &str); 29] = [
     ("Order", "ORDER#", "CUSTOMER#"),
     ("Order line", "ORDER#", "PRODUCT#"),
     ("Order's credit", "ORDER#", "EMP#"),
@@ -31,7 +31,8 @@ const FACETS: [(&str, &str, &str); 28] = [
     ("Product's name", "PRODUCT#", "PRODUCT-NAME#"),
     ("Stock", "PRODUCT#", "WAREHOUSE#"),
     ("Products", "PRODUCT#", "PRODUCTS"),
-    ("Stock delivery", "PRODUCT#", "ARRIVAL#"),
+    ("Movement of stock", "PRODUCT#", "MOVEMENT#"),
+    ("Movement of an order", "ORDER#", "MOVEMENT#"),
     ("SKU", "SKU#", ""),
     ("Warehouse", "WAREHOUSE#", "WAREHOUSE#"),
     ("Warehouse's region", "WAREHOUSE#", "REGION#"),
@@ -86,10 +87,9 @@ async fn items() -> Vec<Item> {
     for (employee, assignment, confidential) in &company.employees {
         assert_done(table.hire(employee, assignment, confidential).await.unwrap());
     }
-    let change = desk.clock().ulid();
     for product in &company.products {
         assert_done(table.create_product(product).await.unwrap());
-        assert_done(table.set_initial_stock(&product.id, &company.warehouses[0].id, 4, change).await.unwrap());
+        assert_done(desk.set_initial_stock(&product.id, &company.warehouses[0].id, 4).await.unwrap());
     }
     let sku = company.skus[0].0.clone();
     assert_done(table.set_lines_of_sku(&sku, &company.skus[0].1).await.unwrap());

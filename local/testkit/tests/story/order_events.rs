@@ -44,6 +44,7 @@ fn backordered() -> Order {
         warehouse: None,
         address: None,
         shipment: None,
+        is_written_off: false,
         total: Money::new(1_299, currency),
         refunded: Money::new(0, currency),
         placed_at: "2027-01-31T06:00:02Z".parse().unwrap(),
@@ -69,7 +70,7 @@ fn advanced(order: Order, steps: &[OrderStatus]) -> Order {
     steps.iter().fold(order, |order, next| {
         let parcel = if *next == OrderStatus::Shipped { parcel.clone() } else { Parcel::default() };
         let version = order.version + 1;
-        with_version(order.advanced_by(&Step { next: *next, parcel }, event_time()).unwrap(), version)
+        with_version(order.advanced_by(&Step { parcel, ..Step::from(*next) }, event_time()).unwrap(), version)
     })
 }
 

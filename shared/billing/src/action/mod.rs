@@ -87,6 +87,12 @@ pub enum ActionKind {
     PutProduct,
     #[strum(serialize = "stock.receive")]
     ReceiveStock,
+    #[strum(serialize = "stock.count")]
+    CountStock,
+    #[strum(serialize = "stock.write_off")]
+    WriteOffStock,
+    #[strum(serialize = "stock.transfer")]
+    TransferStock,
     #[strum(serialize = "sku.put")]
     PutSku,
     #[strum(serialize = "warehouse.put")]

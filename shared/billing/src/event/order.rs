@@ -40,6 +40,8 @@ pub struct OrderData {
     pub warehouse: Option<String>,
     /// When the order was shipped; `None` until then.
     pub shipped_at: Option<DateTime<Utc>>,
+    /// Whether the order was returned with products that are not sellable, so that the stock was not restored.
+    pub written_off: bool,
     /// The name of the company that carries the parcel. Only the event `order.shipped` contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier: Option<Label>,

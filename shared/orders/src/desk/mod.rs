@@ -7,6 +7,7 @@ mod goods;
 mod people;
 mod references;
 mod refunds;
+mod stock;
 
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
 use super::table::{ChangeRecords, WriteOutcome};
 use super::{
-    BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, Order, OrderId, OrderLine,
-    OrderStatus, OrdersTable, PaidPeriod, Parcel, PlaceId, ProductId, ReferenceKind, Requester, ShippingAddress, Step,
-    TransitionError, WarehouseId, choose_representative, choose_warehouse, missing_lines,
+    BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, MovementError, Order,
+    OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, Parcel, PlaceId, ProductId, ReferenceKind, Requester,
+    ShippingAddress, Step, TransitionError, WarehouseId, choose_representative, choose_warehouse, missing_lines,
 };
 
 /// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
@@ -39,6 +40,8 @@ pub enum DeskError {
     Correction(#[from] CorrectionError),
     #[error("the order {0} was shipped already, with another carrier or tracking number")]
     OtherParcel(OrderId),
+    #[error("the products of the order {0} were added to the stock already; write them off from the stock")]
+    AlreadyRestored(OrderId),
     #[error("there is no order {0}")]
     NoOrder(OrderId),
     #[error("there is no account {0}")]
@@ -57,6 +60,10 @@ pub enum DeskError {
     NoCountryNamed { name: Label, existing: String },
     #[error("the delivery {0} was already received with another quantity or in another warehouse")]
     DeliveryMismatch(Ulid),
+    #[error("{0} was already used for another movement of the product")]
+    MovementMismatch(Ulid),
+    #[error(transparent)]
+    Movement(#[from] MovementError),
     #[error("there is no employee {0}")]
     NoEmployee(EmployeeId),
     #[error("must be from {earliest} to {latest}")]
@@ -86,6 +93,7 @@ impl DeskError {
             Self::Transition(_)
             | Self::Correction(_)
             | Self::OtherParcel(_)
+            | Self::AlreadyRestored(_)
             | Self::NoOrder(_)
             | Self::NoAccount(_)
             | Self::NoProduct(_)
@@ -96,6 +104,8 @@ impl DeskError {
             | Self::NoCountryNamed { .. }
             | Self::NoEmployee(_)
             | Self::DeliveryMismatch(_)
+            | Self::MovementMismatch(_)
+            | Self::Movement(_)
             | Self::DateOutOfRange { .. }
             | Self::BeforeCurrentJob(_)
             | Self::StillHasCustomers { .. }
@@ -215,6 +225,7 @@ impl OrderDesk {
                 warehouse: None,
                 address: None,
                 shipment: None,
+                is_written_off: false,
                 total: paid.amount,
                 refunded: Money::new(0, paid.amount.currency()),
                 placed_at: paid.paid_at,
@@ -230,7 +241,7 @@ impl OrderDesk {
                     StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
                 },
             };
-            match self.table.create_order(&order, &lines, &customer, refunds.as_ref()).await? {
+            match self.table.create_order(&order, &lines, &customer, refunds.as_ref(), self.clock.now()).await? {
                 WriteOutcome::Done => {
                     if order.waits_for == Some(BackOrderReason::Stock) {
                         self.request_fill_if_in_stock(&customer, &lines).await?;
@@ -346,6 +357,9 @@ impl OrderDesk {
                 let parcel = before.shipment.as_ref().map(|shipment| &shipment.parcel);
                 if step.parcel != Parcel::default() && parcel.is_some_and(|parcel| *parcel != step.parcel) {
                     return Err(DeskError::OtherParcel(id).into());
+                }
+                if step.is_unsellable && !before.is_written_off {
+                    return Err(DeskError::AlreadyRestored(id).into());
                 }
                 let saved = match with_response(&before, &lines) {
                     Some(request) => self.table.save_response(&before, &request).await.map_err(DeskError::from)?,

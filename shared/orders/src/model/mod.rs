@@ -9,7 +9,9 @@ mod company;
 mod customer;
 mod fill;
 mod ids;
+mod ledger;
 mod lines;
+mod movement;
 mod order;
 mod order_events;
 mod paid;
@@ -27,7 +29,11 @@ pub use company::{
 pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use fill::{FillPass, FillTarget, FillTask, WaitingOrder};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};
+pub use ledger::{AuditedItem, AuditedNumber, Ledger, NumberDifference};
 pub use lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
+pub use movement::{
+    Movement, MovementError, MovementKind, MovementRequest, OrderMovement, OrderMovementLine, StockChange,
+};
 pub use order::{
     BackOrderReason, CorrectionError, Order, OrderLine, OrderStatus, Parcel, Shipment, Step, StockEffect,
     TransitionEffects, TransitionError, all_days,

@@ -83,6 +83,8 @@ pub struct Order {
     pub address: Option<ShippingAddress>,
     /// How the order was shipped; `None` until it is shipped.
     pub shipment: Option<Shipment>,
+    /// Whether the returned products were not sellable. They were not added to the stock again.
+    pub is_written_off: bool,
     /// The amount of the payment.
     pub total: Money,
     /// The part of the payment that was refunded. It does not count in the quarter total of the representative.
@@ -117,11 +119,13 @@ pub struct Step {
     pub next: OrderStatus,
     /// The parcel, if `next` is `SHIPPED`.
     pub parcel: Parcel,
+    /// Whether the returned products are not sellable, if `next` is `RETURNED`: they are not added to the stock again.
+    pub is_unsellable: bool,
 }
 
 impl From<OrderStatus> for Step {
     fn from(next: OrderStatus) -> Self {
-        Self { next, parcel: Parcel::default() }
+        Self { next, parcel: Parcel::default(), is_unsellable: false }
     }
 }
 
@@ -131,11 +135,16 @@ impl From<OrderStatus> for Step {
 pub struct CorrectionError(pub OrderStatus);
 
 /// The effect of a status change on the stock of the warehouse of an order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StockEffect {
     None,
+    /// The products were deducted from the stock.
     Deducted,
+    /// The products of a cancelled or returned order were added to the stock again.
     Restored,
+    /// The products were returned, but they are not sellable, so the stock is unchanged.
+    WrittenOff,
 }
 
 /// The effects of a status change of an order on the stock and on the quarter total of its representative.
@@ -269,6 +278,7 @@ impl Order {
                 let shipment = Shipment { shipped_at: now, parcel: step.parcel.clone() };
                 Ok(Self { shipment: Some(shipment), ..self.with_status(step.next)? })
             }
+            OrderStatus::Returned => Ok(Self { is_written_off: step.is_unsellable, ..self.with_status(step.next)? }),
             next => self.with_status(next),
         }
     }
@@ -291,6 +301,7 @@ impl Order {
     pub fn transition_effects(&self, next: &Order) -> TransitionEffects {
         let stock = match (self.status.has_stock_deducted(), next.status.has_stock_deducted()) {
             (false, true) => StockEffect::Deducted,
+            (true, false) if next.is_written_off => StockEffect::WrittenOff,
             (true, false) => StockEffect::Restored,
             _ => StockEffect::None,
         };
@@ -318,6 +329,7 @@ mod tests {
             warehouse: Some("ams".parse().unwrap()),
             address: None,
             shipment: None,
+            is_written_off: false,
             total: Money::new(1_299, "EUR".parse().unwrap()),
             refunded: Money::new(0, "EUR".parse().unwrap()),
             placed_at: "2027-03-31T23:59:59Z".parse().unwrap(),
@@ -367,6 +379,21 @@ mod tests {
                     assert_eq!(order(from).transition_effects(&after).stock, StockEffect::Deducted);
                 }
                 from => assert_eq!(filled, Err(TransitionError { from, to: Open })),
+            }
+        }
+    }
+
+    #[test]
+    fn returned_products_that_are_not_sellable_are_written_off() {
+        for status in OrderStatus::iter() {
+            for is_unsellable in [false, true] {
+                let step = Step { is_unsellable, ..OrderStatus::Returned.into() };
+                let before = order(status);
+                let Ok(after) = before.advanced_by(&step, DateTime::UNIX_EPOCH) else { continue };
+                let stock = if is_unsellable { StockEffect::WrittenOff } else { StockEffect::Restored };
+                assert_eq!((before.transition_effects(&after).stock, after.is_written_off), (stock, is_unsellable));
+                assert_eq!(before.transition_effects(&after).added_to_total.minor(), -1_299, "{status}");
+                assert_eq!(before.unblocks_others(&after), !is_unsellable, "{status}");
             }
         }
     }

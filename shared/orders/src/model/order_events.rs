@@ -72,6 +72,7 @@ fn data_of(order: &Order) -> OrderData {
         missing: lines(&order.missing),
         warehouse: order.warehouse.as_ref().map(ToString::to_string),
         shipped_at: order.shipment.as_ref().map(|shipment| shipment.shipped_at),
+        written_off: order.is_written_off,
         carrier: None,
         tracking_number: None,
     }

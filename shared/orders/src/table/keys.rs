@@ -45,12 +45,18 @@ pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
 /// The sort key of the edges by which all products are listed.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";
+/// The prefix of the sort keys of the movements of a product or of an order.
+pub const MOVEMENTS: &str = "MOVEMENT#";
 /// The partition key of all fill tasks.
 pub const FILLS: &str = "FILLS";
 
 /// The number of digits of the largest amount in minor units. Amounts are padded with zeros to this length, so that
 /// their texts sort like the numbers.
 const AMOUNT_DIGITS: usize = 19;
+
+/// The number of digits of an order's version in the key of a movement. Versions are padded with zeros to this length, so
+/// that the movements of an order are sorted.
+const MOVEMENT_DIGITS: usize = 6;
 
 /// A text that sorts after every identifier.
 pub const AFTER_ANY_ID: &str = "~";
@@ -194,7 +200,18 @@ pub fn parse_quarter(sk: &str) -> Option<Quarter> {
     sk.split(SEPARATOR).next()?.parse().ok()
 }
 
-/// Returns the key of the item which records that a delivery of a product was added to the stock.
+/// Returns the key of the movement `id` of a product.
+pub fn key_of_movement(product: &ProductId, id: Ulid) -> Key {
+    key_of_edge(key_of_product(product), format!("{MOVEMENTS}{id}"))
+}
+
+/// Returns the key of the movement by the change that gave an order the version `version`.
+pub fn key_of_order_movement(order: OrderId, version: u64) -> Key {
+    key_of_edge(key_of_order(order), format!("{MOVEMENTS}{version:0MOVEMENT_DIGITS$}"))
+}
+
+/// Returns the key of the item with which an earlier version recorded that a delivery was added to the stock. Now the
+/// movement of the delivery is this record.
 pub fn key_of_delivery_record(id: &ProductId, delivery: Ulid) -> Key {
     key_of_edge(key_of_product(id), format!("ARRIVAL#{delivery}"))
 }

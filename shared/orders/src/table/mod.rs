@@ -13,11 +13,14 @@
 //!   and cost nothing there.
 //! - An order, its edges, the change of the stock and the change of the representative's total are written in one
 //!   transaction.
+//! - Each change of the stock of a product in a warehouse writes a movement in the same transaction, so that the stock is the
+//!   sum of its movements.
 //! - Each transaction that adds stock or sets a shipping address also writes a fill task (see `fills.rs`), so that no
 //!   process that stops leaves an order unfilled.
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 
+mod audit;
 mod company;
 mod customers;
 mod employees;
@@ -33,6 +36,7 @@ mod refunds;
 mod requester;
 mod schema;
 mod settings;
+mod stock;
 mod stream;
 mod warehouse_orders;
 mod warehouses;
@@ -40,6 +44,7 @@ mod write_transaction;
 
 use aws_sdk_dynamodb::Client;
 
+pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
 pub use company::CompanyEntity;
 pub use employees::EmployeeDetails;
 pub use fills::WaitingOrdersPage;
@@ -47,6 +52,7 @@ pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};
 pub use pages::OrderList;
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
+pub use stock::StockBefore;
 pub use stream::{is_order_key, read_stream_image};
 pub use warehouse_orders::{NamedLine, OrderToPack};
 pub use write_transaction::WriteOutcome;

@@ -1,11 +1,11 @@
 //! Reading and writing of orders, together with their edges, their stock and the totals of their representatives.
 
 use super::super::{
-    Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderRefunds, OrderStatus, PaidPeriod,
+    Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderRefunds, OrderStatus,
     StockEffect,
 };
 use super::index::Selection;
-use super::items::{self, QuantityItem, RepresentativeEdgeItem, STOCK, TOTAL_STOCK};
+use super::items::{self, QuantityItem, RepresentativeEdgeItem};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange, Money};
@@ -73,15 +73,6 @@ impl OrdersTable {
         Ok(order.map(|order| (order, lines)))
     }
 
-    /// Returns those of `months` that have no order. Sends one strongly consistent BatchGetItem request for each 100 months.
-    pub async fn without_orders(&self, months: Vec<PaidPeriod>) -> Result<Vec<PaidPeriod>, TableError> {
-        let key_of = |month: &PaidPeriod| {
-            keys::key_of_edge(keys::key_of_order(month.order), keys::key_of_customer(&month.account))
-        };
-        let found = self.dynamo.get_all(&months.iter().map(key_of).collect::<Vec<_>>()).await?;
-        Ok(months.into_iter().zip(found).filter(|(_, order)| order.is_none()).map(|(month, _)| month).collect())
-    }
-
     /// Returns the orders of a customer that have one of `statuses` and were placed in `days`, oldest first (access
     /// pattern 4). Queries GSI-1 with `SK = customer` and a range of `Data` (status and time of the payment). Sends one
     /// query for each status, in parallel.
@@ -132,7 +123,7 @@ impl OrdersTable {
     }
 
     /// Creates an order with its edges, deducts its products from the stock if the order is `OPEN`, and adds its amount
-    /// to the representative's quarter total, in one transaction. `refunds` are the refunds that are known before the order
+    /// to the representative's quarter total, in one transaction. `at` is the present time. `refunds` are the refunds that are known before the order
     /// is placed. Returns `Refused(0)` if the order exists. Returns
     /// `Refused` with another number if the stock does not suffice, or if `customer`, `refunds` or the total changed since it was
     /// read.
@@ -142,6 +133,7 @@ impl OrdersTable {
         lines: &[OrderLine],
         customer: &Customer,
         refunds: Option<&OrderRefunds>,
+        at: DateTime<Utc>,
     ) -> Result<WriteOutcome, TableError> {
         let mut writes = self.transaction().create(order.to_item()).create(items::representative_edge(order));
         for line in lines {
@@ -151,7 +143,7 @@ impl OrdersTable {
             writes = writes.create(edge);
         }
         if order.status.has_stock_deducted() {
-            writes = change_stock(writes, order, lines, StockEffect::Deducted);
+            writes = move_products(writes, order, lines, StockEffect::Deducted, (order.version, at));
         }
         let amount = order.amount_in_total();
         let writes = self.add_to_total(writes, order.representative.as_ref(), order.quarter(), amount).await?;
@@ -189,7 +181,8 @@ impl OrdersTable {
         }
         // Restore stock to the warehouse from which it was deducted.
         let order_with_warehouse = if effects.stock == StockEffect::Deducted { after } else { before };
-        writes = change_stock(writes, order_with_warehouse, lines, effects.stock);
+        let recorded = (before.version.saturating_add(1), DateTime::from(change.datetime()));
+        writes = move_products(writes, order_with_warehouse, lines, effects.stock, recorded);
         let (representative, quarter) = (before.representative.as_ref(), before.quarter());
         writes = self.add_to_total(writes, representative, quarter, effects.added_to_total).await?;
         if let Some((stored, refunds)) = records.refunds {
@@ -251,29 +244,26 @@ impl OrdersTable {
     }
 }
 
-/// Adds to `writes` the changes of the stock for the products of `order`: for each product, the stock in the warehouse
-/// of the order, and the total stock. Adds nothing if the order has no warehouse.
-fn change_stock<'a>(
+/// Adds to `writes` the movement of the products of `order`, and the changes of their stock: for each product, the stock in
+/// the warehouse of the order, and the total stock. `recorded` are the version that the order gets, and the present time.
+/// Adds nothing if the order has no warehouse.
+fn move_products<'a>(
     mut writes: WriteTransaction<'a>,
     order: &Order,
     lines: &[OrderLine],
     effect: StockEffect,
+    recorded: (u64, DateTime<Utc>),
 ) -> WriteTransaction<'a> {
-    let Some(warehouse) = &order.warehouse else { return writes };
-    for line in lines {
-        let product = keys::key_of_product(&line.product);
-        let (here, all) =
-            (keys::key_of_edge(product.clone(), keys::key_of_warehouse(warehouse)), keys::key_of_own_item(product));
-        let quantity = u64::from(line.quantity);
-        writes = match effect {
-            StockEffect::None => writes,
-            StockEffect::Deducted => {
-                writes.subtract_quantity(here, STOCK, quantity).subtract_quantity(all, TOTAL_STOCK, quantity)
-            }
-            StockEffect::Restored => {
-                writes.add_quantity(here, STOCK, quantity).add_quantity(all, TOTAL_STOCK, quantity)
-            }
+    let Some(movement) = OrderMovement::of_change(order, lines, effect, recorded.0, recorded.1) else { return writes };
+    for change in movement.stock_changes().into_iter().filter(|change| change.pieces != 0) {
+        let product = keys::key_of_product(&change.product);
+        let here = keys::key_of_edge(product.clone(), keys::key_of_warehouse(&change.warehouse));
+        let quantity = change.pieces.unsigned_abs();
+        writes = match change.pieces < 0 {
+            true => writes.subtract_stock(here, quantity),
+            false => writes.add_stock(here, quantity),
         };
+        writes = writes.change_total_stock(keys::key_of_own_item(product), change.pieces);
     }
-    writes
+    writes.create(movement.to_item())
 }

@@ -2,16 +2,14 @@
 
 use futures::future::try_join;
 
-use ulid::Ulid;
-
-use super::super::{DateRange, FillTarget, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
+use super::super::{DateRange, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
 use super::index::Selection;
-use super::items::{self, DeliveryItem, NoAttributes, QuantityItem, STOCK, StoredSku, TOTAL_STOCK, edge, item_with};
+use super::items::{self, NoAttributes, QuantityItem, StoredSku, edge, item_with};
 use super::orders::{ProductOrder, read_product_order};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label, Sku};
-use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, from_item, key_of};
+use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
 
 /// Returns the products of a SKU and their quantities as text; `None` if the SKU has no products.
 fn list_of(lines: &[OrderLine]) -> Option<String> {
@@ -107,75 +105,6 @@ impl OrdersTable {
         // GSI-1 does not contain them, because they have no attribute `Data`.
         let orders = orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDERS)).map(read_product_order);
         Ok((orders.collect::<Result<_, _>>()?, stock))
-    }
-
-    /// Adds a delivery of `quantity` pieces to the stock of a product in a warehouse, and records the `delivery` id, in
-    /// one transaction. The transaction also writes the fill task of the product, with the change `change`. Returns
-    /// `Refused(0)` if this `delivery` was added before. Returns `Refused` with another number
-    /// if the product does not exist, or if another request created the stock item at the same time.
-    pub async fn add_stock(
-        &self,
-        product: &ProductId,
-        warehouse: &WarehouseId,
-        quantity: u64,
-        delivery: Ulid,
-        change: Ulid,
-    ) -> Result<WriteOutcome, TableError> {
-        let (all, here) = self.stock_keys(product, warehouse);
-        let is_new = self.dynamo.get(here.clone()).await?.is_none();
-        let delivered = DeliveryItem { warehouse: Some(warehouse.clone()), stock: quantity };
-        let counted = item_with(keys::key_of_delivery_record(product, delivery), None, &delivered);
-        let writes = self.transaction().create(counted).add_quantity(all, TOTAL_STOCK, quantity);
-        let writes = match is_new {
-            true => writes.create(item_with(here, None, &items::StockItem { stock: quantity })),
-            false => writes.add_quantity(here, STOCK, quantity),
-        };
-        let entry = || {
-            let entry = ItemChange::new(delivery, 1).field("product", None, Some(product));
-            entry.field("warehouse", None, Some(warehouse)).field("quantity", None, Some(quantity))
-        };
-        writes
-            .request_fill(&FillTarget::Product(product.clone()), change)
-            .log(ActionKind::ReceiveStock, entry)
-            .commit()
-            .await
-    }
-
-    /// Returns whether `delivery` is recorded with this `quantity` and `warehouse`. Sends one GetItem request.
-    pub async fn is_delivery_recorded_with(
-        &self,
-        product: &ProductId,
-        warehouse: &WarehouseId,
-        quantity: u64,
-        delivery: Ulid,
-    ) -> Result<bool, TableError> {
-        let item = self.dynamo.get(keys::key_of_delivery_record(product, delivery)).await?;
-        let counted = item.map(|item| from_item::<DeliveryItem>(&item)).transpose()?;
-        let is_same_warehouse =
-            |counted: &DeliveryItem| counted.warehouse.as_ref().is_none_or(|counted| counted == warehouse);
-        Ok(counted.is_some_and(|counted| counted.stock == quantity && is_same_warehouse(&counted)))
-    }
-
-    /// Sets the initial stock of a product in a warehouse, and writes the fill task of the product with the change
-    /// `change`, in one transaction. Returns `Refused` if the stock of this
-    /// product in this warehouse was set before, or the product does not exist.
-    pub async fn set_initial_stock(
-        &self,
-        product: &ProductId,
-        warehouse: &WarehouseId,
-        quantity: u64,
-        change: Ulid,
-    ) -> Result<WriteOutcome, TableError> {
-        let (all, here) = self.stock_keys(product, warehouse);
-        let initial = item_with(here, None, &items::StockItem { stock: quantity });
-        let writes = self.transaction().add_quantity(all, TOTAL_STOCK, quantity).create(initial);
-        writes.request_fill(&FillTarget::Product(product.clone()), change).commit().await
-    }
-
-    /// Returns the keys of the items with the total stock of a product, and with its stock in a warehouse.
-    fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {
-        let partition = keys::key_of_product(product);
-        (keys::key_of_own_item(partition.clone()), keys::key_of_edge(partition, keys::key_of_warehouse(warehouse)))
     }
 
     /// Returns the products that are shipped for each paid month of `sku`, and their quantities. The list is empty if

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 
 use super::OrdersTable;
-use billing::{AccountId, ActionKind, Actor, ItemChange, LoggedAction, NewAction};
+use billing::{AccountId, ActionKind, Actor, ItemChange, Label, LoggedAction, NewAction};
 
 /// The writes and checks in the payments table that are part of the transactions of the order desk.
 pub trait PaymentsTable: fmt::Debug + Send + Sync {
@@ -29,8 +29,13 @@ pub struct Requester {
 
 impl Requester {
     /// Builds the write that stores the entry for `change` in the action log.
-    pub(super) fn build_action_put(&self, kind: ActionKind, change: ItemChange) -> TransactWriteItem {
-        let action = NewAction { at: self.at, actor: self.actor.clone(), kind, reason: None };
+    pub(super) fn build_action_put(
+        &self,
+        kind: ActionKind,
+        reason: Option<Label>,
+        change: ItemChange,
+    ) -> TransactWriteItem {
+        let action = NewAction { at: self.at, actor: self.actor.clone(), kind, reason };
         self.payments.build_action_put(&action.on_item(change))
     }
 }

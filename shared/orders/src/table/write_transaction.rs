@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWr
 
 use super::super::FillTarget;
 use super::OrdersTable;
-use super::items::{DATA, number};
-use billing::{AccountId, ActionKind, ItemChange};
+use super::items::{self, DATA, MOVEMENTS, STOCK, TOTAL_STOCK, number};
+use billing::{AccountId, ActionKind, ItemChange, Label};
 use dynamo::{
     ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, collect_attribute_names,
 };
@@ -97,8 +97,19 @@ impl WriteTransaction<'_> {
     }
 
     /// Adds the entry of the action log for `change`. Adds nothing if the table has no requester.
-    pub fn log(mut self, kind: ActionKind, change: impl FnOnce() -> ItemChange) -> Self {
-        self.writes.extend(self.table.requester.as_ref().map(|requester| requester.build_action_put(kind, change())));
+    pub fn log(self, kind: ActionKind, change: impl FnOnce() -> ItemChange) -> Self {
+        self.log_with_reason(kind, None, change)
+    }
+
+    /// Does the same as [`WriteTransaction::log`], with the reason that the requester gave.
+    pub fn log_with_reason(
+        mut self,
+        kind: ActionKind,
+        reason: Option<&Label>,
+        change: impl FnOnce() -> ItemChange,
+    ) -> Self {
+        let requester = self.table.requester.as_ref();
+        self.writes.extend(requester.map(|requester| requester.build_action_put(kind, reason.cloned(), change())));
         self
     }
 
@@ -125,21 +136,49 @@ impl WriteTransaction<'_> {
         self.update(key, &format!("SET #{DATA} = :data"), PRESENT, values)
     }
 
-    /// Adds an update that subtracts `quantity` from the attribute `name` of the item with the key `key`, on condition
-    /// that the result is not negative.
-    pub fn subtract_quantity(self, key: Key, name: &str, quantity: u64) -> Self {
+    /// Adds an update that subtracts `quantity` pieces from the stock in the item with the key `key` and counts the movement,
+    /// on condition that the result is not negative.
+    pub fn subtract_stock(self, key: Key, quantity: u64) -> Self {
         let values = [(":less".to_owned(), number(format!("-{quantity}"))), (":quantity".to_owned(), number(quantity))];
-        self.update(key, &format!("ADD #{name} :less"), &format!("#{name} >= :quantity"), values.into())
+        let values = values.into_iter().chain([(":one".to_owned(), number(1))]).collect();
+        let expression = format!("ADD #{STOCK} :less, #{MOVEMENTS} :one");
+        self.update(key, &expression, &format!("#{STOCK} >= :quantity"), values)
     }
 
-    /// Adds an update that adds `quantity` to the attribute `name` of the item with the key `key`, on condition that
-    /// the item exists.
-    pub fn add_quantity(self, key: Key, name: &str, quantity: u64) -> Self {
-        let values = HashMap::from([(":quantity".to_owned(), number(quantity))]);
-        self.update(key, &format!("ADD #{name} :quantity"), PRESENT, values)
+    /// Adds an update that adds `quantity` pieces to the stock in the item with the key `key` and counts the movement, on
+    /// condition that the item exists.
+    pub fn add_stock(self, key: Key, quantity: u64) -> Self {
+        let values = HashMap::from([(":quantity".to_owned(), number(quantity)), (":one".to_owned(), number(1))]);
+        self.update(key, &format!("ADD #{STOCK} :quantity, #{MOVEMENTS} :one"), PRESENT, values)
     }
 
-    fn update(mut self, key: Key, expression: &str, condition: &str, values: HashMap<String, AttributeValue>) -> Self {
+    /// Adds an update of the stock in the item with the key `key` from `before` to `after` pieces, which counts the movement,
+    /// on condition that the stock is `before`. Creates the item if `before` is `None`.
+    pub fn set_stock(self, key: Key, before: Option<u64>, after: u64) -> Self {
+        let Some(before) = before else {
+            return self.create(items::item_with(key, None, &items::StockItem::first(after)));
+        };
+        let values = [(":before", number(before)), (":after", number(after)), (":one", number(1))];
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let expression = format!("SET #{STOCK} = :after ADD #{MOVEMENTS} :one");
+        self.update(key, &expression, &format!("#{STOCK} = :before"), values)
+    }
+
+    /// Adds an update that changes the total stock in the product's item with the key `key` by `pieces`, on condition that
+    /// the item exists and the result is not negative.
+    pub fn change_total_stock(self, key: Key, pieces: i64) -> Self {
+        let least = pieces.min(0).unsigned_abs();
+        let values = HashMap::from([(":pieces".to_owned(), number(pieces)), (":least".to_owned(), number(least))]);
+        self.update(key, &format!("ADD #{TOTAL_STOCK} :pieces"), &format!("#{TOTAL_STOCK} >= :least"), values)
+    }
+
+    pub fn update(
+        mut self,
+        key: Key,
+        expression: &str,
+        condition: &str,
+        values: HashMap<String, AttributeValue>,
+    ) -> Self {
         let update = self.table.dynamo.build_update(key, expression, condition, values);
         self.writes.push(TransactWriteItem::builder().update(update).build());
         self

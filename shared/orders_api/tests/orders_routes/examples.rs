@@ -9,7 +9,8 @@ use billing::Money;
 use clock::SimulatedClock;
 use emulator::Engine;
 use orders::{
-    Assignment, Buckets, Confidential, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, WriteOutcome,
+    Assignment, Buckets, Confidential, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, Warehouse,
+    WriteOutcome,
 };
 use orders_api::{OrdersApi, StoredPayments};
 use rest::Caller;
@@ -51,6 +52,17 @@ async fn hire_second_representative(desk: &OrderDesk) {
     assert_eq!(desk.table.hire(&new, &assignment, &confidential).await.unwrap(), WriteOutcome::Done);
 }
 
+/// Creates a second warehouse, to which stock can be transferred.
+async fn create_second_warehouse(desk: &OrderDesk) {
+    let warehouse = Warehouse {
+        id: "ber".parse().unwrap(),
+        name: "Berlin".parse().unwrap(),
+        region: "eu".parse().unwrap(),
+        version: 1,
+    };
+    assert_eq!(desk.table.create_warehouse(&warehouse).await.unwrap(), WriteOutcome::Done);
+}
+
 #[tokio::test]
 async fn responses_match_the_examples() {
     let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
@@ -61,10 +73,11 @@ async fn responses_match_the_examples() {
     let payments = Arc::new(StoredPayments(payments_table(client).await));
     let router = OrdersApi::new(desk.clone(), payments, clock).router();
     let router = router.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
-    // These examples need an order, which only a payment event can place, or a second representative.
+    // These examples need an order, which only a payment event can place, a second representative or a second warehouse.
     let prepare = async |operation: &str| match operation {
         "get_customer" => assert!(matches!(desk.place(&paid_month()).await.unwrap(), PlaceOutcome::Placed(_))),
         "hand_over_customer" => hire_second_representative(&desk).await,
+        "transfer_stock" => create_second_warehouse(&desk).await,
         _ => {}
     };
     check_openapi_examples(&orders_api::document(), EXAMPLES_PATH, router, prepare).await;

@@ -159,8 +159,9 @@ async fn missing_months(
     while let Some(chunk) = receipts.next().await {
         let chunk = chunk.map_err(|error| error.1)?;
         let months: Vec<PaidPeriod> = chunk.iter().map(paid_period).collect();
-        for month in desk.table.without_orders(months).await? {
-            if payments.get_account(&month.account).await?.is_some() {
+        let ids: Vec<_> = months.iter().map(|month| (month.order, month.account.clone())).collect();
+        for (month, has_order) in months.into_iter().zip(desk.table.have_orders(&ids).await?) {
+            if !has_order && payments.get_account(&month.account).await?.is_some() {
                 missing.push(month);
             }
         }

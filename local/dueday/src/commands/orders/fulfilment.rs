@@ -38,7 +38,7 @@ struct HandOverReport {
 
 /// Fills waiting orders after a change, and prints the text `change` with the result. Returns [`Exit::Attention`] if
 /// orders could not be processed.
-async fn fill_after(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
+pub async fn fill_after(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
     let report = FillReport::fill_waiting_orders(context, desk).await;
     context.print(&report, || format!("{change}; {}\n", report.text()))?;
     Ok(report.exit())

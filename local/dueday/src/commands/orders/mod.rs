@@ -1,22 +1,25 @@
 //! `dueday orders`: manages the order desk.
 
+mod audit;
 mod backfill;
 mod csv_file;
 mod filling;
 mod fulfilment;
 mod list;
 mod packing;
+mod paid_orders;
 mod people;
 pub mod places;
 pub mod setup;
 mod shards;
+mod stock;
 
 use std::path::PathBuf;
 
 use billing::{AccountId, Currency, Label};
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
-use orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
+use orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId};
 use ulid::Ulid;
 
 use super::values::{parse_date, parse_number};
@@ -73,7 +76,13 @@ enum Action {
     /// Mark orders as delivered
     Deliver(OrderIds),
     /// Mark orders as returned, and add their products to the stock again
-    Return(OrderIds),
+    Return {
+        #[command(flatten)]
+        orders: OrderIds,
+        /// The products cannot be sold again: do not add them to the stock
+        #[arg(long)]
+        unsellable: bool,
+    },
     /// Cancel orders that are not shipped, and add their products to the stock again
     Cancel(OrderIds),
     /// Set a customer's shipping address, and reserve stock for the orders that were waiting for it
@@ -92,6 +101,18 @@ enum Action {
         #[arg(long, value_name = "ULID")]
         delivery: Option<Ulid>,
     },
+    /// Set the stock of a product in a warehouse to the number of pieces that were found
+    #[command(after_help = stock::COUNT_AFTER_HELP)]
+    Count(stock::CountArgs),
+    /// Subtract lost or broken pieces of a product from the stock of a warehouse
+    WriteOff(stock::WriteOffArgs),
+    /// Move pieces of a product from the stock of a warehouse to the stock of another one
+    Transfer(stock::TransferArgs),
+    /// List the changes of a product's stock that were requested, newest first
+    Movements(stock::MovementsArgs),
+    /// Compare the stock with its movements, the totals with the orders, and the orders with the receipts
+    #[command(after_help = audit::AFTER_HELP)]
+    Audit(audit::AuditArgs),
     /// Rank the representatives by the orders of their customers in a quarter
     Ranking {
         /// The quarter, such as 2027-Q1
@@ -215,7 +236,10 @@ async fn run_action(
         Action::PickList(args) => packing::pick_list(context, desk, args).await,
         Action::Ship(args) => packing::ship(context, desk, args).await,
         Action::Deliver(ids) => list::change_status(context, desk, ids, OrderStatus::Delivered).await,
-        Action::Return(ids) => list::change_status(context, desk, ids, OrderStatus::Returned).await,
+        Action::Return { orders, unsellable } => {
+            let step = Step { is_unsellable: *unsellable, ..OrderStatus::Returned.into() };
+            list::advance_all(context, desk, orders.orders.iter().map(|id| (*id, step.clone()))).await
+        }
         Action::Cancel(ids) => list::change_status(context, desk, ids, OrderStatus::Cancelled).await,
         Action::Address(address) => fulfilment::set_address(context, desk, open_table, address).await,
         Action::HandOver { account, representative } => {
@@ -225,6 +249,11 @@ async fn run_action(
         Action::Receive { product, warehouse, quantity, delivery } => {
             fulfilment::receive_delivery(context, desk, product, warehouse, *quantity, *delivery).await
         }
+        Action::Count(args) => stock::count(context, desk, args).await,
+        Action::WriteOff(args) => stock::write_off(context, desk, args).await,
+        Action::Transfer(args) => stock::transfer(context, desk, args).await,
+        Action::Movements(args) => stock::movements(context, desk, args).await,
+        Action::Audit(args) => audit::audit(context, job_desk, open_table, args).await,
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, job_desk, open_table, file).await,
         Action::Employees(args) => people::employees(context, desk, args).await,

@@ -179,7 +179,7 @@ pub async fn ship(context: &Context, desk: &OrderDesk, args: &ShipArgs) -> Resul
         Some(path) => read_parcels(path)?,
         None => args.orders.iter().map(|order| (*order, parcel.clone())).collect(),
     };
-    let steps = parcels.into_iter().map(|(order, parcel)| (order, Step { next: OrderStatus::Shipped, parcel }));
+    let steps = parcels.into_iter().map(|(order, parcel)| (order, Step { parcel, ..OrderStatus::Shipped.into() }));
     list::advance_all(context, desk, steps).await
 }
 

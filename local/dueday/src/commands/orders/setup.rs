@@ -153,7 +153,7 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
                 .map_err(|_| Failure::Refused(format!("{id} is not a valid name of a warehouse")))?;
             let warehouse = Warehouse { id: id.clone(), name, region, version: 1 };
             imported.warehouses += is_new(desk.table.create_warehouse(&warehouse).await?);
-            imported.stocked += is_new(desk.table.set_initial_stock(&row.product, &id, stock, change()).await?);
+            imported.stocked += is_new(desk.set_initial_stock(&row.product, &id, stock).await?);
         }
     }
     for (sku, lines) in &skus {

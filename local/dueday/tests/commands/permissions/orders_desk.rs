@@ -34,6 +34,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
     let clock = world.system.clock.clone();
     let buckets = table.get_or_store_buckets(Buckets::default()).await.unwrap();
     let desk = OrderDesk::new(table.clone(), buckets, clock.clone());
+    let unrecorded_desk = OrderDesk::new(unrecorded.clone(), buckets, clock.clone());
     let mut paid = company.paid.clone();
     paid[0].sku = "membership".parse().unwrap();
     for paid in &paid {
@@ -41,8 +42,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
     }
     table.mark_without_products_reported(&paid[0].sku).await.unwrap();
     for product in &company.products {
-        let (delivery, change) = (clock.ulid(), clock.ulid());
-        unrecorded.add_stock(&product.id, &company.warehouses[0].id, 9, delivery, change).await.unwrap();
+        unrecorded_desk.receive(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
     }
     for (account, address) in &company.customers {
         let Some(customer) = unrecorded.get_customer(account).await.unwrap() else { continue };
@@ -115,6 +115,11 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
             "PUT /products/beans/deliveries/01JZXCVBNM0123456789ABCDEF".to_owned(),
             r#"{"warehouse": "ams", "quantity": 9}"#,
         ),
+        (
+            "PUT /products/beans/counts/01JZXCVBNM0123456789ABCDEG".to_owned(),
+            r#"{"warehouse": "ams", "found": 10, "reason": "found one more"}"#,
+        ),
+        ("GET /products/beans/movements".to_owned(), ""),
         ("PUT /customers/acme".to_owned(), address),
         ("PUT /customers/new".to_owned(), address),
         ("PUT /customers/acme/representative".to_owned(), r#"{"representative": "e-2"}"#),

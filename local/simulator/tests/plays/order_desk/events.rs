@@ -124,7 +124,7 @@ async fn the_life_of_an_order_has_one_event_for_each_change_of_its_status() {
     desk.advance(paid.order, OrderStatus::Picked).await.unwrap();
     let parcel = Parcel { carrier: Some("An Post".parse().unwrap()), tracking_number: Some("RR1".parse().unwrap()) };
     for _ in 0..2 {
-        desk.advance(paid.order, Step { next: OrderStatus::Shipped, parcel: parcel.clone() }).await.unwrap();
+        desk.advance(paid.order, Step { parcel: parcel.clone(), ..Step::from(OrderStatus::Shipped) }).await.unwrap();
     }
     desk.advance(paid.order, OrderStatus::Delivered).await.unwrap();
     desk.advance(paid.order, OrderStatus::Returned).await.unwrap();

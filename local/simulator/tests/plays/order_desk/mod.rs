@@ -1,6 +1,7 @@
 //! Tests of the order desk with the real SDK and the embedded engine: the results of its fourteen access patterns are
 //! compared with a scan of all items, and its orders are checked after crashes, repetitions and races.
 
+mod audit;
 mod crash;
 mod events;
 mod filling;
@@ -10,4 +11,5 @@ mod pattern_costs;
 mod patterns;
 mod races;
 mod refunds;
+mod stock;
 mod world;

@@ -103,7 +103,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
 }
 
 /// Injects no fault, but lets other tasks run before each call takes effect.
-struct YieldBeforeEachCall;
+pub struct YieldBeforeEachCall;
 
 impl Faults for YieldBeforeEachCall {
     fn next(&self, _: &Call<'_>) -> Option<Fault> {

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::SimulatedClock;
 use emulator::{Engine, Injector, Wire};
-use orders::{Buckets, DateRange, OrderDesk, OrdersTable, PaidPeriod, WriteOutcome};
+use orders::{
+    AuditReport, Buckets, DateRange, NumberDifference, OrderDesk, OrdersAudit, OrdersTable, PaidPeriod, WriteOutcome,
+};
 use simulator::{Company, OrdersTableContents};
 use ulid::Ulid;
 
@@ -86,16 +88,12 @@ impl World {
         for (employee, assignment, confidential) in &company.employees {
             assert_done(table_without_faults.hire(employee, assignment, confidential).await.unwrap());
         }
+        let desk_without_faults = OrderDesk::new(table_without_faults.clone(), Buckets::new(BUCKETS), new_clock());
         let mut received = BTreeMap::new();
         for product in &company.products {
             assert_done(table_without_faults.create_product(product).await.unwrap());
             for warehouse in company.warehouses.iter().filter(|_| stock > 0) {
-                assert_done(
-                    table_without_faults
-                        .add_stock(&product.id, &warehouse.id, stock, Ulid::generate(), Ulid::generate())
-                        .await
-                        .unwrap(),
-                );
+                desk_without_faults.receive(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap();
                 *received.entry(format!("PRODUCT#{}", product.id)).or_insert(0) += i64::try_from(stock).unwrap();
             }
         }
@@ -141,5 +139,23 @@ impl World {
     pub async fn assert_consistent(&self, paid: &[PaidPeriod], when: &str) {
         let inconsistencies = self.contents().await.inconsistencies(&self.received, &self.expected_orders(paid));
         assert!(inconsistencies.is_empty(), "{when}: {inconsistencies:#?}");
+        assert_eq!(self.audit().await, Vec::<String>::new(), "{when}");
+    }
+
+    /// Audits the table. Returns the differences, and what could not be compared.
+    pub async fn audit(&self) -> Vec<String> {
+        let mut audit = OrdersAudit::begin(&self.desk_without_faults().table);
+        while audit.next_orders().await.unwrap().is_some() {}
+        let AuditReport { differences, unverified, unopened, unreadable, .. } = audit.finish(|| ()).await.unwrap();
+        let differences = differences.iter().map(|difference| {
+            let NumberDifference { number, expected, found } = difference;
+            let found = found.map_or("none".to_owned(), |found| number.text_of(found));
+            format!("{number}: {} expected, {found} found", number.text_of(*expected))
+        });
+        differences
+            .chain(unverified.iter().map(|number| format!("{number}: changed")))
+            .chain(unopened.iter().map(|number| format!("{number}: no opening movement")))
+            .chain(unreadable.iter().map(ToString::to_string))
+            .collect()
     }
 }

@@ -44,13 +44,28 @@ impl Entity<OrdersTable> for Product {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct StockItem {
+    /// The number of pieces.
     pub stock: u64,
+    /// The number of movements that have changed this stock since movements are recorded.
+    #[serde(default)]
+    pub movements: u64,
+    /// Whether the stock is the sum of its movements. Absent in a stock from before movements were recorded, until its
+    /// opening movement is written.
+    #[serde(default)]
+    pub is_opened: bool,
 }
 
-dynamo::attributes!(StockItem { STOCK = stock, });
+dynamo::attributes!(StockItem { STOCK = stock, MOVEMENTS = movements, IS_OPENED = is_opened, });
+
+impl StockItem {
+    /// Creates the attributes of a new stock of `pieces` pieces, which its first movement creates.
+    pub fn first(pieces: u64) -> Self {
+        Self { stock: pieces, movements: 1, is_opened: true }
+    }
+}
 
 pub(in crate::table) fn read_stock(item: &Item) -> Result<Stock, TableError> {
-    let StockItem { stock } = from_item(item)?;
+    let StockItem { stock, .. } = from_item(item)?;
     let warehouse = id_in_sk(&key_of(item), keys::WAREHOUSES)?;
     Ok(Stock { product: id_in_pk(&key_of(item), keys::PRODUCTS)?, warehouse, quantity: stock })
 }
@@ -110,8 +125,9 @@ impl Entity<OrdersTable> for StoredSku {
     }
 }
 
-/// The record of a delivery that was added to the stock. It prevents that a repeated request adds the delivery again.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The record of a delivery that an earlier version added to the stock. It prevents that a repeated request adds the
+/// delivery again.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct DeliveryItem {
     /// The warehouse of the delivery; `None` in old records, which were written before this attribute existed.

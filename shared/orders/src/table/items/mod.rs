@@ -3,6 +3,7 @@
 
 mod fill;
 mod goods;
+mod movement;
 mod order;
 mod people;
 
@@ -13,7 +14,8 @@ use serde::Serialize;
 
 pub(in crate::table) use fill::{CHANGE, PASS, PassItem};
 pub(in crate::table) use goods::{
-    DeliveryItem, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock, warehouse_list_edge,
+    DeliveryItem, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock,
+    warehouse_list_edge,
 };
 pub(in crate::table) use order::{
     BUCKET, QuantityItem, RepresentativeEdgeItem, customer_id_in, order_id_in, product_edge, read_line,

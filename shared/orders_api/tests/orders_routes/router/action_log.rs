@@ -77,6 +77,36 @@ fn cases() -> Vec<Case> {
             (json!({}), json!({"product": "beans", "warehouse": "ams", "quantity": "7"})),
         ),
         case(
+            "count_stock",
+            "PUT /products/beans/counts/01MCCKG2G0000G000000000005",
+            json!({"warehouse": "ams", "found": 105, "reason": "two more than expected"}),
+            json!({"warehouse": "none", "found": 105, "reason": "two more than expected"}),
+            "stock.count",
+            None,
+            (json!({"stock": "103"}), json!({"product": "beans", "warehouse": "ams", "stock": "105"})),
+        ),
+        case(
+            "write_off_stock",
+            "PUT /products/beans/write-offs/01MCCKG2G0000G000000000006",
+            json!({"warehouse": "ams", "quantity": 5, "reason": "torn bags"}),
+            json!({"warehouse": "ams", "quantity": 106, "reason": "torn bags"}),
+            "stock.write_off",
+            None,
+            (json!({"stock": "105"}), json!({"product": "beans", "warehouse": "ams", "stock": "100"})),
+        ),
+        case(
+            "transfer_stock",
+            "PUT /products/beans/transfers/01MCCKG2G0000G000000000007",
+            json!({"warehouse": "ams", "to_warehouse": "nyc", "quantity": 10}),
+            json!({"warehouse": "ams", "to_warehouse": "ams", "quantity": 10}),
+            "stock.transfer",
+            None,
+            (
+                json!({"stock": "100", "to_stock": "0"}),
+                json!({"product": "beans", "warehouse": "ams", "to_warehouse": "nyc", "stock": "90", "to_stock": "10"}),
+            ),
+        ),
+        case(
             "put_sku",
             "PUT /skus/coffee",
             json!({"lines": [{"product": "beans", "quantity": 3}]}),
@@ -283,6 +313,8 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
         assert_eq!(entry.kind.to_string(), case.kind, "{}", case.request);
         assert_eq!(entry.account.as_ref().map(|account| account.as_str()), case.account, "{}", case.request);
         assert_eq!((json!(entry.before), json!(entry.after)), case.fields, "{}", case.request);
+        let reason = entry.reason.as_ref().map(|reason| reason.as_str());
+        assert_eq!(reason, case.body["reason"].as_str(), "{}", case.request);
         assert_eq!(entry.actor, Actor::Anonymous, "{}", case.request);
         let text = format!("{entry:?}");
         for secret in ["Secret", "5400000", "5_400_000", "2026-11-01", "High Street", "Leeds"] {

@@ -6,4 +6,5 @@ mod company;
 mod lifecycle;
 mod lists;
 mod packing;
+mod stock;
 pub mod test_desk;

@@ -1,0 +1,204 @@
+//! `dueday orders audit`: compares the stock with its movements, the quarter totals with the orders, and the orders with the
+//! receipts of their payments.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use clap::Args;
+use indicatif::ProgressBar;
+use orders::{AuditReport, AuditedNumber, NumberDifference, OrderDesk, OrdersAudit, open_stocks};
+use serde::Serialize;
+use store::TableError;
+use strum::Display;
+
+use super::paid_orders::{self, OrderCount};
+use crate::context::Context;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
+use crate::terminal::progress::Progress;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+pub const AFTER_HELP: &str = "\
+The checks:
+  readable       every item can be read
+  stock          the stock of a product in a warehouse is the sum of its movements
+  total_stock    the total stock of a product is the sum of its stock in all warehouses
+  quarter_total  the quarter total of a representative is the sum of the orders that count
+  paid           every order has a receipt of its payment, unless the receipt has expired
+  ordered        every receipt for a SKU with products has an order
+
+The command reads both tables. It verifies each difference with another scan, so a change during the audit is no \
+difference. It exits with 1 if there is a difference, or if a number changed during each scan.
+
+Earlier versions recorded no movements, so the stock from before is not compared with movements. Write its opening \
+movements once with --open, after all parts of the system have the new version. The stock does not change.
+
+Examples:
+  dueday orders audit
+  dueday orders audit --open
+  dueday orders audit --json";
+
+/// The longest time after a payment until its order is placed on AWS.
+const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
+
+const COLUMNS: [Column; 4] =
+    [Column::whole("check"), Column::text("item"), Column::text("expected"), Column::text("found")];
+
+/// The arguments of `dueday orders audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Write the opening movement of each stock from before movements were recorded
+    #[arg(long)]
+    open: bool,
+}
+
+/// A check of the audit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Check {
+    Readable,
+    Stock,
+    TotalStock,
+    QuarterTotal,
+    Paid,
+    Ordered,
+}
+
+/// A stored number or item that is not as the records say.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct Difference {
+    pub check: Check,
+    /// What is compared, such as `house-blend in cork` or the id of an order.
+    pub item: String,
+    pub expected: String,
+    pub found: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OrdersAuditReport {
+    /// The number of items of the orders table that were compared.
+    items: u64,
+    orders: u64,
+    /// The number of receipts for SKUs with products.
+    receipts: u64,
+    differences: Vec<Difference>,
+    /// The numbers that changed during each scan, so that they could not be compared.
+    changed: Vec<String>,
+    /// The number of stocks without an opening movement.
+    without_opening: usize,
+    /// The number of opening movements that `--open` has written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened: Option<u64>,
+}
+
+impl Difference {
+    /// Returns the difference for an item that cannot be read.
+    pub fn unreadable(error: &TableError) -> Self {
+        let (expected, found) = ("a readable item".to_owned(), error.to_string());
+        let item = match error {
+            TableError::Unreadable { key, .. } => key.to_string(),
+            _ => "-".to_owned(),
+        };
+        Self { check: Check::Readable, item, expected, found }
+    }
+}
+
+impl From<&NumberDifference> for Difference {
+    fn from(NumberDifference { number, expected, found }: &NumberDifference) -> Self {
+        let check = match number {
+            AuditedNumber::Stock { .. } => Check::Stock,
+            AuditedNumber::TotalStock { .. } => Check::TotalStock,
+            AuditedNumber::QuarterTotal { .. } => Check::QuarterTotal,
+        };
+        let text = |value: i64| number.text_of(value);
+        let found = found.map_or_else(|| "none".to_owned(), text);
+        Self { check, item: number.to_string(), expected: text(*expected), found }
+    }
+}
+
+pub async fn audit(
+    context: &Context,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    args: &AuditArgs,
+) -> Result<Exit, Failure> {
+    let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
+    let verifying = || progress.set_message("verifying differences with another scan");
+    let now = context.clock.now();
+    let mut audit = OrdersAudit::begin(&desk.table);
+    let mut count = OrderCount::new(now, open_table.table.receipt_retention());
+    while let Some(orders) = audit.next_orders().await? {
+        orders.iter().for_each(|order| count.add(order));
+        progress.set_message(format!("{} read", format_count(audit.items(), "item")));
+    }
+    let AuditReport { items, differences, unverified, unopened, unreadable } = audit.finish(verifying).await?;
+    let mut all: Vec<Difference> = differences.iter().map(Difference::from).collect();
+    all.extend(unreadable.iter().map(Difference::unreadable));
+    let ordered = match context.options.table() {
+        // The merchant may have begun to use the order desk with the first order.
+        Some(_) => count.first_paid_at().unwrap_or(now)..now - MAX_ORDER_DELAY,
+        // On one machine, the order desk is always on, and has placed the orders of all payments before this command.
+        None => DateTime::<Utc>::MIN_UTC..now,
+    };
+    let on_receipts = |read| progress.set_message(format!("{} compared", format_count(read, "receipt")));
+    let paid = paid_orders::compare(&open_table.table, &desk.table, &count, now, ordered, on_receipts).await?;
+    all.extend(paid.differences);
+    all.sort();
+    let opened = match args.open {
+        true => {
+            let opening = || progress.set_message("computing the opening movements");
+            Some(open_stocks(&desk.table, context.clock.as_ref(), &unopened, opening).await?)
+        }
+        false => None,
+    };
+    drop(progress);
+    let report = OrdersAuditReport {
+        items,
+        orders: count.orders(),
+        receipts: paid.receipts,
+        differences: all,
+        changed: unverified.iter().map(ToString::to_string).collect(),
+        without_opening: unopened.len().saturating_sub(usize::try_from(opened.unwrap_or_default()).unwrap_or_default()),
+        opened,
+    };
+    context.print(&report, || text(&report))?;
+    Ok(Exit::done_if(report.differences.is_empty() && report.changed.is_empty()))
+}
+
+/// Returns the report as text.
+fn text(report: &OrdersAuditReport) -> String {
+    let OrdersAuditReport { items, orders, receipts, differences, changed, without_opening, opened } = report;
+    let read =
+        [format_count(*items, "item"), format_count(*orders, "order"), format_count(*receipts, "receipt")].join(", ");
+    let mut by_check = BTreeMap::<Check, u64>::new();
+    for difference in differences {
+        let count = by_check.entry(difference.check).or_default();
+        *count = count.saturating_add(1);
+    }
+    let mut lines = String::new();
+    if !differences.is_empty() {
+        let rows = differences.iter().map(|difference| {
+            let Difference { check, item, expected, found } = difference;
+            vec![output::red(&check.to_string()), item.clone(), expected.clone(), found.clone()]
+        });
+        lines += &format!("{}\n", table(&COLUMNS, rows));
+    }
+    let counts: Vec<String> = by_check.iter().map(|(check, count)| format!("{check} {count}")).collect();
+    lines += &match differences.len() {
+        0 => format!("{read}: {}\n", output::green("no differences")),
+        some => format!("{read}: {} ({})\n", format_count(some as u64, "difference"), counts.join(", ")),
+    };
+    for number in changed {
+        lines += &format!("not compared, because it changed during each scan: {number}\n");
+    }
+    if let Some(opened) = opened {
+        lines += &format!("{} written\n", format_count(*opened, "opening movement"));
+    }
+    if *without_opening > 0 {
+        let count = format_count(*without_opening as u64, "stock");
+        lines += &format!("{count} without an opening movement: write them with `dueday orders audit --open`\n");
+    }
+    lines
+}

@@ -1,0 +1,197 @@
+//! Counts, writes off and transfers stock, and lists the movements of a product.
+
+use billing::Label;
+use clap::Args;
+use orders::{Movement, MovementKind, MovementRequest, OrderDesk, ProductId, WarehouseId};
+use serde::Serialize;
+use store::Paging;
+use ulid::Ulid;
+
+use super::fulfilment::fill_after;
+use crate::commands::values::parse_number;
+use crate::context::Context;
+use crate::terminal::output::format_count;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+pub const COUNT_AFTER_HELP: &str = "\
+Pieces that are reserved for orders are not part of the stock. So pick the open orders first \
+(`dueday orders pick-list`), mark them as picked, and count the pieces that are left.
+
+Example:
+  dueday orders count beans ams 480 --reason 'yearly count'";
+
+const COLUMNS: [Column; 7] = [
+    Column::extra("recorded"),
+    Column::whole("kind"),
+    Column::text("warehouse"),
+    Column::text("to"),
+    Column::number("change"),
+    Column::text("reason"),
+    Column::extra("movement"),
+];
+
+/// The largest number of movements in a list.
+const MAX_LISTED: usize = 1_000;
+
+/// The arguments of `dueday orders count`.
+#[derive(Debug, Args)]
+pub struct CountArgs {
+    product: ProductId,
+    warehouse: WarehouseId,
+    /// The number of pieces that were found
+    #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 0..=1_000_000_000))]
+    found: u64,
+    /// Why the stock was counted, or why it differs
+    #[arg(long)]
+    reason: Label,
+    #[command(flatten)]
+    movement: MovementId,
+}
+
+/// The arguments of `dueday orders write-off`.
+#[derive(Debug, Args)]
+pub struct WriteOffArgs {
+    product: ProductId,
+    warehouse: WarehouseId,
+    #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 1..=1_000_000_000))]
+    quantity: u64,
+    /// Why the pieces cannot be sold
+    #[arg(long)]
+    reason: Label,
+    #[command(flatten)]
+    movement: MovementId,
+}
+
+/// The arguments of `dueday orders transfer`.
+#[derive(Debug, Args)]
+pub struct TransferArgs {
+    product: ProductId,
+    /// The warehouse in which the pieces are
+    #[arg(value_name = "FROM")]
+    from: WarehouseId,
+    /// The warehouse that gets the pieces
+    #[arg(value_name = "TO")]
+    to: WarehouseId,
+    #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 1..=1_000_000_000))]
+    quantity: u64,
+    /// Why the pieces are moved
+    #[arg(long)]
+    reason: Option<Label>,
+    #[command(flatten)]
+    movement: MovementId,
+}
+
+/// The id of a movement.
+#[derive(Debug, Args)]
+pub struct MovementId {
+    /// An id for this movement, a ULID; a repeated command with the same id changes nothing
+    #[arg(long, value_name = "ULID")]
+    movement: Option<Ulid>,
+}
+
+/// The arguments of `dueday orders movements`.
+#[derive(Debug, Args)]
+pub struct MovementsArgs {
+    product: ProductId,
+    /// The largest number of movements to list
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = |text: &str| parse_number::<usize>(text, 1..=MAX_LISTED))]
+    limit: usize,
+}
+
+#[derive(Serialize)]
+struct MovementView {
+    movement: Ulid,
+    kind: MovementKind,
+    product: String,
+    warehouse: String,
+    to_warehouse: Option<String>,
+    quantity: u64,
+    stock_change: i64,
+    reason: Option<String>,
+    recorded_at: chrono::DateTime<chrono::Utc>,
+}
+
+impl From<&Movement> for MovementView {
+    fn from(movement: &Movement) -> Self {
+        Self {
+            movement: movement.id,
+            kind: movement.kind,
+            product: movement.product.to_string(),
+            warehouse: movement.warehouse.to_string(),
+            to_warehouse: movement.to.as_ref().map(ToString::to_string),
+            quantity: movement.quantity,
+            stock_change: movement.stock_change,
+            reason: movement.reason.as_ref().map(|reason| reason.as_str().to_owned()),
+            recorded_at: movement.at,
+        }
+    }
+}
+
+/// Makes the movement that `request` asks for. Returns it.
+async fn move_stock(
+    context: &Context,
+    desk: &OrderDesk,
+    product: &ProductId,
+    id: &MovementId,
+    request: &MovementRequest,
+) -> Result<Movement, Failure> {
+    let id = id.movement.unwrap_or_else(|| context.clock.ulid());
+    Ok(desk.move_stock(product, id, request).await?)
+}
+
+pub async fn count(context: &Context, desk: &OrderDesk, args: &CountArgs) -> Result<Exit, Failure> {
+    let CountArgs { product, warehouse, found, reason, movement } = args;
+    let request = MovementRequest::Count { warehouse: warehouse.clone(), found: *found, reason: reason.clone() };
+    let moved = move_stock(context, desk, product, movement, &request).await?;
+    let change = format!("the stock of {product} in {warehouse} is {found} ({:+})", moved.stock_change);
+    fill_after(context, desk, &change).await
+}
+
+pub async fn write_off(context: &Context, desk: &OrderDesk, args: &WriteOffArgs) -> Result<Exit, Failure> {
+    let WriteOffArgs { product, warehouse, quantity, reason, movement } = args;
+    let request =
+        MovementRequest::WriteOff { warehouse: warehouse.clone(), quantity: *quantity, reason: reason.clone() };
+    let moved = move_stock(context, desk, product, movement, &request).await?;
+    context.print(&MovementView::from(&moved), || {
+        format!("{quantity} x {product} subtracted from the stock of {warehouse}\n")
+    })?;
+    Ok(Exit::Done)
+}
+
+pub async fn transfer(context: &Context, desk: &OrderDesk, args: &TransferArgs) -> Result<Exit, Failure> {
+    let TransferArgs { product, from, to, quantity, reason, movement } = args;
+    let request =
+        MovementRequest::Transfer { from: from.clone(), to: to.clone(), quantity: *quantity, reason: reason.clone() };
+    move_stock(context, desk, product, movement, &request).await?;
+    fill_after(context, desk, &format!("{quantity} x {product} moved from the stock of {from} to the stock of {to}"))
+        .await
+}
+
+pub async fn movements(context: &Context, desk: &OrderDesk, args: &MovementsArgs) -> Result<Exit, Failure> {
+    let MovementsArgs { product, limit } = args;
+    if desk.table.get_product(product).await?.is_none() {
+        return Err(Failure::Refused(format!("there is no product {product}")));
+    }
+    let page = desk.table.movements_of(product, &Paging { after: None, limit: Some(*limit) }).await?;
+    let views: Vec<MovementView> = page.into_items()?.iter().map(MovementView::from).collect();
+    context.print(&views, || {
+        let rows = views.iter().map(|view| {
+            vec![
+                view.recorded_at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string(),
+                view.kind.to_string(),
+                view.warehouse.clone(),
+                view.to_warehouse.clone().unwrap_or_default(),
+                format!("{:+}", view.stock_change),
+                view.reason.clone().unwrap_or_default(),
+                view.movement.to_string(),
+            ]
+        });
+        match views.len() {
+            0 => "no movements were recorded\n".to_owned(),
+            some => format!("{}\n{}\n", table(&COLUMNS, rows), format_count(some as u64, "movement")),
+        }
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,93 @@
+//! Tests of the commands that change the stock, and of the audit of the order desk.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use emulator::Engine;
+
+use crate::orders::{STOCK, folder_with_payments, json_output, run};
+
+type Item = HashMap<String, AttributeValue>;
+
+#[tokio::main]
+async fn delete_first(data: &Path, table: &str, pk: &str, sk: &str) {
+    let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
+    let items = engine.client().scan().table_name(table).into_paginator().items().send();
+    let items: Vec<Item> = items.collect::<Result<_, _>>().await.unwrap();
+    let begins = |item: &Item, name: &str, prefix: &str| item[name].as_s().unwrap().starts_with(prefix);
+    let item = items.iter().find(|item| begins(item, "PK", pk) && begins(item, "SK", sk)).unwrap();
+    let key = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone()));
+    engine.client().delete_item().table_name(table).set_key(Some(key.into())).send().await.unwrap();
+}
+
+#[test]
+fn stock_is_counted_written_off_and_moved_and_each_change_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    assert_eq!(run(&data, &["demo"]).0, 0);
+    let stock = |data: &Path| {
+        let stock = json_output(data, &["orders", "stock", "filters"]);
+        let of = |place: usize| stock["warehouses"][place]["quantity"].as_u64().unwrap();
+        (stock["total"].as_u64().unwrap(), of(0), of(1))
+    };
+    let (_, cork, oakland) = stock(&data);
+    let id = "01JZXCVBNM0123456789ABCDEF";
+    let found = (cork - 3).to_string();
+    let count = ["orders", "count", "filters", "cork", &found, "--reason", "yearly count", "--movement", id];
+    for _ in 0..2 {
+        let (code, stdout, stderr) = run(&data, &count);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.starts_with(&format!("the stock of filters in cork is {found} (-3); 0 waiting")), "{stdout}");
+    }
+    assert_eq!(stock(&data), (cork - 3 + oakland, cork - 3, oakland));
+    let (code, stdout, stderr) = run(&data, &["orders", "write-off", "filters", "cork", "2", "--reason", "wet"]);
+    assert_eq!((code, stdout.as_str()), (0, "2 x filters subtracted from the stock of cork\n"), "{stderr}");
+    let (code, _, stderr) = run(&data, &["orders", "transfer", "filters", "cork", "oakland", "4"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(stock(&data), (cork - 5 + oakland, cork - 9, oakland + 4));
+    for (arguments, expected) in [
+        (vec!["write-off", "filters", "cork", "1000", "--reason", "wet"], "and 1000 were requested"),
+        (vec!["transfer", "filters", "cork", "cork", "1"], "name another warehouse"),
+        (vec!["count", "filters", "cork", "1"], "--reason"),
+        (vec!["count", "none", "cork", "1", "--reason", "r"], "there is no product none"),
+        (vec!["count", "filters", "none", "1", "--reason", "r"], "there is no warehouse none"),
+        (vec!["count", "filters", "cork", "1", "--reason", "r", "--movement", id], "already used for another movement"),
+    ] {
+        let (code, _, stderr) = run(&data, &[&["orders"][..], &arguments].concat());
+        assert!(code != 0 && stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+    let movements = json_output(&data, &["orders", "movements", "filters"]);
+    let mut kinds: Vec<&str> =
+        movements.as_array().unwrap().iter().map(|movement| movement["kind"].as_str().unwrap()).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["count", "initial_stock", "initial_stock", "transfer", "write_off"]);
+    let (_, stdout, _) = run(&data, &["orders", "movements", "filters", "--limit", "1"]);
+    assert!(stdout.contains("cork") && stdout.ends_with("1 movement\n"), "{stdout}");
+    let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
+    assert!(code == 0 && stdout.ends_with(": no differences\n"), "{stdout}{stderr}");
+}
+
+#[test]
+fn audit_names_each_order_and_receipt_without_its_counterpart() {
+    let folder = tempfile::tempdir().unwrap();
+    let stock = folder.path().join("stock.csv");
+    std::fs::write(&stock, STOCK).unwrap();
+    let data = folder_with_payments(folder.path());
+    assert_eq!(run(&data, &["orders", "import", stock.to_str().unwrap()]).0, 0);
+    let report = json_output(&data, &["orders", "audit"]);
+    assert_eq!((&report["orders"], &report["receipts"]), (&3.into(), &3.into()), "{report}");
+    assert_eq!((&report["differences"], &report["changed"]), (&serde_json::json!([]), &serde_json::json!([])));
+
+    delete_first(&data, "dueday-orders", "ORDER#", "CUSTOMER#acme");
+    let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
+    assert!(code == 1 && stdout.contains("an order of acme for gold"), "{stdout}{stderr}");
+    assert!(stdout.contains("1 difference (ordered 1)"), "{stdout}");
+
+    // Now there is no receipt without an order, but an order without a receipt.
+    delete_first(&data, "dueday", "ACC#acme", "REC#");
+    delete_first(&data, "dueday", "ACC#bell", "REC#");
+    let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
+    assert!(code == 1 && stdout.contains("a receipt of 12.99 EUR for bell"), "{stdout}{stderr}");
+    assert!(stdout.contains("1 difference (paid 1)"), "{stdout}");
+}

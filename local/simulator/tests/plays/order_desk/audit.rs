@@ -1,0 +1,170 @@
+//! The audit of the orders table: it finds each damaged number, and reports no difference while orders change.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use emulator::Injector;
+use futures::future::join_all;
+use orders::{OrderStatus, OrdersAudit, open_stocks};
+use simulator::{Company, CompanySize};
+
+use crate::order_desk::races::YieldBeforeEachCall;
+use crate::order_desk::world::{World, fill_all};
+
+const SMALL: CompanySize = CompanySize { customers: 6, employees: 20, products: 3, warehouses: 3, months: 2 };
+
+type Item = HashMap<String, AttributeValue>;
+
+/// Returns a world whose orders are placed, picked and cancelled.
+async fn world_with_orders(seed: u64) -> World {
+    let world = World::new(Company::new(SMALL, seed), 20).await;
+    let desk = world.desk_without_faults();
+    for paid in &world.company.paid {
+        desk.place(paid).await.unwrap();
+    }
+    let contents = world.contents().await;
+    let open = contents.orders.iter().filter(|(_, order)| order.status == "OPEN").map(|(id, _)| id);
+    let open: Vec<orders::OrderId> = open.map(|id| id.strip_prefix("ORDER#").unwrap().parse().unwrap()).collect();
+    for (id, next) in open.iter().zip([OrderStatus::Cancelled, OrderStatus::Picked, OrderStatus::Cancelled]) {
+        desk.advance(*id, next).await.unwrap();
+    }
+    assert!(open.len() > 3, "{open:?}");
+    fill_all(&desk).await;
+    world
+}
+
+impl World {
+    async fn all_items(&self) -> Vec<Item> {
+        let scan = self.engine.client().scan().table_name("dueday-orders").consistent_read(true);
+        let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
+        items.unwrap()
+    }
+
+    /// Returns the first item whose key begins with `pk` and `sk`; of the orders, the first open one.
+    async fn item(&self, pk: &str, sk: &str) -> Item {
+        let mut items = self.all_items().await;
+        items.sort_by_key(|item| (item["PK"].as_s().unwrap().clone(), item["SK"].as_s().unwrap().clone()));
+        let begins = |item: &Item, name: &str, prefix: &str| item[name].as_s().unwrap().starts_with(prefix);
+        let is_open = |item: &Item| item.get("Status").is_none_or(|status| status.as_s().unwrap() == "OPEN");
+        items.into_iter().find(|item| begins(item, "PK", pk) && begins(item, "SK", sk) && is_open(item)).unwrap()
+    }
+
+    /// Stores `item` without any check.
+    async fn put(&self, item: Item) {
+        self.engine.client().put_item().table_name("dueday-orders").set_item(Some(item)).send().await.unwrap();
+    }
+
+    async fn delete(&self, item: &Item) {
+        let key = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone()));
+        let delete = self.engine.client().delete_item().table_name("dueday-orders").set_key(Some(key.into()));
+        delete.send().await.unwrap();
+    }
+
+    /// Removes what earlier versions did not store: the movements and their numbers.
+    async fn forget_movements(&self) {
+        for mut item in self.all_items().await {
+            if item["SK"].as_s().unwrap().starts_with("MOVEMENT#") {
+                self.delete(&item).await;
+            } else if item.remove("IsOpened").is_some() {
+                item.remove("Movements");
+                self.put(item).await;
+            }
+        }
+    }
+}
+
+fn number(item: &Item, name: &str) -> i64 {
+    item[name].as_n().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_damaged_number_and_each_lost_movement_is_found() {
+    let world = world_with_orders(5).await;
+    assert_eq!(world.audit().await, Vec::<String>::new());
+    // The columns are: the start of the key of the damaged item, and the damaged attribute.
+    for (pk, sk, name) in [
+        ("PRODUCT#", "WAREHOUSE#", "Stock"),
+        ("PRODUCT#", "PRODUCT#", "TotalStock"),
+        ("EMP#", "20", "Total"),
+        ("PRODUCT#", "MOVEMENT#", "StockChange"),
+    ] {
+        let item = world.item(pk, sk).await;
+        let mut damaged = item.clone();
+        damaged.insert(name.to_owned(), AttributeValue::N((number(&item, name) + 1).to_string()));
+        world.put(damaged).await;
+        let found = world.audit().await;
+        assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
+        world.put(item).await;
+        assert_eq!(world.audit().await, Vec::<String>::new(), "{pk} {sk} repaired");
+    }
+    for (pk, sk) in [("PRODUCT#", "MOVEMENT#"), ("ORDER#", "MOVEMENT#"), ("ORDER#", "CUSTOMER#"), ("EMP#", "20")] {
+        let item = world.item(pk, sk).await;
+        world.delete(&item).await;
+        let found = world.audit().await;
+        assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
+        world.put(item).await;
+    }
+    let mut unreadable = world.item("PRODUCT#", "MOVEMENT#").await;
+    unreadable.remove("Warehouse");
+    world.put(unreadable).await;
+    let found = world.audit().await;
+    assert!(found.iter().any(|line| line.contains("cannot be read")), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
+    let world = world_with_orders(5).await;
+    world.forget_movements().await;
+    let is_unopened = |lines: &[String]| lines.iter().all(|line| line.ends_with("no opening movement"));
+    let unopened = world.audit().await;
+    assert!(unopened.len() == 9 && is_unopened(&unopened), "no false difference: {unopened:?}");
+
+    // Orders change the stock before the opening movements are written.
+    let desk = world.desk_without_faults();
+    let contents = world.contents().await;
+    let open = contents.orders.iter().find(|(_, order)| order.status == "OPEN").unwrap().0;
+    desk.advance(open.strip_prefix("ORDER#").unwrap().parse().unwrap(), OrderStatus::Cancelled).await.unwrap();
+    assert!(is_unopened(&world.audit().await));
+    for opened in [9, 0] {
+        let mut audit = OrdersAudit::begin(&desk.table);
+        while audit.next_orders().await.unwrap().is_some() {}
+        let report = audit.finish(|| ()).await.unwrap();
+        assert_eq!(open_stocks(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(), opened);
+        assert_eq!(world.audit().await, Vec::<String>::new());
+    }
+    // The opening movement is compared like any other.
+    let mut stock = world.item("PRODUCT#", "WAREHOUSE#").await;
+    let less = (number(&stock, "Stock") - 1).to_string();
+    stock.insert("Stock".to_owned(), AttributeValue::N(less));
+    world.put(stock).await;
+    assert_eq!(world.audit().await.len(), 2, "the stock, and the total stock");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_while_orders_change_reports_no_difference() {
+    for seed in 1..=3 {
+        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let world = World::with_injector(Company::new(SMALL, seed), 30, injector).await;
+        let desk = &world.desk;
+        let placing = join_all(world.company.paid.iter().map(|paid| async move {
+            while let Err(error) = desk.place(paid).await {
+                assert!(error.is_transient(), "{error}");
+            }
+            let Some((order, _)) = desk.table.get_order(paid.order).await.unwrap() else { return };
+            if order.status == OrderStatus::Open {
+                desk.advance(order.id, OrderStatus::Cancelled).await.unwrap();
+            }
+        }));
+        let auditing = async {
+            for _ in 0..10 {
+                let mut audit = OrdersAudit::begin(&desk.table);
+                while audit.next_orders().await.unwrap().is_some() {}
+                let report = audit.finish(|| ()).await.unwrap();
+                assert_eq!((report.differences, report.unopened), (vec![], vec![]), "seed {seed}");
+            }
+        };
+        futures::join!(placing, auditing);
+        assert_eq!(world.audit().await, Vec::<String>::new(), "seed {seed}");
+    }
+}

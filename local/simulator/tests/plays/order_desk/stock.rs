@@ -1,0 +1,124 @@
+//! Counts, write-offs and transfers of stock that compete with orders, and that stop at each request.
+
+use std::sync::Arc;
+
+use emulator::{Call, Fault, Injector};
+use futures::future::join_all;
+use orders::{MovementRequest, OrderDesk, OrderStatus, ProductId, Step};
+use simulator::{Company, CompanySize};
+use ulid::Ulid;
+
+use crate::order_desk::races::YieldBeforeEachCall;
+use crate::order_desk::world::{World, fill_all};
+
+const SMALL: CompanySize = CompanySize { customers: 5, employees: 20, products: 2, warehouses: 2, months: 1 };
+
+/// Returns a company whose customers have an address and pay for the same SKU.
+fn company() -> Company {
+    let mut company = Company::new(SMALL, 9);
+    let sku = company.skus[0].0.clone();
+    let address = company.customers.iter().find_map(|(_, address)| address.clone());
+    company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    company
+}
+
+/// Returns a count, a write-off and a transfer in both directions, of the stock of a product in two warehouses.
+fn requests(world: &World) -> Vec<MovementRequest> {
+    let [here, there] = [0, 1].map(|number: usize| world.company.warehouses[number].id.clone());
+    let reason: billing::Label = "test".parse().unwrap();
+    let transfer = |from: &orders::WarehouseId, to: &orders::WarehouseId| MovementRequest::Transfer {
+        from: from.clone(),
+        to: to.clone(),
+        quantity: 2,
+        reason: None,
+    };
+    vec![
+        MovementRequest::Count { warehouse: here.clone(), found: 9, reason: reason.clone() },
+        transfer(&here, &there),
+        MovementRequest::WriteOff { warehouse: there.clone(), quantity: 1, reason },
+        transfer(&there, &here),
+    ]
+}
+
+/// Makes the movement `id`, and repeats it while other requests change the stock at the same time.
+async fn move_until_done(desk: &OrderDesk, product: &ProductId, id: Ulid, request: &MovementRequest) {
+    while let Err(error) = desk.move_stock(product, id, request).await {
+        assert!(error.is_transient(), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
+    for seed in 0..4 {
+        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let world = World::with_injector(company(), 30, injector).await;
+        let (desk, product) = (&world.desk, &world.company.skus[0].1[0].product);
+        let all = requests(&world);
+        let moving = join_all(all.iter().map(|request| async move {
+            for _ in 0..seed * 7 {
+                tokio::task::yield_now().await;
+            }
+            move_until_done(desk, product, Ulid::generate(), request).await;
+        }));
+        let ordering = join_all(world.company.paid.iter().zip(0..).map(|(paid, number)| async move {
+            while let Err(error) = desk.place(paid).await {
+                assert!(error.is_transient(), "{error}");
+            }
+            if number % 2 == 0 {
+                while let Err(error) = desk.advance(paid.order, OrderStatus::Cancelled).await {
+                    assert!(error.is_transient(), "{error}");
+                }
+            }
+        }));
+        futures::join!(moving, ordering);
+        fill_all(&world.desk_without_faults()).await;
+        world.assert_consistent(&world.company.paid, &format!("seed {seed}")).await;
+        let kinds = desk.table.movements_of(product, &store::Paging::all()).await.unwrap().into_items().unwrap();
+        assert_eq!(kinds.len(), 2 + all.len(), "two deliveries, and each request once");
+    }
+}
+
+/// Makes all movements, and returns an order whose products are not sellable. All steps may be repeated after a crash.
+async fn move_everything(world: &World, ids: &[Ulid]) {
+    let (desk, product) = (&world.desk, &world.company.skus[0].1[0].product);
+    let paid = &world.company.paid[0];
+    desk.place(paid).await.unwrap();
+    for (id, request) in ids.iter().zip(requests(world)) {
+        desk.move_stock(product, *id, &request).await.unwrap();
+    }
+    let unsellable = Step { is_unsellable: true, ..OrderStatus::Returned.into() };
+    let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
+    for step in [OrderStatus::Picked.into(), OrderStatus::Shipped.into(), unsellable] {
+        if order.status != OrderStatus::Returned {
+            // The order may have taken the step before the crash.
+            let _: Result<_, orders::DeskError> = desk.advance(paid.order, step).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn movements_that_stop_at_any_request_are_made_once_when_they_are_repeated() {
+    let ids: Vec<Ulid> = (0..4).map(|_| Ulid::generate()).collect();
+    let mut calls = u64::MAX;
+    for number in 0.. {
+        if number > calls {
+            break;
+        }
+        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+            let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+            let world = World::with_injector(company(), 30, injector.clone()).await;
+            if injector.run(move_everything(&world, &ids)).await.is_none() {
+                injector.run(move_everything(&world, &ids)).await.unwrap();
+            }
+            let paid = &world.company.paid[..1];
+            world.assert_consistent(paid, &format!("{fault:?} at {number}")).await;
+            let contents = world.contents().await;
+            let order = &contents.orders[&format!("ORDER#{}", paid[0].order)];
+            assert_eq!((order.status.as_str(), order.is_written_off), ("RETURNED", true), "{fault:?} at {number}");
+            calls = injector.calls();
+        }
+    }
+    assert!(calls > 20, "{calls}");
+}

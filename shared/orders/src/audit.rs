@@ -1,0 +1,160 @@
+//! The audit of the order desk's table: compares each stored number with the records from which it can be computed again.
+//!
+//! A scan is not a snapshot: a number can change while the scan reads its records. So a difference is reported only if
+//! another scan finds it, and the number had the same revision before and after this scan.
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::table::{AuditScan, Revision, UnopenedStock, WriteOutcome};
+use super::{
+    AuditedItem, AuditedNumber, Ledger, Movement, MovementKind, NumberDifference, Order, OrdersTable, StockChange,
+};
+use clock::Clock;
+use dynamo::TableError;
+
+/// The largest number of scans that verify the differences of the first scan, or write opening movements.
+const MAX_VERIFICATIONS: usize = 3;
+/// The number of requests that are sent at the same time.
+const AT_ONCE: usize = 16;
+
+/// The first scan of an audit.
+#[derive(Debug)]
+pub struct OrdersAudit {
+    table: OrdersTable,
+    scan: AuditScan,
+    ledger: Ledger,
+    report: AuditReport,
+}
+
+/// The result of an audit.
+#[derive(Debug, Default)]
+pub struct AuditReport {
+    /// The number of items that the first scan compared.
+    pub items: u64,
+    /// The verified differences, sorted.
+    pub differences: Vec<NumberDifference>,
+    /// The numbers that could not be compared, because each scan found them changed meanwhile.
+    pub unverified: Vec<AuditedNumber>,
+    /// The stocks without an opening movement, which are not compared with their movements.
+    pub unopened: Vec<AuditedNumber>,
+    /// The errors of the items that cannot be read.
+    pub unreadable: Vec<TableError>,
+}
+
+fn number_of(change: &StockChange) -> AuditedNumber {
+    AuditedNumber::Stock { product: change.product.clone(), warehouse: change.warehouse.clone() }
+}
+
+/// Reads all items of `table` again. Calls `on_page` after each page.
+async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<Ledger, TableError> {
+    let (mut scan, mut ledger) = (table.scan_for_audit(), Ledger::default());
+    while let Some(page) = scan.next_page().await? {
+        page.iter().flatten().for_each(|item| ledger.add(item));
+        on_page();
+    }
+    Ok(ledger)
+}
+
+/// Returns the revision of each of `numbers`.
+async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<Revision>, TableError> {
+    stream::iter(numbers).map(|number| table.revision_of(number)).buffered(AT_ONCE).try_collect().await
+}
+
+impl OrdersAudit {
+    /// Begins an audit of `table`. Sends no request.
+    pub fn begin(table: &OrdersTable) -> Self {
+        let (scan, table) = (table.scan_for_audit(), table.clone());
+        Self { table, scan, ledger: Ledger::default(), report: AuditReport::default() }
+    }
+
+    /// Returns the number of items that were compared so far.
+    pub fn items(&self) -> u64 {
+        self.report.items
+    }
+
+    /// Reads the next page of the first scan, and returns its orders; `None` after the last page.
+    pub async fn next_orders(&mut self) -> Result<Option<Vec<Order>>, TableError> {
+        let Some(page) = self.scan.next_page().await? else { return Ok(None) };
+        let mut orders = Vec::new();
+        for item in page {
+            self.report.items = self.report.items.saturating_add(1);
+            match item {
+                Ok(item) => {
+                    self.ledger.add(&item);
+                    if let AuditedItem::Order(order) = item {
+                        orders.push(*order);
+                    }
+                }
+                Err(error) => self.report.unreadable.push(error),
+            }
+        }
+        Ok(Some(orders))
+    }
+
+    /// Verifies the differences of the first scan. Sends no request if there are none. Calls `on_page` after each page.
+    pub async fn finish(self, mut on_page: impl FnMut()) -> Result<AuditReport, TableError> {
+        let Self { table, ledger, mut report, .. } = self;
+        report.unopened = ledger.unopened().iter().map(number_of).collect();
+        let mut candidates: Vec<AuditedNumber> =
+            ledger.differences().into_iter().map(|difference| difference.number).collect();
+        for _ in 0..MAX_VERIFICATIONS {
+            if candidates.is_empty() {
+                break;
+            }
+            let before = revisions(&table, &candidates).await?;
+            let found = scan_again(&table, &mut on_page).await?.differences();
+            let after = revisions(&table, &candidates).await?;
+            let mut changed = Vec::new();
+            for (number, is_unchanged) in candidates.into_iter().zip(before.iter().zip(&after).map(|(a, b)| a == b)) {
+                match found.iter().find(|difference| difference.number == number) {
+                    None => {}
+                    Some(difference) if is_unchanged => report.differences.push(difference.clone()),
+                    Some(_) => changed.push(number),
+                }
+            }
+            candidates = changed;
+        }
+        report.unverified = candidates;
+        report.differences.sort();
+        Ok(report)
+    }
+}
+
+/// Writes the opening movement of each stock in `numbers`: the pieces that the recorded movements do not explain. Returns the
+/// number of written movements. A stock that changes during each scan gets no opening movement; a later call writes it.
+/// Calls `on_page` after each page of a scan.
+pub async fn open_stocks(
+    table: &OrdersTable,
+    clock: &dyn Clock,
+    numbers: &[AuditedNumber],
+    mut on_page: impl FnMut(),
+) -> Result<u64, TableError> {
+    let mut opened: u64 = 0;
+    for _ in 0..MAX_VERIFICATIONS {
+        let read = stream::iter(numbers).map(|number| table.unopened_stock(number)).buffered(AT_ONCE);
+        let before: Vec<Option<UnopenedStock>> = read.try_collect().await?;
+        if before.iter().all(Option::is_none) {
+            break;
+        }
+        let unopened = scan_again(table, &mut on_page).await?.unopened();
+        for (number, before) in numbers.iter().zip(&before) {
+            let change = unopened.iter().find(|change| number_of(change) == *number);
+            let (Some(change), Some(before)) = (change, before) else { continue };
+            let opening = Movement {
+                id: clock.ulid(),
+                product: change.product.clone(),
+                kind: MovementKind::Opening,
+                at: clock.now(),
+                warehouse: change.warehouse.clone(),
+                to: None,
+                quantity: change.pieces.unsigned_abs(),
+                stock_change: change.pieces,
+                reason: None,
+            };
+            if table.open_stock(&opening, before).await? == WriteOutcome::Done {
+                opened = opened.saturating_add(1);
+            }
+        }
+    }
+    Ok(opened)
+}

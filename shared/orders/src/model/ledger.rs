@@ -1,0 +1,222 @@
+//! The comparison of stored numbers with the records from which they can be computed again: the stock with its movements, the
+//! total stock of a product with its stock in the warehouses, and the quarter totals with the orders.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{EmployeeId, Order, ProductId, Quarter, QuarterTotal, StockChange, WarehouseId};
+use billing::{Currency, Money};
+
+/// A stored item that the comparison uses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AuditedItem {
+    /// The stock of a product in a warehouse, in pieces. `is_opened` is whether the stock is the sum of its movements.
+    Stock {
+        product: ProductId,
+        warehouse: WarehouseId,
+        pieces: u64,
+        is_opened: bool,
+    },
+    /// The total stock of a product in all warehouses, in pieces.
+    TotalStock {
+        product: ProductId,
+        pieces: u64,
+    },
+    /// The changes of the stock by a movement.
+    Movement(Vec<StockChange>),
+    Order(Box<Order>),
+    QuarterTotal(QuarterTotal),
+}
+
+/// A stored number that is compared.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum AuditedNumber {
+    Stock { product: ProductId, warehouse: WarehouseId },
+    TotalStock { product: ProductId },
+    QuarterTotal { representative: EmployeeId, quarter: Quarter, currency: Currency },
+}
+
+/// A stored number that differs from the records.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct NumberDifference {
+    pub number: AuditedNumber,
+    /// The number that the records give: pieces, or minor units of the currency.
+    pub expected: i64,
+    /// The stored number; `None` if there is none.
+    pub found: Option<i64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct StockEntry {
+    /// The stored stock; `None` if there is no item.
+    pieces: Option<i64>,
+    is_opened: bool,
+    /// The sum of the movements.
+    moved: i64,
+}
+
+/// The stored numbers and the sums of the records, as they were read. Its size depends on the numbers of products,
+/// warehouses, representatives and quarters, not on the number of orders.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ledger {
+    stocks: BTreeMap<(ProductId, WarehouseId), StockEntry>,
+    total_stocks: BTreeMap<ProductId, i64>,
+    /// The stored total, and the sum of the orders, in minor units.
+    quarter_totals: BTreeMap<(EmployeeId, Quarter, Currency), (Option<i64>, i64)>,
+}
+
+/// Returns a number of pieces as a signed number. A stock is never larger than `i64::MAX`.
+fn signed(pieces: u64) -> i64 {
+    i64::try_from(pieces).unwrap_or(i64::MAX)
+}
+
+impl fmt::Display for AuditedNumber {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stock { product, warehouse } => write!(text, "{product} in {warehouse}"),
+            Self::TotalStock { product } => write!(text, "{product}"),
+            Self::QuarterTotal { representative, quarter, currency } => {
+                write!(text, "{representative} in {quarter} in {currency}")
+            }
+        }
+    }
+}
+
+impl AuditedNumber {
+    /// Returns `value` as text: an amount with its currency, or a number of pieces.
+    pub fn text_of(&self, value: i64) -> String {
+        match self {
+            Self::Stock { .. } | Self::TotalStock { .. } => value.to_string(),
+            Self::QuarterTotal { currency, .. } => Money::new(value, *currency).to_string(),
+        }
+    }
+}
+
+impl Ledger {
+    /// Adds a stored item.
+    pub fn add(&mut self, item: &AuditedItem) {
+        match item {
+            AuditedItem::Stock { product, warehouse, pieces, is_opened } => {
+                let entry = self.stocks.entry((product.clone(), warehouse.clone())).or_default();
+                (entry.pieces, entry.is_opened) = (Some(signed(*pieces)), *is_opened);
+            }
+            AuditedItem::TotalStock { product, pieces } => {
+                self.total_stocks.insert(product.clone(), signed(*pieces));
+            }
+            AuditedItem::Movement(changes) => {
+                for StockChange { product, warehouse, pieces } in changes {
+                    let entry = self.stocks.entry((product.clone(), warehouse.clone())).or_default();
+                    entry.moved = entry.moved.saturating_add(*pieces);
+                }
+            }
+            AuditedItem::Order(order) => {
+                let Some(representative) = &order.representative else { return };
+                let amount = order.amount_in_total();
+                let key = (representative.clone(), order.quarter(), amount.currency());
+                let (_, sum) = self.quarter_totals.entry(key).or_default();
+                *sum = sum.saturating_add(amount.minor());
+            }
+            AuditedItem::QuarterTotal(QuarterTotal { representative, quarter, total, .. }) => {
+                let key = (representative.clone(), *quarter, total.currency());
+                self.quarter_totals.entry(key).or_default().0 = Some(total.minor());
+            }
+        }
+    }
+
+    /// Returns all stored numbers that differ from the records. A stock without an opening movement is not compared with its
+    /// movements.
+    pub fn differences(&self) -> Vec<NumberDifference> {
+        let mut all = Vec::new();
+        let mut compare = |number: AuditedNumber, expected: i64, found: Option<i64>| {
+            if found.unwrap_or_default() != expected {
+                all.push(NumberDifference { number, expected, found });
+            }
+        };
+        let mut sums: BTreeMap<&ProductId, i64> = BTreeMap::new();
+        for ((product, warehouse), entry) in &self.stocks {
+            let sum = sums.entry(product).or_default();
+            *sum = sum.saturating_add(entry.pieces.unwrap_or_default());
+            if entry.is_opened || entry.pieces.is_none() {
+                let number = AuditedNumber::Stock { product: product.clone(), warehouse: warehouse.clone() };
+                compare(number, entry.moved, entry.pieces);
+            }
+        }
+        let products: BTreeSet<&ProductId> = sums.keys().copied().chain(self.total_stocks.keys()).collect();
+        for product in products {
+            let expected = sums.get(product).copied().unwrap_or_default();
+            let number = AuditedNumber::TotalStock { product: product.clone() };
+            compare(number, expected, self.total_stocks.get(product).copied());
+        }
+        for ((representative, quarter, currency), (found, expected)) in &self.quarter_totals {
+            let (representative, quarter, currency) = (representative.clone(), *quarter, *currency);
+            compare(AuditedNumber::QuarterTotal { representative, quarter, currency }, *expected, *found);
+        }
+        all
+    }
+
+    /// Returns the stocks that have no opening movement, each with the pieces that its recorded movements do not explain.
+    pub fn unopened(&self) -> Vec<StockChange> {
+        let unopened = self.stocks.iter().filter(|(_, entry)| !entry.is_opened && entry.pieces.is_some());
+        let opening = |((product, warehouse), entry): (&(ProductId, WarehouseId), &StockEntry)| StockChange {
+            product: product.clone(),
+            warehouse: warehouse.clone(),
+            pieces: entry.pieces.unwrap_or_default().saturating_sub(entry.moved),
+        };
+        unopened.map(opening).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stock(warehouse: &str, pieces: u64, is_opened: bool) -> AuditedItem {
+        let (product, warehouse) = ("beans".parse().unwrap(), warehouse.parse().unwrap());
+        AuditedItem::Stock { product, warehouse, pieces, is_opened }
+    }
+
+    fn moved(warehouse: &str, pieces: i64) -> AuditedItem {
+        let (product, warehouse) = ("beans".parse().unwrap(), warehouse.parse().unwrap());
+        AuditedItem::Movement(vec![StockChange { product, warehouse, pieces }])
+    }
+
+    fn total(pieces: u64) -> AuditedItem {
+        AuditedItem::TotalStock { product: "beans".parse().unwrap(), pieces }
+    }
+
+    #[test]
+    fn stock_that_is_not_the_sum_of_its_movements_is_a_difference() {
+        // The columns are: the stored items, and the differences as "number: expected, found".
+        for (items, expected) in [
+            (vec![moved("ams", 9), stock("ams", 7, true), moved("ams", -2), total(7)], vec![]),
+            (vec![moved("ams", 9), stock("ams", 8, true), total(8)], vec!["beans in ams: 9, Some(8)"]),
+            (vec![moved("ams", 9), stock("ams", 9, true), total(8)], vec!["beans: 9, Some(8)"]),
+            (vec![moved("ams", 9), total(0)], vec!["beans in ams: 9, None"]),
+            (vec![stock("ams", 9, true), total(9)], vec!["beans in ams: 0, Some(9)"]),
+            (vec![stock("ams", 3, true), moved("ams", 3), stock("nyc", 4, true), moved("nyc", 4), total(7)], vec![]),
+            (vec![total(2)], vec!["beans: 0, Some(2)"]),
+            // The stock from before movements were recorded is not compared with its movements.
+            (vec![stock("ams", 7, false), moved("ams", -2), total(7)], vec![]),
+        ] {
+            let mut ledger = Ledger::default();
+            items.iter().for_each(|item| ledger.add(item));
+            let differences = ledger.differences();
+            let texts: Vec<String> = differences
+                .iter()
+                .map(|difference| format!("{}: {}, {:?}", difference.number, difference.expected, difference.found))
+                .collect();
+            assert_eq!(texts, expected, "{items:?}");
+        }
+    }
+
+    #[test]
+    fn opening_movement_is_the_stock_that_the_recorded_movements_do_not_explain() {
+        let mut ledger = Ledger::default();
+        for item in [stock("ams", 7, false), moved("ams", -2), stock("nyc", 3, true), moved("nyc", 3)] {
+            ledger.add(&item);
+        }
+        let unopened = ledger.unopened();
+        assert_eq!(unopened.len(), 1);
+        assert_eq!((unopened[0].warehouse.as_str(), unopened[0].pieces), ("ams", 9));
+    }
+}

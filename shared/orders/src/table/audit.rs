@@ -1,0 +1,134 @@
+//! Reading of the whole table for the audit, and the opening movements of stock from before movements were recorded.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::super::{AuditedItem, AuditedNumber, Movement, Order, OrderId, OrderMovement, Product};
+use super::index::Selection;
+use super::items::{self, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredTotal, number};
+use super::write_transaction::WriteOutcome;
+use super::{OrdersTable, keys};
+use billing::AccountId;
+use dynamo::{Entity as _, Item, Items, Key, Scan, TableError, from_item, key_of};
+
+/// The items of the table that the audit compares, read page by page. At most one page is in memory.
+#[derive(Debug)]
+pub struct AuditScan(Items);
+
+/// The state of a stored number. Each change of the number changes its revision, even if the number is the same afterwards.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Revision(Vec<u64>);
+
+/// The stock of a product in a warehouse from before movements were recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnopenedStock {
+    /// The number of pieces.
+    pub pieces: u64,
+    /// The number of recorded movements.
+    pub movements: u64,
+}
+
+/// Reads `item`. Returns `None` for an item that the audit does not compare.
+fn read_audited(item: &Item) -> Result<Option<AuditedItem>, TableError> {
+    let Key { pk, sk } = key_of(item);
+    let (is_movement, is_order) = (sk.starts_with(keys::MOVEMENTS), pk.starts_with(keys::ORDERS));
+    Ok(Some(if is_order && is_movement {
+        AuditedItem::Movement(OrderMovement::from_item(item)?.stock_changes())
+    } else if is_order && sk.starts_with(keys::CUSTOMERS) {
+        AuditedItem::Order(Box::new(Order::from_item(item)?))
+    } else if pk.starts_with(keys::PRODUCTS) && is_movement {
+        AuditedItem::Movement(Movement::from_item(item)?.stock_changes())
+    } else if pk.starts_with(keys::PRODUCTS) && sk.starts_with(keys::WAREHOUSES) {
+        let (stock, StockItem { is_opened, .. }) = (items::read_stock(item)?, from_item(item)?);
+        AuditedItem::Stock { product: stock.product, warehouse: stock.warehouse, pieces: stock.quantity, is_opened }
+    } else if pk.starts_with(keys::PRODUCTS) && pk == sk {
+        let product = Product::from_item(item)?;
+        AuditedItem::TotalStock { product: product.id, pieces: product.total_stock }
+    } else if pk.starts_with(keys::EMPLOYEES) && keys::parse_quarter(&sk).is_some() {
+        AuditedItem::QuarterTotal(StoredTotal::from_item(item)?.total)
+    } else {
+        return Ok(None);
+    }))
+}
+
+impl AuditScan {
+    /// Returns the compared items of the next page, or their errors; `None` after the last page. Sends one Scan request.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<Result<AuditedItem, TableError>>>, TableError> {
+        let page = self.0.page().await?;
+        Ok(page.map(|items| items.iter().map(read_audited).filter_map(Result::transpose).collect()))
+    }
+}
+
+impl OrdersTable {
+    /// Returns all items that the audit compares. [`AuditScan::next_page`] sends the strongly consistent Scan requests.
+    pub fn scan_for_audit(&self) -> AuditScan {
+        AuditScan(self.dynamo.scan(Scan::all()))
+    }
+
+    /// Returns the revision of a stored number. Sends one strongly consistent request.
+    pub async fn revision_of(&self, number: &AuditedNumber) -> Result<Revision, TableError> {
+        let of_stock = |item: &Item| {
+            let StockItem { stock, movements, .. } = from_item(item)?;
+            Ok([movements, stock])
+        };
+        match number {
+            AuditedNumber::Stock { product, warehouse } => {
+                let (_, key) = self.stock_keys(product, warehouse);
+                let item = self.dynamo.get(key).await?;
+                Ok(Revision(item.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
+            }
+            AuditedNumber::TotalStock { product } => {
+                let stocks = Selection::with_sort_key_prefix(keys::WAREHOUSES);
+                let stocks = self.query_partition(keys::key_of_product(product), stocks).await?;
+                Ok(Revision(stocks.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
+            }
+            AuditedNumber::QuarterTotal { representative, quarter, currency } => {
+                let total = self.stored_total(representative, *quarter, *currency).await?;
+                Ok(Revision(total.iter().map(|stored| stored.total.version).collect()))
+            }
+        }
+    }
+
+    /// Returns the stock that has no opening movement; `None` if it has one, or if there is no such stock. Sends one strongly
+    /// consistent GetItem request.
+    pub async fn unopened_stock(&self, number: &AuditedNumber) -> Result<Option<UnopenedStock>, TableError> {
+        let AuditedNumber::Stock { product, warehouse } = number else { return Ok(None) };
+        let (_, key) = self.stock_keys(product, warehouse);
+        let stock = self.dynamo.get(key).await?.map(|item| from_item::<StockItem>(&item)).transpose()?;
+        let stock = stock.filter(|stock| !stock.is_opened);
+        Ok(stock.map(|StockItem { stock, movements, .. }| UnopenedStock { pieces: stock, movements }))
+    }
+
+    /// Writes the opening movement of the stock `before`, without a change of the stock. From then on the stock is the sum
+    /// of its movements. Returns `Refused` if the stock changed since it was read, or if it has an opening movement. Sends
+    /// one TransactWriteItems request.
+    pub async fn open_stock(&self, opening: &Movement, before: &UnopenedStock) -> Result<WriteOutcome, TableError> {
+        let (_, key) = self.stock_keys(&opening.product, &opening.warehouse);
+        let mut values = HashMap::from([
+            (":before".to_owned(), number(before.pieces)),
+            (":true".to_owned(), AttributeValue::Bool(true)),
+            (":one".to_owned(), number(1)),
+        ]);
+        let same_movements = match before.movements {
+            0 => format!("attribute_not_exists(#{MOVEMENTS})"),
+            movements => {
+                values.insert(":movements".to_owned(), number(movements));
+                format!("#{MOVEMENTS} = :movements")
+            }
+        };
+        let condition = format!("#{STOCK} = :before AND attribute_not_exists(#{IS_OPENED}) AND {same_movements}");
+        let expression = format!("SET #{IS_OPENED} = :true ADD #{MOVEMENTS} :one");
+        self.transaction().create(opening.to_item()).update(key, &expression, &condition, values).commit().await
+    }
+
+    /// Returns for each of `orders` and its customer whether the order exists. Sends one strongly consistent BatchGetItem
+    /// request for each 100 orders.
+    pub async fn have_orders(&self, orders: &[(OrderId, AccountId)]) -> Result<Vec<bool>, TableError> {
+        let key = |(order, customer): &(OrderId, AccountId)| {
+            keys::key_of_edge(keys::key_of_order(*order), keys::key_of_customer(customer))
+        };
+        let keys: Vec<Key> = orders.iter().map(key).collect();
+        Ok(self.dynamo.get_all(&keys).await?.iter().map(Option::is_some).collect())
+    }
+}

@@ -1,0 +1,87 @@
+//! Stored items of the movements of stock.
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+use ulid::Ulid;
+
+use super::super::{OrdersTable, keys};
+use super::{id_in_pk, id_in_sk};
+use crate::{Movement, MovementKind, OrderMovement, OrderMovementLine, ProductId, StockEffect, WarehouseId};
+use billing::Label;
+use dynamo::{Entity, Instant, Key, TableError};
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct MovementItem {
+    kind: MovementKind,
+    moved_date: Instant,
+    warehouse: WarehouseId,
+    to_warehouse: Option<WarehouseId>,
+    quantity: u64,
+    stock_change: i64,
+    reason: Option<Label>,
+}
+
+impl Entity<OrdersTable> for Movement {
+    type Attributes = MovementItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_movement(&self.product, self.id)
+    }
+
+    fn attributes(&self) -> MovementItem {
+        let Self { kind, at, warehouse, to, quantity, stock_change, reason, .. } = self.clone();
+        let moved_date = Instant(at);
+        MovementItem { kind, moved_date, warehouse, to_warehouse: to, quantity, stock_change, reason }
+    }
+
+    fn read(key: Key, read: MovementItem) -> Result<Self, TableError> {
+        let MovementItem { kind, moved_date, warehouse, to_warehouse, quantity, stock_change, reason } = read;
+        let (id, product) = (id_in_sk::<Ulid>(&key, keys::MOVEMENTS)?, id_in_pk(&key, keys::PRODUCTS)?);
+        Ok(Self { id, product, kind, at: moved_date.0, warehouse, to: to_warehouse, quantity, stock_change, reason })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct OrderMovementItem {
+    effect: StockEffect,
+    moved_date: Instant,
+    warehouse: WarehouseId,
+    lines: Vec<LineItem>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct LineItem {
+    product: ProductId,
+    quantity: u32,
+    stock_change: i64,
+}
+
+impl Entity<OrdersTable> for OrderMovement {
+    type Attributes = OrderMovementItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_order_movement(self.order, self.version)
+    }
+
+    fn attributes(&self) -> OrderMovementItem {
+        let Self { effect, at, warehouse, lines, .. } = self.clone();
+        let line = |OrderMovementLine { product, quantity, stock_change }| LineItem { product, quantity, stock_change };
+        OrderMovementItem { effect, moved_date: Instant(at), warehouse, lines: lines.into_iter().map(line).collect() }
+    }
+
+    fn read(key: Key, read: OrderMovementItem) -> Result<Self, TableError> {
+        let OrderMovementItem { effect, moved_date, warehouse, lines } = read;
+        let line = |LineItem { product, quantity, stock_change }: LineItem| OrderMovementLine {
+            product,
+            quantity,
+            stock_change,
+        };
+        let (order, version) = (id_in_pk(&key, keys::ORDERS)?, id_in_sk(&key, keys::MOVEMENTS)?);
+        let lines = lines.into_iter().map(line).collect();
+        Ok(Self { order, version, effect, at: moved_date.0, warehouse, lines })
+    }
+}

@@ -1,0 +1,182 @@
+//! Changes of the stock that people request, and the movements that record them. Each change of the stock and its movement
+//! are written in one transaction. (The movements of orders are written with the orders.)
+
+use ulid::Ulid;
+
+use super::super::{FillTarget, Movement, MovementKind, ProductId, StockChange, WarehouseId};
+use super::items::{DeliveryItem, StockItem, item_with};
+use super::write_transaction::{WriteOutcome, WriteTransaction};
+use super::{OrdersTable, keys};
+use billing::{ActionKind, ItemChange};
+use dynamo::{Cursor, Entity as _, Key, Page, Paging, PrefixQuery, TableError, from_item};
+
+/// The stored stock from which a movement was computed, in pieces. `None` if the product was never in the warehouse.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StockBefore {
+    /// The stock in the warehouse of the movement.
+    pub here: Option<u64>,
+    /// The stock in the warehouse that gets the pieces of a transfer.
+    pub there: Option<u64>,
+}
+
+/// Separates the product and the sort key in the cursor of a list of movements.
+const CURSOR_SEPARATOR: char = ' ';
+
+/// Returns `before` changed by `pieces`.
+fn stock_after(before: Option<u64>, pieces: i64) -> u64 {
+    before.unwrap_or_default().saturating_add_signed(pieces)
+}
+
+/// Returns the kind of the entry of the action log for a movement.
+fn action_kind(kind: MovementKind) -> ActionKind {
+    match kind {
+        MovementKind::Delivery | MovementKind::InitialStock => ActionKind::ReceiveStock,
+        MovementKind::Count | MovementKind::Opening => ActionKind::CountStock,
+        MovementKind::WriteOff => ActionKind::WriteOffStock,
+        MovementKind::Transfer => ActionKind::TransferStock,
+    }
+}
+
+/// Returns the entry of the action log for a movement with the stock `before`.
+fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
+    let entry = ItemChange::new(movement.id, 1)
+        .field("product", None, Some(&movement.product))
+        .field("warehouse", None, Some(&movement.warehouse))
+        .field("to_warehouse", None, movement.to.as_ref());
+    let stock = |before: Option<u64>, pieces| (Some(before.unwrap_or_default()), Some(stock_after(before, pieces)));
+    let (stock_before, after) = stock(before.here, movement.stock_change);
+    let entry = entry.field("stock", stock_before, after);
+    let Some(_) = movement.to else { return entry };
+    let (there_before, there_after) = stock(before.there, movement.stock_change.saturating_neg());
+    entry.field("to_stock", there_before, there_after)
+}
+
+impl OrdersTable {
+    /// Adds the delivery `delivery` to the stock of its warehouse, and records it as a movement, in one transaction.
+    /// `is_in_stock` is whether the warehouse already has a stock of the product. The transaction also writes the fill task
+    /// of the product, with the change `change`. Returns `Refused(0)` or `Refused(1)` if this delivery was added before.
+    /// Returns `Refused` with another number if the product does not exist, or if `is_in_stock` is no longer true.
+    pub async fn add_stock(
+        &self,
+        delivery: &Movement,
+        is_in_stock: bool,
+        change: Ulid,
+    ) -> Result<WriteOutcome, TableError> {
+        let Movement { product, warehouse, quantity, .. } = delivery;
+        let (all, here) = self.stock_keys(product, warehouse);
+        let writes = self
+            .transaction()
+            .create(delivery.to_item())
+            .check_absent(keys::key_of_delivery_record(product, delivery.id))
+            .change_total_stock(all, delivery.stock_change);
+        let writes = match is_in_stock {
+            true => writes.add_stock(here, *quantity),
+            false => writes.set_stock(here, None, *quantity),
+        };
+        let entry = || {
+            let entry = ItemChange::new(delivery.id, 1).field("product", None, Some(product));
+            entry.field("warehouse", None, Some(warehouse)).field("quantity", None, Some(quantity))
+        };
+        writes
+            .request_fill(&FillTarget::Product(product.clone()), change)
+            .log(ActionKind::ReceiveStock, entry)
+            .commit()
+            .await
+    }
+
+    /// Returns whether an earlier version has recorded the delivery with this quantity and warehouse. Sends one GetItem
+    /// request.
+    pub async fn is_recorded_by_earlier_version(&self, delivery: &Movement) -> Result<bool, TableError> {
+        let item = self.dynamo.get(keys::key_of_delivery_record(&delivery.product, delivery.id)).await?;
+        let counted = item.map(|item| from_item::<DeliveryItem>(&item)).transpose()?;
+        let is_same_warehouse =
+            |counted: &DeliveryItem| counted.warehouse.as_ref().is_none_or(|counted| *counted == delivery.warehouse);
+        Ok(counted.is_some_and(|counted| counted.stock == delivery.quantity && is_same_warehouse(&counted)))
+    }
+
+    /// Sets the initial stock of a product in a warehouse, records it as the movement `initial`, and writes the fill task of
+    /// the product with the change `change`, in one transaction. Returns `Refused` if the product was in this warehouse
+    /// before, or if the product does not exist.
+    pub async fn set_initial_stock(&self, initial: &Movement, change: Ulid) -> Result<WriteOutcome, TableError> {
+        let (all, here) = self.stock_keys(&initial.product, &initial.warehouse);
+        self.transaction()
+            .change_total_stock(all, initial.stock_change)
+            .create(item_with(here, None, &StockItem::first(initial.quantity)))
+            .create(initial.to_item())
+            .request_fill(&FillTarget::Product(initial.product.clone()), change)
+            .commit()
+            .await
+    }
+
+    /// Changes the stock by `movement`, which was computed from the stock `before`, and records the movement, in one
+    /// transaction. If the stock of a warehouse grows, the transaction also writes the fill task of the product, with the
+    /// change `change`. Returns `Refused` if a movement with this id is recorded, if the product does not exist, or if the
+    /// stock is no longer `before`.
+    pub async fn move_stock(
+        &self,
+        movement: &Movement,
+        before: StockBefore,
+        change: Ulid,
+    ) -> Result<WriteOutcome, TableError> {
+        let changes = movement.stock_changes();
+        let mut writes = self.transaction().create(movement.to_item());
+        for (StockChange { product, warehouse, pieces }, before) in changes.iter().zip([before.here, before.there]) {
+            let (_, here) = self.stock_keys(product, warehouse);
+            writes = writes.set_stock(here, before, stock_after(before, *pieces));
+        }
+        if movement.to.is_none() {
+            let (all, _) = self.stock_keys(&movement.product, &movement.warehouse);
+            writes = writes.change_total_stock(all, movement.stock_change);
+        }
+        if changes.iter().any(|change| change.pieces > 0) {
+            writes = writes.request_fill(&FillTarget::Product(movement.product.clone()), change);
+        }
+        self.commit_logged(writes, movement, before).await
+    }
+
+    /// Commits `writes` with the entry of the action log for `movement`.
+    async fn commit_logged(
+        &self,
+        writes: WriteTransaction<'_>,
+        movement: &Movement,
+        before: StockBefore,
+    ) -> Result<WriteOutcome, TableError> {
+        let kind = action_kind(movement.kind);
+        writes.log_with_reason(kind, movement.reason.as_ref(), || log_entry(movement, before)).commit().await
+    }
+
+    /// Returns the movement `id` of a product, or `None` if it does not exist. Sends one strongly consistent GetItem
+    /// request.
+    pub async fn get_movement(&self, product: &ProductId, id: Ulid) -> Result<Option<Movement>, TableError> {
+        let item = self.dynamo.get(keys::key_of_movement(product, id)).await?;
+        item.map(|item| Movement::from_item(&item)).transpose()
+    }
+
+    /// Returns the movements of a product that people and programs requested, newest first. The movements of orders are not
+    /// in the list: they are stored with the orders. Queries the table with `PK = product`, in descending order.
+    pub async fn movements_of(&self, product: &ProductId, paging: &Paging) -> Result<Page<Movement>, TableError> {
+        let list = PrefixQuery::new(keys::key_of_product(product), keys::MOVEMENTS).descending();
+        let sort_key = |cursor: &Cursor| {
+            let (_, sk) = cursor.as_str().split_once(CURSOR_SEPARATOR).unwrap_or_default();
+            Cursor::after(sk.to_owned())
+        };
+        let paging = Paging { after: paging.after.as_ref().map(sort_key), limit: paging.limit };
+        let mut page = self.dynamo.list(&list, &paging).await?.read(|item| Movement::from_item(&item));
+        let with_product = |cursor: Cursor| Cursor::after(format!("{product}{CURSOR_SEPARATOR}{}", cursor.as_str()));
+        page.next = page.next.map(with_product);
+        Ok(page)
+    }
+
+    /// Parses a cursor of the list of the movements of `product`. Returns `None` if `text` is not a cursor of this list.
+    pub fn cursor_of_movements(product: &ProductId, text: String) -> Option<Cursor> {
+        let (of, sk) = text.split_once(CURSOR_SEPARATOR)?;
+        let is_movement = sk.strip_prefix(keys::MOVEMENTS).is_some_and(|id| id.parse::<Ulid>().is_ok());
+        (of == product.as_str() && is_movement).then(|| Cursor::after(text))
+    }
+
+    /// Returns the keys of the items with the total stock of a product, and with its stock in a warehouse.
+    pub(super) fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {
+        let partition = keys::key_of_product(product);
+        (keys::key_of_own_item(partition.clone()), keys::key_of_edge(partition, keys::key_of_warehouse(warehouse)))
+    }
+}

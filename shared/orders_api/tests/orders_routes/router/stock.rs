@@ -1,0 +1,218 @@
+//! Tests of the changes of the stock that people request: counts, write-offs, transfers and unsellable returns.
+
+use serde_json::{Value, json};
+
+use crate::router::test_desk::{TestDesk, paid_month};
+
+impl TestDesk {
+    /// Returns the total stock of beans, and their stock in each warehouse.
+    async fn stock_of_beans(&self) -> (u64, Vec<(String, u64)>) {
+        let product = self.get_as_operator("/products/beans").await.json;
+        let stock = product["stock"].as_array().unwrap().iter();
+        let stock = stock.map(|of| (of["warehouse"].as_str().unwrap().to_owned(), of["quantity"].as_u64().unwrap()));
+        (product["total_stock"].as_u64().unwrap(), stock.collect())
+    }
+
+    /// Returns the kinds and the changes of all movements of beans, newest first.
+    async fn movements_of_beans(&self) -> Vec<(String, i64)> {
+        let list = self.get_as_operator("/products/beans/movements").await.json;
+        let movements = list["data"].as_array().unwrap().iter();
+        let kind = |movement: &Value| movement["kind"].as_str().unwrap().to_owned();
+        movements.map(|movement| (kind(movement), movement["stock_change"].as_i64().unwrap())).collect()
+    }
+}
+
+/// Returns the path of a change of the stock of beans. The movements with larger numbers are newer.
+fn path(change: &str, number: u32) -> String {
+    format!("PUT /products/beans/{change}/01MCCKG2G0000G00000000001{number}")
+}
+
+#[tokio::test]
+async fn counts_write_offs_and_transfers_change_the_stock_once() {
+    let test_desk = TestDesk::new().await;
+    test_desk.send_as_operator("PUT /warehouses/ber", &json!({"name": "Berlin", "region": "eu"})).await;
+    let of = |ams: u64, ber: Option<u64>| {
+        let ber = ber.map(|ber| ("ber".to_owned(), ber));
+        let stock: Vec<(String, u64)> = [("ams".to_owned(), ams)].into_iter().chain(ber).collect();
+        (stock.iter().map(|(_, pieces)| pieces).sum::<u64>(), stock)
+    };
+    assert_eq!(test_desk.stock_of_beans().await, of(100, None));
+    // The columns are: the request, its body, the change of the stock in its warehouse, and the stock afterwards.
+    let steps = [
+        (path("counts", 1), json!({"warehouse": "ams", "found": 97, "reason": "yearly count"}), -3, of(97, None)),
+        (path("counts", 2), json!({"warehouse": "ams", "found": 97, "reason": "counted again"}), 0, of(97, None)),
+        (path("write-offs", 3), json!({"warehouse": "ams", "quantity": 7, "reason": "torn"}), -7, of(90, None)),
+        (
+            path("transfers", 4),
+            json!({"warehouse": "ams", "to_warehouse": "ber", "quantity": 30}),
+            -30,
+            of(60, Some(30)),
+        ),
+        (
+            path("transfers", 5),
+            json!({"warehouse": "ber", "to_warehouse": "ams", "quantity": 30, "reason": "too many"}),
+            -30,
+            of(90, Some(0)),
+        ),
+        (path("counts", 6), json!({"warehouse": "ber", "found": 2, "reason": "found"}), 2, of(90, Some(2))),
+    ];
+    for (request, body, change, stock) in &steps {
+        let moved = test_desk.send_as_operator(request, body).await;
+        assert_eq!((moved.status, &moved.json["stock_change"]), (200, &json!(change)), "{}", moved.json);
+        assert_eq!(test_desk.stock_of_beans().await, *stock, "{request}");
+        let repeated = test_desk.send_as_operator(request, body).await;
+        assert_eq!((repeated.status, repeated.json), (200, moved.json), "{request} repeated");
+        assert_eq!(test_desk.stock_of_beans().await, *stock, "{request} repeated");
+    }
+    // An old request that is repeated later changes nothing either.
+    let (request, body, ..) = &steps[0];
+    assert_eq!(test_desk.send_as_operator(request, body).await.status, 200);
+    assert_eq!(test_desk.stock_of_beans().await, of(90, Some(2)));
+    let expected = [
+        ("count", 2),
+        ("transfer", -30),
+        ("transfer", -30),
+        ("write_off", -7),
+        ("count", 0),
+        ("count", -3),
+        ("delivery", 100),
+    ];
+    assert_eq!(test_desk.movements_of_beans().await, expected.map(|(kind, change)| (kind.to_owned(), change)));
+}
+
+#[tokio::test]
+async fn impossible_movements_are_refused_and_change_nothing() {
+    let test_desk = TestDesk::new().await;
+    let count = json!({"warehouse": "ams", "found": 100, "reason": "yearly count"});
+    assert_eq!(test_desk.send_as_operator(&path("counts", 1), &count).await.status, 200);
+    let before = (test_desk.stock_of_beans().await, test_desk.movements_of_beans().await);
+    let (missing, other) =
+        (path("counts", 2).replace("beans", "none"), path("counts", 1).replace("counts", "write-offs"));
+    for (request, body, expected) in [
+        (
+            path("write-offs", 2),
+            json!({"warehouse": "ams", "quantity": 101, "reason": "torn"}),
+            "409 conflict -: the stock of beans in ams is only 100, and 101 were requested",
+        ),
+        (
+            path("transfers", 2),
+            json!({"warehouse": "ams", "to_warehouse": "ams", "quantity": 1}),
+            "422 refused-field to_warehouse: the pieces are in ams already; name another warehouse",
+        ),
+        (
+            path("transfers", 2),
+            json!({"warehouse": "ams", "to_warehouse": "nowhere", "quantity": 1}),
+            "422 refused-field to_warehouse: there is no warehouse nowhere",
+        ),
+        (
+            path("transfers", 2),
+            json!({"warehouse": "nowhere", "to_warehouse": "ams", "quantity": 1}),
+            "422 refused-field warehouse: there is no warehouse nowhere",
+        ),
+        (
+            path("counts", 2),
+            json!({"warehouse": "ams", "found": 1_000_000_001, "reason": "r"}),
+            "400 invalid-field found: must be from 0 to 1000000000, not 1000000001",
+        ),
+        (
+            path("write-offs", 2),
+            json!({"warehouse": "ams", "quantity": 0, "reason": "r"}),
+            "400 invalid-field quantity: must be from 1 to 1000000000, not 0",
+        ),
+        (path("counts", 2), json!({"warehouse": "ams", "found": 1}), "400 invalid-field reason: "),
+        (path("counts", 2).replace("01MCC", "x"), count.clone(), "400 invalid-field movement: must be a ULID"),
+        (missing, count.clone(), "404 not-found -: there is no such product"),
+        (
+            path("counts", 1),
+            json!({"warehouse": "ams", "found": 99, "reason": "yearly count"}),
+            "422 refused-field movement: 01MCCKG2G0000G000000000011 was already used for another movement",
+        ),
+        (
+            other,
+            json!({"warehouse": "ams", "quantity": 100, "reason": "yearly count"}),
+            "422 refused-field movement: 01MCCKG2G0000G000000000011 was already used for another movement",
+        ),
+        (
+            "PUT /products/beans/deliveries/01MCCKG2G0000G000000000011".to_owned(),
+            json!({"warehouse": "ams", "quantity": 100}),
+            "422 refused-field delivery: the delivery 01MCCKG2G0000G000000000011 was already received",
+        ),
+    ] {
+        let problem = test_desk.send_as_operator(&request, &body).await.problem_line();
+        assert!(problem.starts_with(expected), "{request}: {problem}");
+        assert_eq!((test_desk.stock_of_beans().await, test_desk.movements_of_beans().await), before, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn list_of_movements_has_list_pages_and_accepts_only_its_own_cursors() {
+    let test_desk = TestDesk::new().await;
+    test_desk.send_as_operator("PUT /products/tea", &json!({"name": "Tea"})).await;
+    for number in 1..=5 {
+        let body = json!({"warehouse": "ams", "found": 100 + number, "reason": "count"});
+        assert_eq!(test_desk.send_as_operator(&path("counts", number), &body).await.status, 200);
+    }
+    for limit in [1, 2, 3, 6, 7] {
+        let (mut listed, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = test_desk.get_as_operator(&format!("/products/beans/movements?limit={limit}{cursor}")).await;
+            listed.extend(page.list_field("id"));
+            let Some(next) = page.json["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+            let of_other = test_desk.get_as_operator(&format!("/products/tea/movements?limit={limit}{cursor}")).await;
+            assert!(of_other.problem_line().starts_with("422 refused-field cursor: "), "{}", of_other.json);
+        }
+        assert_eq!(listed.len(), 6, "by {limit}");
+        assert!(listed.is_sorted_by(|a, b| a > b), "by {limit}: {listed:?}");
+    }
+    assert_eq!(test_desk.get_as_operator("/products/tea/movements").await.json["data"], json!([]));
+    let missing = test_desk.get_as_operator("/products/none/movements").await;
+    assert_eq!(missing.problem_line(), "404 not-found -: there is no such product");
+}
+
+#[tokio::test]
+async fn unsellable_products_of_a_returned_order_are_not_added_to_the_stock() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..2).await;
+    let orders = [0, 1].map(|n| format!("/orders/{}", paid_month(n).order));
+    for order in &orders {
+        for step in ["pick", "ship"] {
+            assert_eq!(test_desk.send_as_operator(&format!("POST {order}/{step}"), &json!({})).await.status, 200);
+        }
+    }
+    let unsellable = json!({"unsellable": true});
+    let refused = test_desk.send_as_operator(&format!("POST {}/deliver", orders[0]), &unsellable).await;
+    assert_eq!(refused.problem_line(), "422 refused-field unsellable: is only for the step return");
+    for _ in 0..2 {
+        let returned = test_desk.send_as_operator(&format!("POST {}/return", orders[0]), &unsellable).await.json;
+        assert_eq!((&returned["status"], &returned["written_off"]), (&json!("RETURNED"), &json!(true)), "{returned}");
+        assert_eq!(test_desk.stock_of_beans().await.0, 96, "the stock of neither order is restored");
+    }
+    let returned = test_desk.send_as_operator(&format!("POST {}/return", orders[1]), &json!({})).await.json;
+    assert_eq!((&returned["status"], &returned["written_off"]), (&json!("RETURNED"), &json!(false)), "{returned}");
+    assert_eq!(test_desk.stock_of_beans().await.0, 98);
+    let refused = test_desk.send_as_operator(&format!("POST {}/return", orders[1]), &unsellable).await.problem_line();
+    assert!(refused.ends_with("were added to the stock already; write them off from the stock"), "{refused}");
+}
+
+#[tokio::test]
+async fn stock_that_a_count_or_a_transfer_adds_fills_backordered_orders() {
+    let test_desk = TestDesk::new().await;
+    test_desk.send_as_operator("PUT /warehouses/ber", &json!({"name": "Berlin", "region": "eu"})).await;
+    test_desk.place_orders(0..52).await;
+    assert_eq!(test_desk.get_as_operator("/orders?status=BACKORDERED").await.list_field("id").len(), 2);
+    for (warehouse, found) in [("ams", 1), ("ber", 1)] {
+        let body = json!({"warehouse": warehouse, "found": found, "reason": "found"});
+        let number = if warehouse == "ams" { 1 } else { 2 };
+        assert_eq!(test_desk.send_as_operator(&path("counts", number), &body).await.status, 200);
+        assert_eq!(test_desk.fill_waiting_orders().await, 0, "an order needs two pieces in one warehouse");
+    }
+    let body = json!({"warehouse": "ams", "to_warehouse": "ber", "quantity": 1});
+    assert_eq!(test_desk.send_as_operator(&path("transfers", 3), &body).await.status, 200);
+    assert_eq!(test_desk.fill_waiting_orders().await, 1);
+    let body = json!({"warehouse": "ams", "found": 2, "reason": "found"});
+    assert_eq!(test_desk.send_as_operator(&path("counts", 4), &body).await.status, 200);
+    assert_eq!(test_desk.fill_waiting_orders().await, 1);
+    let stock = [("ams".to_owned(), 0), ("ber".to_owned(), 0)].to_vec();
+    assert_eq!(test_desk.stock_of_beans().await, (0, stock));
+}
