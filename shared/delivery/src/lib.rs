@@ -13,6 +13,7 @@ mod stream_record;
 
 pub use bus::{Bus, BusEntry, FailedEntry, StreamEvent};
 pub use config::*;
+pub use notice_content::TYPES_WITH_NOTICE;
 pub use notices::{NOTICE_MESSAGE_FAILED, NOTICE_REJECTED, NoticeError, NoticeOutcome, Notices};
 pub use operator_event::OperatorEvent;
 pub use outbound::*;

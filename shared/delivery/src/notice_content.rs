@@ -50,30 +50,35 @@ fn facts_of(kind: MailKind, stored: &Subscription) -> MailFacts {
     MailFacts::new(kind, stored.product_name.clone(), stored.email.clone())
 }
 
+/// The types of the events about which a notice may be sent. On AWS, the rule of the queue of the notices passes these types.
+pub const TYPES_WITH_NOTICE: [EventType; 13] = [
+    EventType::PaymentSucceeded,
+    EventType::PaymentRefunded,
+    EventType::PaymentDeclined,
+    EventType::PaymentRejected,
+    EventType::SubscriptionCreated,
+    EventType::SubscriptionChanged,
+    EventType::SubscriptionPaused,
+    EventType::SubscriptionResumed,
+    EventType::SubscriptionEnding,
+    EventType::SubscriptionUnpaid,
+    EventType::SubscriptionRevived,
+    EventType::SubscriptionCancelled,
+    EventType::OrderShipped,
+];
+
 /// Returns whether a notice may be sent about an event like `data`.
 pub(super) fn is_type_with_notice(data: &EventData) -> bool {
-    match data {
-        // The other changes are not worth a mail.
-        EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) => {
-            data.changes.iter().any(|field| {
-                matches!(field, ChangedField::Amount | ChangedField::PaymentDay | ChangedField::PaymentMethod)
-            })
+    TYPES_WITH_NOTICE.contains(&data.event_type())
+        && match data {
+            // The other changes are not worth a mail.
+            EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) => {
+                data.changes.iter().any(|field| {
+                    matches!(field, ChangedField::Amount | ChangedField::PaymentDay | ChangedField::PaymentMethod)
+                })
+            }
+            _ => true,
         }
-        data => matches!(
-            data,
-            EventData::PaymentSucceeded(_)
-                | EventData::PaymentRefunded(_)
-                | EventData::PaymentDeclined(_)
-                | EventData::PaymentRejected(_)
-                | EventData::SubscriptionCreated(_)
-                | EventData::SubscriptionPaused(_)
-                | EventData::SubscriptionResumed(_)
-                | EventData::SubscriptionEnding(_)
-                | EventData::SubscriptionUnpaid(_)
-                | EventData::SubscriptionCancelled(_)
-                | EventData::OrderShipped(_)
-        ),
-    }
 }
 
 /// Returns the notice about an event of a subscription, whose stored state is `stored`. `None` if the event needs no

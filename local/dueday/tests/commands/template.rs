@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{KeySchemaElement, TableDescription};
 use chrono::TimeDelta;
 use config::{ReadBy, Variable};
+use delivery::TYPES_WITH_NOTICE;
 use emulator::Engine;
 use emulator::environment_variables;
 use orders::OrdersTable;
@@ -360,4 +361,11 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
         }
     }
     assert_eq!(scheduled, ["RemindersDaily", "PaymentsDaily"]);
+}
+
+#[test]
+fn template_passes_each_event_with_a_notice_to_the_queue_of_the_notices() {
+    let passed = template()["Resources"]["NoticesRule"]["Properties"]["EventPattern"]["detail-type"].clone();
+    let passed: BTreeSet<String> = passed.as_sequence().unwrap().iter().map(text).collect();
+    assert_eq!(passed, TYPES_WITH_NOTICE.iter().map(ToString::to_string).collect());
 }

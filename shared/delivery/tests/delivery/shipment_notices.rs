@@ -29,6 +29,7 @@ fn order_data(world: &World, version: u64) -> OrderData {
         missing: Vec::new(),
         warehouse: Some("cork".to_owned()),
         // In New York, the time zone of the world, this is still March 11.
+        written_off: false,
         shipped_at: Some("2026-03-12T01:00:00Z".parse().unwrap()),
         carrier: Some("An Post".parse().unwrap()),
         tracking_number: Some("RR123456785IE".parse().unwrap()),
