@@ -45,3 +45,4 @@ mod template_tokens;
 mod terminal;
 mod why;
 mod workbench;
+mod working_day;

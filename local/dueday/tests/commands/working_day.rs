@@ -1,0 +1,170 @@
+//! A working day in a warehouse, through the API and the commands: 200 paid months become orders, a delivery arrives,
+//! orders are picked, shipped and returned, and stock is counted, written off and moved. At the end the numbers add up.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use chrono::{Datelike as _, Utc};
+use serde_json::{Value, json};
+
+use crate::process::server::{ApiClient, start_server};
+use crate::terminal::{dueday, output};
+
+const ORDERS: usize = 200;
+const SHIPPED: usize = 180;
+const RETURNED: usize = 5;
+const PRICE: i64 = 1_299;
+
+const STOCK: &str = "\
+product,name,sku,quantity,warehouse,region,stock
+beans,House Blend 1 kg,gold,2,ams,eu,260
+filter,Paper filters,gold,1,ams,eu,500
+beans,House Blend 1 kg,,,nyc,na,40
+";
+
+/// Runs `dueday` with `--json`, and asserts that it succeeds. Returns its output.
+fn run(data: &Path, command: &str, more: &[&str]) -> Value {
+    let (code, stdout, stderr) = output(dueday(data).arg("--json").args(command.split(' ')).args(more));
+    assert_eq!(code, 0, "{command}: {stdout}{stderr}");
+    serde_json::from_str(&stdout).unwrap_or_default()
+}
+
+/// Imports subscriptions that are due today, and the products. Charges the subscriptions.
+fn begin_day(folder: &Path, data: &Path) {
+    let (subscriptions, stock) = (folder.join("s.csv"), folder.join("stock.csv"));
+    let today = Utc::now().date_naive();
+    let rows: String = (0..ORDERS)
+        .map(|n| {
+            let day = today.day();
+            format!("c-{n},c-{n}@example.com,C {n},,1,gold,Gold plan,{day},12.99,EUR,cus,pm_card_visa,{today}\n")
+        })
+        .collect();
+    let head = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
+    std::fs::write(&subscriptions, head.to_owned() + &rows).unwrap();
+    std::fs::write(&stock, STOCK).unwrap();
+    run(data, "import", &[subscriptions.to_str().unwrap()]);
+    run(data, "orders import", &[stock.to_str().unwrap()]);
+    run(data, "run payments", &[]);
+    // This command processes the events of the payments: it places the orders before it lists them.
+    assert_eq!(run(data, "orders list", &[]).as_array().unwrap().len(), ORDERS);
+}
+
+async fn hire_representative(api: &ApiClient) {
+    let assignment = json!({
+        "job": "am", "job_title": "Account Manager", "represents_customers": true, "department": "sales",
+    });
+    let employee = json!({
+        "name": "Ada Archer", "assignment": assignment, "hired_on": "2025-01-01", "salary": 5_000_000, "currency": "EUR",
+    });
+    assert_eq!(api.send("PUT /employees/ada", employee).await.0, 201);
+}
+
+/// Returns all orders of the API's list at `path`, page by page.
+async fn list(api: &ApiClient, path: &str) -> Vec<Value> {
+    let (mut all, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let (status, page) = api.send(&format!("GET {path}&limit=100{cursor}"), Value::Null).await;
+        assert_eq!(status, 200, "{page}");
+        all.extend(page["data"].as_array().unwrap().clone());
+        match page["next_cursor"].as_str() {
+            None => return all,
+            Some(next) => cursor = format!("&cursor={next}"),
+        }
+    }
+}
+
+fn ids(orders: &[Value], field: &str) -> Vec<String> {
+    orders.iter().map(|order| order[field].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the stock of a product in both warehouses, in total, and as its movements say.
+async fn stock_of(api: &ApiClient, product: &str) -> (i64, i64) {
+    let (_, product) = api.send(&format!("GET /products/{product}"), Value::Null).await;
+    let quantity = |warehouse: &str| {
+        let stock = product["stock"].as_array().unwrap().iter().find(|stock| stock["warehouse"] == warehouse);
+        stock.map_or(0, |stock| stock["quantity"].as_i64().unwrap())
+    };
+    let both = (quantity("ams"), quantity("nyc"));
+    assert_eq!(product["total_stock"], json!(both.0 + both.1));
+    both
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_a_working_day_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    begin_day(folder.path(), &data);
+    let (_server, url) = start_server(&data);
+    let api = ApiClient { url, http: reqwest::Client::new() };
+
+    // In the morning all orders wait for an address. The first 130 of them use up the beans in Amsterdam.
+    hire_representative(&api).await;
+    assert_eq!(list(&api, "/orders?status=BACKORDERED").await.len(), ORDERS);
+    for n in 0..ORDERS {
+        let address = json!({
+            "name": format!("C {n}"), "street": "1 Quay", "postal_code": "1011", "city": "Amsterdam", "country": "nl", "region": "eu",
+        });
+        assert_eq!(api.send(&format!("PUT /customers/c-{n}"), address).await.0, 200);
+        let (status, handed_over) =
+            api.send(&format!("PUT /customers/c-{n}/representative"), json!({"representative": "ada"})).await;
+        assert_eq!(status, 200, "{handed_over}");
+    }
+    // A delivery arrives, which suffices for the other orders. The command fills them before it ends.
+    run(&data, "orders receive beans ams 200", &[]);
+    assert_eq!(list(&api, "/orders?status=OPEN").await.len(), ORDERS);
+    let (in_ams, in_nyc) = stock_of(&api, "beans").await;
+    assert_eq!(in_ams + in_nyc, 260 + 200 + 40 - 2 * 200);
+
+    // The people of both warehouses get their lists. The lists contain each order once, with all its pieces.
+    let pick_list = run(&data, "orders pick-list ams", &[]);
+    let to_pick = ids(pick_list.as_array().unwrap(), "order");
+    let listed = ids(&list(&api, "/warehouses/ams/orders?status=OPEN").await, "id");
+    assert_eq!((to_pick.len(), &to_pick), (ORDERS, &listed), "the stock in the region of the customers is used first");
+    assert_eq!(BTreeSet::from_iter(&to_pick).len(), ORDERS);
+    for orders in to_pick.chunks(100) {
+        let orders: Vec<Value> = orders.iter().map(|order| json!({"order": order})).collect();
+        let (status, picked) = api.send("POST /orders/advance", json!({"step": "pick", "orders": orders})).await;
+        assert_eq!(status, 200, "{picked}");
+        let is_picked = |result: &Value| result["problem"].is_null();
+        assert!(picked["data"].as_array().unwrap().iter().all(is_picked), "{picked}");
+    }
+    let parcels = folder.path().join("parcels.csv");
+    let rows = to_pick[..SHIPPED].iter().enumerate().map(|(n, order)| format!("{order},Post,NL{n:06}\n"));
+    std::fs::write(&parcels, "order,carrier,tracking_number\n".to_owned() + &rows.collect::<String>()).unwrap();
+    run(&data, "orders ship --file", &[parcels.to_str().unwrap()]);
+
+    // Five parcels come back. The products of one of them cannot be sold again.
+    for (n, order) in to_pick[..RETURNED].iter().enumerate() {
+        let (status, returned) = api.send(&format!("POST /orders/{order}/return"), json!({"unsellable": n == 0})).await;
+        assert_eq!((status, &returned["status"]), (200, &json!("RETURNED")), "{returned}");
+    }
+    // What is left on the shelf is counted: three bags are missing. Two filters are wet, and ten bags go to New York.
+    let (before, _) = stock_of(&api, "beans").await;
+    run(&data, &format!("orders count beans ams {} --reason", before - 3), &["yearly count"]);
+    let write_off = json!({"warehouse": "ams", "quantity": 2, "reason": "wet"});
+    let (status, written_off) = api.send("PUT /products/filter/write-offs/01MCCKG2G0000G000000000007", write_off).await;
+    assert_eq!(status, 200, "{written_off}");
+    run(&data, "orders transfer beans ams nyc 10", &[]);
+
+    // In the evening the numbers add up.
+    let sellable_returns = i64::try_from(RETURNED).unwrap() - 1;
+    let expected_beans = 260 + 200 + 40 - 2 * 200 + 2 * sellable_returns - 3;
+    assert_eq!(stock_of(&api, "beans").await, (expected_beans - 50, 50));
+    assert_eq!(stock_of(&api, "filter").await, (500 - 200 + sellable_returns - 2, 0));
+    for (status, count) in
+        [("SHIPPED", SHIPPED - RETURNED), ("RETURNED", RETURNED), ("PICKED", ORDERS - SHIPPED), ("OPEN", 0)]
+    {
+        assert_eq!(list(&api, &format!("/orders?status={status}")).await.len(), count, "{status}");
+    }
+    let today = Utc::now().date_naive();
+    let quarter = format!("{}-Q{}", today.year(), today.month().div_ceil(3));
+    let ranking = run(&data, &format!("orders ranking {quarter}"), &[]);
+    let credited = PRICE * i64::try_from(ORDERS - RETURNED).unwrap();
+    assert_eq!(ranking[0]["amount"], json!(credited), "{ranking}");
+    let (_, shipped, _) = output(dueday(&data).args(["events", "--type", "order.shipped", "--json"]));
+    assert_eq!(shipped.lines().count(), SHIPPED, "one event for each shipment");
+    let movements = run(&data, "orders movements beans", &[]);
+    let changes = movements.as_array().unwrap().iter().map(|movement| movement["stock_change"].as_i64().unwrap());
+    assert_eq!(changes.sum::<i64>(), 260 + 40 + 200 - 3 - 10, "{movements}");
+    run(&data, "orders audit", &[]);
+}
