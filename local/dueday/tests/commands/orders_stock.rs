@@ -26,6 +26,13 @@ fn stock_is_counted_written_off_and_moved_and_each_change_is_listed() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     assert_eq!(run(&data, &["demo"]).0, 0);
+    let open = json_output(&data, &["orders", "list", "--status", "OPEN"]);
+    let order = open[0]["order"].as_str().unwrap();
+    for step in [&["pick", order][..], &["ship", order], &["return", "--unsellable", order]] {
+        let (code, _, stderr) = run(&data, &[&["orders"][..], step].concat());
+        assert_eq!(code, 0, "{step:?}: {stderr}");
+    }
+    assert!(run(&data, &["orders", "show", order]).1.ends_with("the returned products were not sellable\n"));
     let stock = |data: &Path| {
         let stock = json_output(data, &["orders", "stock", "filters"]);
         let of = |place: usize| stock["warehouses"][place]["quantity"].as_u64().unwrap();

@@ -48,6 +48,9 @@ pub struct OrderView {
     carrier: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tracking_number: Option<String>,
+    /// True if the returned products were not added to the stock again, otherwise `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written_off: Option<bool>,
     /// The products and their quantities; `None` in a list of orders.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<Vec<LineView>>,
@@ -84,6 +87,7 @@ impl From<&Order> for OrderView {
             shipped_at: order.shipment.as_ref().map(|shipment| shipment.shipped_at),
             carrier: parcel_text(order, |parcel| parcel.carrier.as_ref()),
             tracking_number: parcel_text(order, |parcel| parcel.tracking_number.as_ref()),
+            written_off: order.is_written_off.then_some(true),
             lines: None,
         }
     }
@@ -112,6 +116,7 @@ impl OrderView {
             shipped_at: None,
             carrier: None,
             tracking_number: None,
+            written_off: None,
             lines: None,
         }
     }
@@ -185,7 +190,8 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
             format!("shipped at {at}{}{}\n", if parcel.is_empty() { "" } else { ": " }, parcel.join(" "))
         });
         let refunded = view.refunded_amount.map(|_| format!("refunded: {}\n", order.refunded));
-        let further = [address, shipped, refunded].into_iter().flatten().collect::<String>();
+        let written_off = view.written_off.map(|_| "the returned products were not sellable\n".to_owned());
+        let further = [address, shipped, refunded, written_off].into_iter().flatten().collect::<String>();
         format!("{}\n{}{further}", table(&COLUMNS, [view.cells(context)]), lines.collect::<String>())
     })?;
     Ok(Exit::Done)

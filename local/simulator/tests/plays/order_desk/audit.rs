@@ -61,6 +61,17 @@ impl World {
         delete.send().await.unwrap();
     }
 
+    /// Adds items that the audit does not compare. They are between the orders and the products, and so large that a scan
+    /// reads the orders and the products in different pages.
+    async fn add_large_items(&self) {
+        for number in 0..8 {
+            let text = |text: String| AttributeValue::S(text);
+            let (key, filler) = (text(format!("PADDING#{number}")), text("x".repeat(300_000)));
+            let names = ["PK", "SK", "Filler"].map(str::to_owned);
+            self.put(names.into_iter().zip([key.clone(), key, filler]).collect()).await;
+        }
+    }
+
     /// Removes what earlier versions did not store: the movements and their numbers.
     async fn forget_movements(&self) {
         for mut item in self.all_items().await {
@@ -146,6 +157,7 @@ async fn audit_while_orders_change_reports_no_difference() {
     for seed in 1..=3 {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(Company::new(SMALL, seed), 30, injector).await;
+        world.add_large_items().await;
         let desk = &world.desk;
         let placing = join_all(world.company.paid.iter().map(|paid| async move {
             while let Err(error) = desk.place(paid).await {

@@ -1,5 +1,8 @@
 //! Tests of the changes of the stock that people request: counts, write-offs, transfers and unsellable returns.
 
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, paid_month};
@@ -145,6 +148,28 @@ async fn impossible_movements_are_refused_and_change_nothing() {
 }
 
 #[tokio::test]
+async fn delivery_that_an_earlier_version_added_is_not_added_again() {
+    let test_desk = TestDesk::new().await;
+    let id = "01MCCKG2G0000G000000000012";
+    let record = json!({"PK": "PRODUCT#beans", "SK": format!("ARRIVAL#{id}"), "Warehouse": "ams"});
+    let mut item: HashMap<String, AttributeValue> = record
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, text)| (name.clone(), AttributeValue::S(text.as_str().unwrap().to_owned())))
+        .collect();
+    item.insert("Stock".to_owned(), AttributeValue::N("7".to_owned()));
+    let client = test_desk.desk.table.client();
+    client.put_item().table_name("dueday-orders").set_item(Some(item)).send().await.unwrap();
+    let delivery = format!("PUT /products/beans/deliveries/{id}");
+    for (quantity, status) in [(7, 200), (8, 422)] {
+        let body = json!({"warehouse": "ams", "quantity": quantity});
+        let received = test_desk.send_as_operator(&delivery, &body).await;
+        assert_eq!((received.status, test_desk.stock_of_beans().await.0), (status, 100), "{}", received.json);
+    }
+}
+
+#[tokio::test]
 async fn list_of_movements_has_list_pages_and_accepts_only_its_own_cursors() {
     let test_desk = TestDesk::new().await;
     test_desk.send_as_operator("PUT /products/tea", &json!({"name": "Tea"})).await;
@@ -215,4 +240,26 @@ async fn stock_that_a_count_or_a_transfer_adds_fills_backordered_orders() {
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     let stock = [("ams".to_owned(), 0), ("ber".to_owned(), 0)].to_vec();
     assert_eq!(test_desk.stock_of_beans().await, (0, stock));
+}
+
+#[tokio::test]
+async fn order_of_the_most_products_is_cancelled_and_logged_in_one_transaction() {
+    let test_desk = TestDesk::new().await;
+    let products: Vec<String> = (0..20).map(|number| format!("p-{number:02}")).collect();
+    for (product, number) in products.iter().zip(10..) {
+        test_desk.send_as_operator(&format!("PUT /products/{product}"), &json!({"name": product})).await;
+        let delivery = format!("PUT /products/{product}/deliveries/01MCCKG2G0000G0000000001{number}");
+        let body = json!({"warehouse": "ams", "quantity": 5});
+        assert_eq!(test_desk.send_as_operator(&delivery, &body).await.status, 200);
+    }
+    let lines: Vec<Value> = products.iter().map(|product| json!({"product": product, "quantity": 1})).collect();
+    assert_eq!(test_desk.send_as_operator("PUT /skus/coffee", &json!({"lines": lines})).await.status, 200);
+    test_desk.place_orders(0..1).await;
+    let order = format!("/orders/{}", paid_month(0).order);
+    let stock = async || test_desk.get_as_operator("/products/p-19").await.json["total_stock"].clone();
+    assert_eq!(stock().await, 4);
+    let headers = [("idempotency-key", "cancel-1")];
+    let cancelled = test_desk.send_as_operator_with(&format!("POST {order}/cancel"), &headers, &json!({})).await;
+    assert_eq!((cancelled.status, &cancelled.json["status"]), (200, &json!("CANCELLED")), "{}", cancelled.json);
+    assert_eq!(stock().await, 5);
 }
