@@ -74,6 +74,7 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(many_orders::advance))
         .routes(routes!(orders::advance_order))
         .routes(routes!(orders::correct_address))
+        .routes(routes!(orders::change_lines))
         .routes(routes!(customers::put, customers::read))
         .routes(routes!(customers::hand_over_customer))
         .routes(routes!(customers::list_orders))

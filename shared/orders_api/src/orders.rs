@@ -26,6 +26,7 @@ use super::address::AddressView;
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
 use super::products::Quantity;
 use super::requested_desk::RequestedDesk;
+use super::skus::LineFields;
 
 /// An order of the products for one paid month of a subscription.
 #[derive(Debug, Serialize, ToSchema)]
@@ -348,6 +349,44 @@ pub async fn advance_order(
         AdvanceOutcome::Done(order, lines) => Ok(order_response(&order, &lines)),
         AdvanceOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
     }
+}
+
+/// The products that an order will have.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = PutOrderLines)]
+pub struct OrderLinesFields {
+    /// The products to ship: 1 to 20, each listed once.
+    #[schema(min_items = 1, max_items = 20)]
+    lines: Vec<LineFields>,
+}
+
+/// Change the products of an order
+///
+/// Replaces the products of an order that is not picked yet. The products of an open order are taken from the warehouse of the
+/// order; the replaced products are in stock again. The amount of the order does not change, and other orders do not either.
+#[utoipa::path(
+    put,
+    path = "/orders/{order}/lines",
+    operation_id = "put_order_lines",
+    tag = "orders",
+    params(OrderPath, IfMatch),
+    request_body = OrderLinesFields,
+    responses((status = 200, description = "The order with its new products", body = OrderWithLines,
+        headers(("ETag" = String, description = "The version of the order, in double quotes"))))
+)]
+pub async fn change_lines(
+    RequestedDesk(desk): RequestedDesk,
+    _: Operator,
+    Path(OrderPath { order }): Path<OrderPath>,
+    _: Query<NoParameters>,
+    if_match: IfMatch,
+    body: Body<OrderLinesFields>,
+) -> Result<Response, Problem> {
+    let id = order.ok_or_else(order_not_found)?;
+    let lines: Vec<OrderLine> = body.value.lines.into_iter().map(OrderLine::from).collect();
+    let order = desk.change_lines(id, &lines, |order| if_match.check_version(order.version)).await?;
+    Ok(order_response(&order, &order.lines))
 }
 
 /// Correct the address of an order

@@ -35,7 +35,7 @@ pub struct SkuFields {
     lines: Vec<LineFields>,
 }
 
-/// A product, and the quantity of it to ship for each paid month.
+/// A product, and the quantity of it to ship.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutLine)]
@@ -45,6 +45,12 @@ pub struct LineFields {
     /// The number of pieces.
     #[schema(value_type = Quantity)]
     quantity: u32,
+}
+
+impl From<LineFields> for OrderLine {
+    fn from(LineFields { product, quantity }: LineFields) -> Self {
+        Self { product, quantity }
+    }
 }
 
 /// A SKU, and the set of products that it stands for.
@@ -78,8 +84,7 @@ pub async fn put(
     _: Query<NoParameters>,
     body: Body<SkuFields>,
 ) -> Result<Json<SkuView>, Problem> {
-    let line = |LineFields { product, quantity }| OrderLine { product, quantity };
-    let lines: Vec<OrderLine> = body.value.lines.into_iter().map(line).collect();
+    let lines: Vec<OrderLine> = body.value.lines.into_iter().map(OrderLine::from).collect();
     desk.set_lines_of_sku(&sku, &lines).await?;
     Ok(Json(SkuView { sku, lines: lines.into_iter().map(LineView::from).collect() }))
 }

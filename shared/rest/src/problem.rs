@@ -351,6 +351,7 @@ impl From<DeskError> for Problem {
             }
             DeskError::Transition(_)
             | DeskError::Correction(_)
+            | DeskError::Products(_)
             | DeskError::OtherParcel(_)
             | DeskError::AlreadyRestored(_)
             | DeskError::StillHasCustomers { .. }
@@ -361,6 +362,7 @@ impl From<DeskError> for Problem {
             DeskError::NoProduct(_) => Self::refused_field("product", error),
             DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
             DeskError::Lines(error) => Self::invalid_field("lines", error),
+            DeskError::NoLines | DeskError::TooManyChanges(_) => Self::refused_field("lines", error),
             DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
             DeskError::MovementMismatch(_) => Self::refused_field("movement", error),
             DeskError::Movement(error @ MovementError::SameWarehouse(_)) => Self::refused_field("to_warehouse", error),

@@ -48,7 +48,7 @@ const OWN: [&str; 22] = [
     "put_order_address",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 59] = [
+const OPERATOR: [&str; 60] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -73,6 +73,7 @@ const OPERATOR: [&str; 59] = [
     "get_ranking",
     "advance_order",
     "advance_orders",
+    "put_order_lines",
     "hand_over_customer",
     "put_sku",
     "get_sku",

@@ -1,7 +1,7 @@
 //! Tests of outbound webhooks on one machine: events are delivered with a signature, also after a kill of the server,
 //! and delivered again on request.
 
-use crate::process;
+use crate::server::{ApiClient, start_server};
 use crate::terminal;
 
 use delivery::sign;
@@ -12,7 +12,6 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use billing::Secret;
-use process::server::{ApiClient, start_server};
 use serde_json::{Value, json};
 use terminal::{dueday, output};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

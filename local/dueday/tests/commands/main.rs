@@ -32,6 +32,7 @@ mod permissions;
 mod process;
 mod refund;
 mod run_interrupted;
+mod server;
 mod settings;
 mod shop;
 mod stripe;

@@ -103,6 +103,18 @@ fn changes() -> Vec<Change> {
         step("delivered", &[Picked, Shipped], Delivered, &["order.delivered"]),
         step("returned by the carrier", &[Picked, Shipped], Returned, &["order.returned"]),
         step("returned by the customer", &[Picked, Shipped, Delivered], Returned, &["order.returned"]),
+        (
+            "other products",
+            Some(filled()),
+            with_version(filled().with_lines(lines(&[("beans", 1)])).unwrap(), 3),
+            &["order.filled"],
+        ),
+        (
+            "the products of an order that an earlier version placed are stored",
+            Some(Order { lines: Vec::new(), ..filled() }),
+            with_version(filled(), 3),
+            &[],
+        ),
         unchanged("only the version", filled()),
         unchanged("another address", Order { address: None, ..filled() }),
         unchanged("another representative", Order { representative: None, ..filled() }),

@@ -4,6 +4,7 @@
 mod customers;
 mod filling;
 mod goods;
+mod order_lines;
 mod people;
 mod references;
 mod refunds;
@@ -20,9 +21,10 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
 use super::table::{ChangeRecords, WriteOutcome};
 use super::{
-    BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, MovementError, Order,
-    OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, Parcel, PlaceId, ProductId, ReferenceKind, Requester,
-    ShippingAddress, Step, TransitionError, WarehouseId, choose_representative, choose_warehouse, missing_lines,
+    BackOrderReason, Buckets, CorrectionError, Customer, EmployeeId, FillTarget, LinesError, MAX_LINES, MovementError,
+    Order, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, Parcel, PlaceId, ProductId, ProductsError,
+    ReferenceKind, Requester, ShippingAddress, Step, TransitionError, WarehouseId, choose_representative,
+    choose_warehouse, missing_lines,
 };
 
 /// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
@@ -38,6 +40,12 @@ pub enum DeskError {
     Transition(#[from] TransitionError),
     #[error(transparent)]
     Correction(#[from] CorrectionError),
+    #[error(transparent)]
+    Products(#[from] ProductsError),
+    #[error("an order must have at least one product; cancel the order instead")]
+    NoLines,
+    #[error("at most {MAX_LINES} products of an order can change at once, not {0}")]
+    TooManyChanges(usize),
     #[error("the order {0} was shipped already, with another carrier or tracking number")]
     OtherParcel(OrderId),
     #[error("the products of the order {0} were added to the stock already; write them off from the stock")]
@@ -92,6 +100,9 @@ impl DeskError {
             Self::WriteConflict { .. } => true,
             Self::Transition(_)
             | Self::Correction(_)
+            | Self::Products(_)
+            | Self::NoLines
+            | Self::TooManyChanges(_)
             | Self::OtherParcel(_)
             | Self::AlreadyRestored(_)
             | Self::NoOrder(_)

@@ -35,8 +35,8 @@ pub use movement::{
     Movement, MovementError, MovementKind, MovementRequest, OrderMovement, OrderMovementLine, StockChange,
 };
 pub use order::{
-    BackOrderReason, CorrectionError, Order, OrderLine, OrderStatus, Parcel, Shipment, Step, StockEffect,
-    TransitionEffects, TransitionError, all_days,
+    BackOrderReason, CorrectionError, Order, OrderLine, OrderStatus, Parcel, ProductsError, Shipment, Step,
+    StockEffect, TransitionEffects, TransitionError, all_days,
 };
 pub use order_events::order_events;
 pub use paid::PaidPeriod;

@@ -1,6 +1,8 @@
 //! Movements of stock. Each change of the stock of a product in a warehouse is recorded as a movement, in the same
 //! transaction. So the stock can be computed again: it is the sum of its movements.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
@@ -73,7 +75,7 @@ pub struct OrderMovement {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderMovementLine {
     pub product: ProductId,
-    /// The number of pieces.
+    /// The number of pieces in the order; 0 if the product was replaced by another one.
     pub quantity: u32,
     /// The change of the stock, in pieces: 0 for returned products that are not sellable.
     pub stock_change: i64,
@@ -224,7 +226,7 @@ impl OrderMovement {
         let line = |OrderLine { product, quantity }: &OrderLine| {
             let pieces = i64::from(*quantity);
             let stock_change = match effect {
-                StockEffect::None | StockEffect::WrittenOff => 0,
+                StockEffect::None | StockEffect::WrittenOff | StockEffect::Exchanged => 0,
                 StockEffect::Deducted => pieces.saturating_neg(),
                 StockEffect::Restored => pieces,
             };
@@ -232,6 +234,33 @@ impl OrderMovement {
         };
         let lines = lines.iter().map(line).collect();
         Some(Self { order: order.id, version, effect, at, warehouse, lines })
+    }
+
+    /// Returns the movement by the change of the products of `order` from `old` to `new`, which gives the order the version
+    /// `version`. Returns `None` if no product moves: the products are the same, or the order has no warehouse.
+    pub fn of_exchange(
+        order: &Order,
+        (old, new): (&[OrderLine], &[OrderLine]),
+        version: u64,
+        at: DateTime<Utc>,
+    ) -> Option<Self> {
+        let warehouse = order.warehouse.clone()?;
+        let mut changes = BTreeMap::<&ProductId, (u32, i64)>::new();
+        for line in old {
+            changes.entry(&line.product).or_default().1 = line.quantity.into();
+        }
+        for line in new {
+            let (quantity, change) = changes.entry(&line.product).or_default();
+            (*quantity, *change) = (line.quantity, change.saturating_sub(line.quantity.into()));
+        }
+        let line = |(product, (quantity, stock_change)): (&ProductId, (u32, i64))| OrderMovementLine {
+            product: product.clone(),
+            quantity,
+            stock_change,
+        };
+        let lines: Vec<_> = changes.into_iter().filter(|(_, (_, change))| *change != 0).map(line).collect();
+        let effect = StockEffect::Exchanged;
+        (!lines.is_empty()).then_some(Self { order: order.id, version, effect, at, warehouse, lines })
     }
 
     /// Returns the changes of the stock by this movement.

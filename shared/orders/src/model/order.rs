@@ -134,7 +134,12 @@ impl From<OrderStatus> for Step {
 #[error("the address of an order that is {0} cannot be corrected; it must be OPEN or PICKED")]
 pub struct CorrectionError(pub OrderStatus);
 
-/// The effect of a status change on the stock of the warehouse of an order.
+/// The error for an order whose products cannot be changed in its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the products of an order that is {0} cannot be changed; it must be BACKORDERED or OPEN")]
+pub struct ProductsError(pub OrderStatus);
+
+/// The effect of a change on the stock of the warehouse of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StockEffect {
@@ -145,6 +150,8 @@ pub enum StockEffect {
     Restored,
     /// The products were returned, but they are not sellable, so the stock is unchanged.
     WrittenOff,
+    /// The products of an order that is not picked yet were replaced by others, or by another quantity.
+    Exchanged,
 }
 
 /// The effects of a status change of an order on the stock and on the quarter total of its representative.
@@ -253,6 +260,17 @@ impl Order {
             return self.clone();
         }
         Self { waits_for: Some(reason), missing, ..self.clone() }
+    }
+
+    /// Returns the order with `lines` as its products. The amount of the order does not change.
+    ///
+    /// # Errors
+    /// The order is picked already, or needs no shipping.
+    pub fn with_lines(&self, lines: Vec<OrderLine>) -> Result<Self, ProductsError> {
+        match self.status {
+            OrderStatus::BackOrdered | OrderStatus::Open => Ok(Self { lines, ..self.clone() }),
+            status => Err(ProductsError(status)),
+        }
     }
 
     /// Returns the order with `address` as the address that it is shipped to.

@@ -11,10 +11,14 @@ type EventConstructor = fn(OrderData) -> EventData;
 
 /// Returns the events of the change of an order from `old` to `new` at the time `at`. `old` is `None` for a new order, which
 /// has the event `order.placed`, and the event of its status. A change of the status has one event, except for `PICKED`,
-/// which has none. A backordered order that waits for the other reason has the event `order.backordered` again. Other
+/// which has none. If the products of an order are changed, it has the event of its status again. A backordered order that waits for the other reason has the event `order.backordered` again. Other
 /// changes, such as a corrected address, have no event.
 pub fn order_events(old: Option<&Order>, new: &Order, at: DateTime<Utc>) -> Vec<Event> {
-    let has_new_status = old.is_none_or(|old| (old.status, old.waits_for) != (new.status, new.waits_for));
+    let has_new_status = old.is_none_or(|old| {
+        // The item of an order that an earlier version placed has no lines until its next change.
+        let has_other_lines = !old.lines.is_empty() && old.lines != new.lines;
+        (old.status, old.waits_for) != (new.status, new.waits_for) || has_other_lines
+    });
     let placed = old.is_none().then_some(EventData::OrderPlaced as EventConstructor);
     let of_status = if has_new_status { status_constructor(new.status) } else { None };
     placed.into_iter().chain(of_status).map(|constructor| new_event(constructor, new, at)).collect()

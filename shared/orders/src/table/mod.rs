@@ -28,6 +28,7 @@ mod fills;
 mod index;
 mod items;
 mod keys;
+mod order_lines;
 mod orders;
 mod pages;
 mod products;

@@ -248,13 +248,20 @@ impl OrdersTable {
 /// the warehouse of the order, and the total stock. `recorded` are the version that the order gets, and the present time.
 /// Adds nothing if the order has no warehouse.
 fn move_products<'a>(
-    mut writes: WriteTransaction<'a>,
+    writes: WriteTransaction<'a>,
     order: &Order,
     lines: &[OrderLine],
     effect: StockEffect,
     recorded: (u64, DateTime<Utc>),
 ) -> WriteTransaction<'a> {
-    let Some(movement) = OrderMovement::of_change(order, lines, effect, recorded.0, recorded.1) else { return writes };
+    match OrderMovement::of_change(order, lines, effect, recorded.0, recorded.1) {
+        Some(movement) => write_movement(writes, &movement),
+        None => writes,
+    }
+}
+
+/// Adds to `writes` a movement of products of an order, and the changes of their stock.
+pub(super) fn write_movement<'a>(mut writes: WriteTransaction<'a>, movement: &OrderMovement) -> WriteTransaction<'a> {
     for change in movement.stock_changes().into_iter().filter(|change| change.pieces != 0) {
         let product = keys::key_of_product(&change.product);
         let here = keys::key_of_edge(product.clone(), keys::key_of_warehouse(&change.warehouse));

@@ -12,7 +12,7 @@ use billing::{ActionKind, ItemChange, Label, Sku};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
 
 /// Returns the products of a SKU and their quantities as text; `None` if the SKU has no products.
-fn list_of(lines: &[OrderLine]) -> Option<String> {
+pub(super) fn list_of(lines: &[OrderLine]) -> Option<String> {
     let texts: Vec<String> = lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }

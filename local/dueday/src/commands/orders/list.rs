@@ -1,7 +1,10 @@
 //! Lists orders, shows a single order, changes the status of orders, and ranks the representatives.
 
 use billing::{Currency, Label};
-use orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Parcel, Quarter, ShippingAddress, Step, all_days};
+use orders::{
+    CreditedOrder, DeskError, Order, OrderDesk, OrderId, OrderLine, OrderStatus, Parcel, Quarter, ShippingAddress,
+    Step, all_days,
+};
 use serde::Serialize;
 use store::Paging;
 use strum::IntoEnumIterator as _;
@@ -213,6 +216,22 @@ pub async fn change_status(
     next: OrderStatus,
 ) -> Result<Exit, Failure> {
     advance_all(context, desk, ids.orders.iter().map(|id| (*id, next.into()))).await
+}
+
+pub async fn change_lines(
+    context: &Context,
+    desk: &OrderDesk,
+    id: OrderId,
+    lines: &[OrderLine],
+) -> Result<Exit, Failure> {
+    let order = desk.change_lines(id, lines, |_| Ok::<_, DeskError>(())).await?;
+    let report = FillReport::fill_waiting_orders(context, desk).await;
+    let view = OrderView::from(&order);
+    context.print(&view, || {
+        let products = order.lines.iter().map(|line| format!("{} x {}", line.quantity, line.product));
+        format!("the order {id} has {}; {}\n", products.collect::<Vec<_>>().join(", "), report.text())
+    })?;
+    Ok(report.exit())
 }
 
 /// Advances each order by its step. For an order that cannot take the step, only prints a message.

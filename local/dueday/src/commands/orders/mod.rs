@@ -19,7 +19,9 @@ use std::path::PathBuf;
 use billing::{AccountId, Currency, Label};
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
-use orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId};
+use orders::{
+    Buckets, EmployeeId, OrderDesk, OrderId, OrderLine, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId,
+};
 use ulid::Ulid;
 
 use super::values::{parse_date, parse_number};
@@ -85,6 +87,13 @@ enum Action {
     },
     /// Cancel orders that are not shipped, and add their products to the stock again
     Cancel(OrderIds),
+    /// Change the products of an order that is not picked yet
+    Lines {
+        order: OrderId,
+        /// A product and its quantity, such as beans=2. The order gets exactly the given products
+        #[arg(value_name = "PRODUCT=N", required = true, value_parser = parse_line)]
+        lines: Vec<OrderLine>,
+    },
     /// Set a customer's shipping address, and reserve stock for the orders that were waiting for it
     Address(AddressArgs),
     /// Assign a customer and its unshipped orders to another representative
@@ -195,6 +204,12 @@ fn parse_status(text: &str) -> Result<OrderStatus, String> {
     text.to_uppercase().parse().map_err(|_| format!("must be one of {}", all()))
 }
 
+fn parse_line(text: &str) -> Result<OrderLine, String> {
+    let (product, quantity) = text.split_once('=').ok_or("must be a product and its quantity, such as beans=2")?;
+    let product = product.parse().map_err(|error| format!("the product {product:?} {error}"))?;
+    Ok(OrderLine { product, quantity: parse_number::<u32>(quantity, 1..=1_000_000_000)? })
+}
+
 pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failure> {
     if let Action::Shards(shards) = &args.action
         && let Some(estimate) = shards.estimate()
@@ -241,6 +256,7 @@ async fn run_action(
             list::advance_all(context, desk, orders.orders.iter().map(|id| (*id, step.clone()))).await
         }
         Action::Cancel(ids) => list::change_status(context, desk, ids, OrderStatus::Cancelled).await,
+        Action::Lines { order, lines } => list::change_lines(context, desk, *order, lines).await,
         Action::Address(address) => fulfilment::set_address(context, desk, open_table, address).await,
         Action::HandOver { account, representative } => {
             fulfilment::hand_over(context, desk, open_table, account, representative).await

@@ -1,7 +1,5 @@
 //! Processes that a test starts and ends.
 
-pub mod server;
-
 use std::process::{Child, Command};
 
 /// A process, killed when dropped.

@@ -1,10 +1,10 @@
-//! Counts, write-offs and transfers of stock that compete with orders, and that stop at each request.
+//! Counts, write-offs, transfers and exchanged products that compete with orders, and that stop at each request.
 
 use std::sync::Arc;
 
 use emulator::{Call, Fault, Injector};
 use futures::future::join_all;
-use orders::{MovementRequest, OrderDesk, OrderStatus, ProductId, Step};
+use orders::{DeskError, MovementRequest, OrderDesk, OrderLine, OrderStatus, PaidPeriod, ProductId, Step};
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
@@ -41,6 +41,16 @@ fn requests(world: &World) -> Vec<MovementRequest> {
     ]
 }
 
+/// Changes the products of an order to three pieces of the last product, and repeats it while other requests change the same
+/// items.
+async fn exchange(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
+    let product = world.company.products.last().unwrap().id.clone();
+    let lines = [OrderLine { product, quantity: 3 }];
+    while let Err(error) = desk.change_lines(paid.order, &lines, |_| Ok::<_, DeskError>(())).await {
+        assert!(error.is_transient(), "{error}");
+    }
+}
+
 /// Makes the movement `id`, and repeats it while other requests change the stock at the same time.
 async fn move_until_done(desk: &OrderDesk, product: &ProductId, id: Ulid, request: &MovementRequest) {
     while let Err(error) = desk.move_stock(product, id, request).await {
@@ -53,7 +63,7 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
     for seed in 0..4 {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(company(), 30, injector).await;
-        let (desk, product) = (&world.desk, &world.company.skus[0].1[0].product);
+        let (shared, desk, product) = (&world, &world.desk, &world.company.skus[0].1[0].product);
         let all = requests(&world);
         let moving = join_all(all.iter().map(|request| async move {
             for _ in 0..seed * 7 {
@@ -69,6 +79,8 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
                 while let Err(error) = desk.advance(paid.order, OrderStatus::Cancelled).await {
                     assert!(error.is_transient(), "{error}");
                 }
+            } else {
+                exchange(shared, desk, paid).await;
             }
         }));
         futures::join!(moving, ordering);
@@ -89,6 +101,9 @@ async fn move_everything(world: &World, ids: &[Ulid]) {
     }
     let unsellable = Step { is_unsellable: true, ..OrderStatus::Returned.into() };
     let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
+    if order.status == OrderStatus::Open {
+        exchange(world, desk, paid).await;
+    }
     for step in [OrderStatus::Picked.into(), OrderStatus::Shipped.into(), unsellable] {
         if order.status != OrderStatus::Returned {
             // The order may have taken the step before the crash.

@@ -186,6 +186,15 @@ fn cases() -> Vec<Case> {
             (json!({"representative": "e-11"}), json!({"representative": "e-10"})),
         ),
         case(
+            "put_order_lines",
+            &format!("PUT {order}/lines"),
+            json!({"lines": [{"product": "beans", "quantity": 4}]}),
+            json!({"lines": [{"product": "none", "quantity": 4}]}),
+            "order.change",
+            Some("acme"),
+            (json!({"products": "2 x beans"}), json!({"products": "4 x beans"})),
+        ),
+        case(
             "put_order_address",
             &format!("PUT {order}/address"),
             address_body_of("Leeds North"),

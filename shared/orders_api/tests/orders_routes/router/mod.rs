@@ -5,6 +5,7 @@ mod action_log;
 mod company;
 mod lifecycle;
 mod lists;
+mod order_lines;
 mod packing;
 mod stock;
 pub mod test_desk;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::Process;
+use crate::process::Process;
 use crate::terminal::dueday;
 
 /// Starts a `dueday` server. Returns its process and the URL of its API.

@@ -1,0 +1,88 @@
+//! Changes of the products of an order before it is picked.
+
+use super::super::table::WriteOutcome;
+use super::super::{
+    BackOrderReason, Customer, MAX_LINES, MovementError, Order, OrderId, OrderLine, OrderMovement, OrderStatus,
+    check_lines,
+};
+use super::{DeskError, MAX_RETRIES, OrderDesk, StockSource};
+
+impl OrderDesk {
+    /// Replaces the products of an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order.
+    /// The products of an open order are taken from the warehouse of the order, and the replaced ones are added to its stock
+    /// again. The amount of the order does not change. Returns the changed order.
+    ///
+    /// # Errors
+    /// The order does not exist or is picked already; [`check_lines`] rejects the lines, there are none, or more than
+    /// [`MAX_LINES`] products change; a product does not exist; the warehouse of the order does not have enough of a product; other
+    /// requests changed the same items at the same time; the table cannot be used; or the error of `precondition`.
+    pub async fn change_lines<E: From<DeskError>>(
+        &self,
+        id: OrderId,
+        lines: &[OrderLine],
+        precondition: impl Fn(&Order) -> Result<(), E>,
+    ) -> Result<Order, E> {
+        if lines.is_empty() {
+            return Err(DeskError::NoLines.into());
+        }
+        check_lines(lines).map_err(DeskError::from)?;
+        for _ in 0..MAX_RETRIES {
+            let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
+            let (before, mut old) = stored.ok_or(DeskError::NoOrder(id))?;
+            precondition(&before)?;
+            let mut new = lines.to_vec();
+            // The items of the lines are sorted by product.
+            new.sort();
+            old.sort();
+            let after = before.with_lines(new).map_err(DeskError::from)?;
+            if after.lines == old {
+                return Ok(Order { lines: old, ..before });
+            }
+            let after = self.check_exchange(&before, &old, after).await?;
+            let change = self.clock.ulid();
+            let written = self.table.change_lines(&before, &old, &after, change).await.map_err(DeskError::from)?;
+            if written == WriteOutcome::Done {
+                return Ok(after);
+            }
+        }
+        Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
+    }
+
+    /// Checks the products of `after`, and the stock of its warehouse. Returns `after` with its next version, and with the reason
+    /// why it waits.
+    async fn check_exchange(&self, before: &Order, old: &[OrderLine], after: Order) -> Result<Order, DeskError> {
+        let changed = after.lines.iter().filter(|line| !old.contains(line));
+        let removed = old.iter().filter(|line| after.lines.iter().all(|new| new.product != line.product));
+        let count = changed.clone().count().saturating_add(removed.count());
+        if count > MAX_LINES {
+            return Err(DeskError::TooManyChanges(count));
+        }
+        for line in changed {
+            if self.table.get_product(&line.product).await?.is_none() {
+                return Err(DeskError::NoProduct(line.product.clone()));
+            }
+        }
+        let version = before.version.saturating_add(1);
+        let exchange = OrderMovement::of_exchange(before, (old, &after.lines), version, self.clock.now());
+        for change in exchange.iter().flat_map(OrderMovement::stock_changes).filter(|change| change.pieces < 0) {
+            let stock = self.table.get_stock(&change.product, Some(&change.warehouse)).await?;
+            let (stock, quantity) = (stock.first().map_or(0, |stock| stock.quantity), change.pieces.unsigned_abs());
+            if stock < quantity {
+                let (product, warehouse) = (change.product, change.warehouse);
+                return Err(MovementError::MoreThanStock { product, warehouse, stock, quantity }.into());
+            }
+        }
+        let after = Order { version, ..after };
+        if after.status != OrderStatus::BackOrdered {
+            return Ok(after);
+        }
+        let customer: Option<Customer> = self.table.get_customer(&before.customer).await?;
+        let Some(customer) = customer else { return Ok(after) };
+        // The fill task of the change tries the order again, so it waits for stock until then.
+        Ok(match self.find_warehouse_with_stock(&customer, &after.lines).await? {
+            StockSource::NoAddress => after,
+            StockSource::Warehouse(_) => Order { missing: Vec::new(), ..after },
+            StockSource::OutOfStock(missing) => Order { waits_for: Some(BackOrderReason::Stock), missing, ..after },
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! Writing of changed products of an order.
+
+use ulid::Ulid;
+
+use super::super::{FillTarget, Order, OrderLine, OrderMovement};
+use super::items;
+use super::orders::write_movement;
+use super::products::list_of;
+use super::write_transaction::WriteOutcome;
+use super::{OrdersTable, keys};
+use billing::{ActionKind, ItemChange};
+use chrono::DateTime;
+use dynamo::TableError;
+
+impl OrdersTable {
+    /// Replaces the products `old` of the order `before` by those of `after`, together with the edges of the order and the
+    /// stock of its warehouse, in one transaction. The transaction also writes the fill task, with the change `change`, of each
+    /// product whose stock grows; if the order is backordered, that of one of its products. Returns `Refused` if the stored order
+    /// changed since it was read, or if the stock does not suffice. A transaction has at most four actions for each changed
+    /// product, and seven others.
+    pub async fn change_lines(
+        &self,
+        before: &Order,
+        old: &[OrderLine],
+        after: &Order,
+        change: Ulid,
+    ) -> Result<WriteOutcome, TableError> {
+        let (order, at) = (keys::key_of_order(before.id), DateTime::from(change.datetime()));
+        let mut writes = self.transaction().change(before, after);
+        for removed in old.iter().filter(|line| after.lines.iter().all(|new| new.product != line.product)) {
+            writes = writes.delete(keys::key_of_edge(order.clone(), keys::key_of_product(&removed.product)));
+        }
+        for line in after.lines.iter().filter(|line| !old.contains(line)) {
+            writes = writes.put(items::product_edge(after, line));
+        }
+        if let Some(edge) = items::warehouse_edge(after, &after.lines) {
+            writes = writes.put(edge);
+        }
+        match OrderMovement::of_exchange(before, (old, &after.lines), after.version, at) {
+            Some(movement) => {
+                writes = write_movement(writes, &movement);
+                for grown in movement.stock_changes().into_iter().filter(|change| change.pieces > 0) {
+                    writes = writes.request_fill(&FillTarget::Product(grown.product), change);
+                }
+            }
+            None => {
+                if let Some(line) = after.lines.first() {
+                    writes = writes.request_fill(&FillTarget::Product(line.product.clone()), change);
+                }
+            }
+        }
+        let entry = || {
+            let entry = ItemChange::new(before.id, after.version).of_account(&before.customer);
+            entry.field("products", list_of(old), list_of(&after.lines))
+        };
+        writes.log(ActionKind::ChangeOrder, entry).commit().await
+    }
+}
