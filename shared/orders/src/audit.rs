@@ -45,19 +45,28 @@ fn number_of(change: &StockChange) -> AuditedNumber {
     AuditedNumber::Stock { product: change.product.clone(), warehouse: change.warehouse.clone() }
 }
 
-/// Reads all items of `table` again. Calls `on_page` after each page.
-async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<Ledger, TableError> {
-    let (mut scan, mut ledger) = (table.scan_for_audit(), Ledger::default());
+/// Reads all items of `table` again. Returns the ledger, and whether it contains all items: some may be unreadable. Calls
+/// `on_page` after each page.
+async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(Ledger, bool), TableError> {
+    let (mut scan, mut ledger, mut is_complete) = (table.scan_for_audit(), Ledger::default(), true);
     while let Some(page) = scan.next_page().await? {
+        is_complete &= page.iter().all(Result::is_ok);
         page.iter().flatten().for_each(|item| ledger.add(item));
         on_page();
     }
-    Ok(ledger)
+    Ok((ledger, is_complete))
 }
 
-/// Returns the revision of each of `numbers`.
+/// Returns the revision of each of `numbers`. A number that cannot be read has always the same revision: the report contains it
+/// as unreadable, too.
 async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<Revision>, TableError> {
-    stream::iter(numbers).map(|number| table.revision_of(number)).buffered(AT_ONCE).try_collect().await
+    let revision = |number| async move {
+        match table.revision_of(number).await {
+            Err(TableError::Unreadable { .. }) => Ok(Revision::default()),
+            read => read,
+        }
+    };
+    stream::iter(numbers).map(revision).buffered(AT_ONCE).try_collect().await
 }
 
 impl OrdersAudit {
@@ -102,7 +111,7 @@ impl OrdersAudit {
                 break;
             }
             let before = revisions(&table, &candidates).await?;
-            let found = scan_again(&table, &mut on_page).await?.differences();
+            let found = scan_again(&table, &mut on_page).await?.0.differences();
             let after = revisions(&table, &candidates).await?;
             let mut changed = Vec::new();
             for (number, is_unchanged) in candidates.into_iter().zip(before.iter().zip(&after).map(|(a, b)| a == b)) {
@@ -121,7 +130,8 @@ impl OrdersAudit {
 }
 
 /// Writes the opening movement of each stock in `numbers`: the pieces that the recorded movements do not explain. Returns the
-/// number of written movements. A stock that changes during each scan gets no opening movement; a later call writes it.
+/// number of written movements. A stock that changes during each scan gets no opening movement; a later call writes it. While an
+/// item cannot be read, no opening movement is written, because the item can be a movement.
 /// Calls `on_page` after each page of a scan.
 pub async fn open_stocks(
     table: &OrdersTable,
@@ -136,7 +146,11 @@ pub async fn open_stocks(
         if before.iter().all(Option::is_none) {
             break;
         }
-        let unopened = scan_again(table, &mut on_page).await?.unopened();
+        let (ledger, is_complete) = scan_again(table, &mut on_page).await?;
+        if !is_complete {
+            break;
+        }
+        let unopened = ledger.unopened();
         for (number, before) in numbers.iter().zip(&before) {
             let change = unopened.iter().find(|change| number_of(change) == *number);
             let (Some(change), Some(before)) = (change, before) else { continue };

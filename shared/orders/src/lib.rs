@@ -22,5 +22,5 @@ pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
     CompanyEntity, CreditedOrder, DateRange, EmployeeDetails, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
     OrdersTable, PaymentsTable, ProductOrder, Requester, StockBefore, WaitingOrdersPage, WriteOutcome, is_order_key,
-    read_stream_image,
+    normalize_name, read_stream_image,
 };

@@ -345,6 +345,11 @@ impl Machine {
         }
     }
 
+    /// Returns whether this process has locked the data folder.
+    pub fn has_locked_folder(&self) -> bool {
+        self.locked_folder.is_some()
+    }
+
     /// Returns the order desk that works on the orders table of this machine.
     ///
     /// # Errors

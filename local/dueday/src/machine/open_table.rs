@@ -109,6 +109,11 @@ impl OpenTable {
         })
     }
 
+    /// Returns whether the table is on this machine, and another process serves it. That process processes the events.
+    pub fn is_served_by_another_process(&self) -> bool {
+        self.machine.as_ref().is_some_and(|machine| !machine.has_locked_folder())
+    }
+
     /// Stores and processes the events of the local table, see [`Machine::catch_up`]. Does nothing for a table on AWS.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::index::Selection;
 use super::items::{self, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredTotal, number};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
-use billing::AccountId;
+use billing::{AccountId, Money};
 use dynamo::{Entity as _, Item, Items, Key, Scan, TableError, from_item, key_of};
 
 /// The items of the table that the audit compares, read page by page. At most one page is in memory.
@@ -17,7 +17,7 @@ use dynamo::{Entity as _, Item, Items, Key, Scan, TableError, from_item, key_of}
 pub struct AuditScan(Items);
 
 /// The state of a stored number. Each change of the number changes its revision, even if the number is the same afterwards.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Revision(Vec<u64>);
 
 /// The stock of a product in a warehouse from before movements were recorded.
@@ -122,13 +122,17 @@ impl OrdersTable {
         self.transaction().create(opening.to_item()).update(key, &expression, &condition, values).commit().await
     }
 
-    /// Returns for each of `orders` and its customer whether the order exists. Sends one strongly consistent BatchGetItem
-    /// request for each 100 orders.
-    pub async fn have_orders(&self, orders: &[(OrderId, AccountId)]) -> Result<Vec<bool>, TableError> {
+    /// Returns the amount of each of `orders`, which belong to these customers; `None` for an order that does not exist, and an
+    /// error for an order that cannot be read. Sends one strongly consistent BatchGetItem request for each 100 orders.
+    pub async fn totals_of_orders(
+        &self,
+        orders: &[(OrderId, AccountId)],
+    ) -> Result<Vec<Option<Result<Money, TableError>>>, TableError> {
         let key = |(order, customer): &(OrderId, AccountId)| {
             keys::key_of_edge(keys::key_of_order(*order), keys::key_of_customer(customer))
         };
         let keys: Vec<Key> = orders.iter().map(key).collect();
-        Ok(self.dynamo.get_all(&keys).await?.iter().map(Option::is_some).collect())
+        let total = |item: Item| Order::from_item(&item).map(|order| order.total);
+        Ok(self.dynamo.get_all(&keys).await?.into_iter().map(|item| item.map(total)).collect())
     }
 }

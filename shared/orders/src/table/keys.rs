@@ -147,10 +147,15 @@ pub fn key_of_sku(sku: &Sku) -> String {
 /// white space. The key is in Unicode normalization form C: a letter with an accent has the same key, whether it is
 /// written as one character or as two.
 fn build_name_key(kind: &str, name: &str) -> String {
+    format!("{kind}{SEPARATOR}{}", normalize_name(name))
+}
+
+/// Returns the text by which names are compared: in lower case, in Unicode normalization form C, and without extra white
+/// space.
+pub fn normalize_name(name: &str) -> String {
     let lower_case = name.to_lowercase();
     let words = ComposingNormalizerBorrowed::new_nfc().normalize(&lower_case);
-    let words: Vec<&str> = words.split_whitespace().collect();
-    format!("{kind}{SEPARATOR}{}", words.join(" "))
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 pub fn key_of_employee_name(name: &str) -> String {

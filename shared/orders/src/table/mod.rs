@@ -49,6 +49,7 @@ pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
 pub use company::CompanyEntity;
 pub use employees::EmployeeDetails;
 pub use fills::WaitingOrdersPage;
+pub use keys::normalize_name;
 pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};
 pub use pages::OrderList;
 pub use requester::{PaymentsTable, Requester};

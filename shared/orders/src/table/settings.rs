@@ -2,17 +2,22 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::super::Buckets;
 use super::items::{item_with, number};
 use super::{OrdersTable, keys};
-use dynamo::{TableError, UpdateItemOutcome, from_item};
+use dynamo::{Instant, TableError, UpdateItemOutcome, from_item};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct SettingsItem {
     buckets: u32,
+    /// Each payment from this time on must have an order; absent if no orders were placed for earlier payments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ordered_from: Option<Instant>,
 }
 
 impl OrdersTable {
@@ -23,9 +28,31 @@ impl OrdersTable {
         if let Some(item) = self.dynamo.get(key.clone()).await? {
             return Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets));
         }
-        self.dynamo.put_if_absent(item_with(key.clone(), None, &SettingsItem { buckets: initial.count() })).await?;
+        self.dynamo
+            .put_if_absent(item_with(key.clone(), None, &SettingsItem { buckets: initial.count(), ordered_from: None }))
+            .await?;
         let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
         Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
+    }
+
+    /// Returns the time from which each payment must have an order; `None` if no such time is stored. Sends one GetItem
+    /// request.
+    pub async fn ordered_from(&self) -> Result<Option<DateTime<Utc>>, TableError> {
+        let item = self.dynamo.get(keys::key_of_settings()).await?;
+        let settings = item.map(|item| from_item::<SettingsItem>(&item)).transpose()?;
+        Ok(settings.and_then(|settings| settings.ordered_from).map(|Instant(at)| at))
+    }
+
+    /// Stores that each payment from `at` on must have an order. For earlier payments, only some orders may exist. Sends one
+    /// UpdateItem request.
+    pub async fn set_ordered_from(&self, at: DateTime<Utc>) -> Result<(), TableError> {
+        let values = HashMap::from([(":at".to_owned(), AttributeValue::S(Instant(at).to_text()))]);
+        let (key, expression) = (keys::key_of_settings(), "SET #OrderedFrom = :at");
+        let update = self.dynamo.build_update(key.clone(), expression, "attribute_exists(#Buckets)", values);
+        match self.dynamo.send_update(update, ReturnValue::None).await? {
+            UpdateItemOutcome::Updated(_) => Ok(()),
+            UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key }),
+        }
     }
 
     /// Raises the number of buckets of GSI-2 to `buckets`, and returns the stored number. The number is never reduced:
@@ -36,7 +63,7 @@ impl OrdersTable {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
         let (key, expression) = (keys::key_of_settings(), "SET #Buckets = :buckets");
         let update = self.dynamo.build_update(key.clone(), expression, "#Buckets < :buckets", values);
-        match self.dynamo.send_update(update, aws_sdk_dynamodb::types::ReturnValue::None).await? {
+        match self.dynamo.send_update(update, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(buckets),
             UpdateItemOutcome::ConditionFailed(Some(item)) => {
                 Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))

@@ -138,19 +138,28 @@ pub async fn audit(
     all.extend(unreadable.iter().map(Difference::unreadable));
     let ordered = match context.options.table() {
         // The merchant may have begun to use the order desk with the first order.
-        Some(_) => count.first_paid_at().unwrap_or(now)..now - MAX_ORDER_DELAY,
-        // On one machine, the order desk is always on, and has placed the orders of all payments before this command.
+        Some(_) => {
+            let first = count.first_paid_at().unwrap_or(now);
+            desk.table.ordered_from().await?.map_or(first, |from| from.max(first))..now - MAX_ORDER_DELAY
+        }
+        // On one machine, the order desk is always on. This process has placed the orders of all payments before; a server
+        // that is running may still place some.
+        None if open_table.is_served_by_another_process() => DateTime::<Utc>::MIN_UTC..now - MAX_ORDER_DELAY,
         None => DateTime::<Utc>::MIN_UTC..now,
     };
     let on_receipts = |read| progress.set_message(format!("{} compared", format_count(read, "receipt")));
     let paid = paid_orders::compare(&open_table.table, &desk.table, &count, now, ordered, on_receipts).await?;
     all.extend(paid.differences);
     all.sort();
+    all.dedup();
+    let is_readable = all.iter().all(|difference| difference.check != Check::Readable);
     let opened = match args.open {
-        true => {
+        // An item that cannot be read can be a movement, so the opening movements would be wrong.
+        true if is_readable => {
             let opening = || progress.set_message("computing the opening movements");
             Some(open_stocks(&desk.table, context.clock.as_ref(), &unopened, opening).await?)
         }
+        true => Some(0),
         false => None,
     };
     drop(progress);
@@ -164,7 +173,8 @@ pub async fn audit(
         opened,
     };
     context.print(&report, || text(&report))?;
-    Ok(Exit::done_if(report.differences.is_empty() && report.changed.is_empty()))
+    let is_opened = !args.open || report.without_opening == 0;
+    Ok(Exit::done_if(report.differences.is_empty() && report.changed.is_empty() && is_opened))
 }
 
 /// Returns the report as text.

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use billing::{ActionKind, Receipt, Sku};
+use billing::{ActionKind, Receipt, ReceiptId, RefundStatus, Sku};
 use chrono::NaiveDate;
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::ProgressBar;
-use orders::{OrderDesk, OrderId, OrderStatus, PaidPeriod, PlaceOutcome};
+use orders::{OrderDesk, OrderId, OrderStatus, PaidPeriod, PlaceOutcome, RefundNews};
 use serde::Serialize;
 use store::Table;
 
 use super::filling::FillReport;
+use super::paid_orders::{is_erased, order_of};
 use crate::commands::values::parse_date;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
@@ -73,6 +74,8 @@ struct MissingMonths {
 #[derive(Serialize)]
 struct BackfillReport {
     missing: Vec<MissingMonths>,
+    /// The number of selected months that get no order: they were refunded in full or reversed, or the account was erased.
+    left_out: u64,
     /// The number of placed orders by status; absent with `--dry-run`.
     placed: Option<BTreeMap<String, u64>>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -93,8 +96,10 @@ pub async fn backfill(
             )));
         }
     }
-    let months = missing_months(context, desk, &open_table.table, args).await?;
-    let mut report = BackfillReport { missing: summary(context, &months), placed: None, fill: None };
+    let found = missing_months(context, desk, &open_table.table, args).await?;
+    let months = &found.months;
+    let mut report =
+        BackfillReport { missing: summary(context, months), left_out: found.left_out, placed: None, fill: None };
     if args.dry_run || months.is_empty() {
         context.print(&report, || text(&report))?;
         return Ok(Exit::Done);
@@ -106,73 +111,108 @@ pub async fn backfill(
     let action = context.action(ActionKind::BackfillOrders, None);
     // An interrupted job keeps this entry, without its counts.
     open_table.table.put_action(&action.on_job([])).await?;
-    let placed = place_all(desk, &months).await?;
+    // From now on, the earlier months of some SKUs have orders, and those of others have none.
+    desk.table.set_ordered_from(context.clock.now()).await?;
+    let placed = place_all(desk, &open_table.table, months).await?;
     let counts = [("placed", placed.values().sum::<u64>())];
     open_table.table.put_action(&action.on_job(counts)).await?;
     let fill = FillReport::fill_waiting_orders(context, desk).await;
-    let exit = fill.exit();
+    let is_complete = counts[0].1 == months.len() as u64;
+    let exit = if fill.exit() == Exit::Done { Exit::done_if(is_complete) } else { fill.exit() };
     let by_status = placed.iter().map(|(status, count)| format!("{count} {status}")).collect::<Vec<_>>().join(", ");
-    let shown = format!("{} placed: {by_status}\n", format_count(counts[0].1, "order"));
+    let mut shown = format!("{} placed: {by_status}\n", format_count(counts[0].1, "order"));
+    if !is_complete {
+        shown += &format!(
+            "{} are not placed: another process placed them, their SKU lost its products, or their account is \
+            being erased\n",
+            format_count(months.len() as u64 - counts[0].1, "order")
+        );
+    }
     report.placed = Some(placed);
     report.fill = Some(fill);
     context.print(&report, || shown)?;
     Ok(exit)
 }
 
-/// Places the orders of `months`. Returns the number of orders by status.
-async fn place_all(desk: &OrderDesk, months: &[PaidPeriod]) -> Result<BTreeMap<String, u64>, Failure> {
+/// Places the orders of `months`, after it has recorded the refunds in part, which the order desk may not know. Returns the
+/// number of orders by status.
+async fn place_all(
+    desk: &OrderDesk,
+    payments: &Table,
+    months: &[PaidPeriod],
+) -> Result<BTreeMap<String, u64>, Failure> {
     let bar = ProgressBar::new(months.len() as u64);
     let progress =
         Progress::show(bar, "{bar:30} {pos} of {len} orders", |bar| format!("{} orders placed", bar.position()));
     let mut placed = BTreeMap::new();
     for month in months {
+        progress.inc(1);
+        if is_erased(payments, &month.account).await? {
+            continue;
+        }
+        let OrderId { due_on, subscription } = month.order;
+        let receipt = ReceiptId { due_on, subscription, sku: month.sku.clone() };
+        for refund in payments.get_refunds_by_receipt(&month.account, &receipt).await? {
+            if refund.status == RefundStatus::Succeeded {
+                let (order, account) = (month.order, month.account.clone());
+                let (refund, amount) = (refund.id.to_string(), refund.amount);
+                desk.record_refund(&RefundNews { order, account, refund, amount, has_failed: false }).await?;
+            }
+        }
         if let PlaceOutcome::Placed(status) = desk.place(month).await? {
             let count: &mut u64 = placed.entry(OrderStatus::to_string(&status)).or_default();
             *count = count.saturating_add(1);
         }
-        progress.inc(1);
     }
     Ok(placed)
 }
 
-/// Returns the paid months that `args` selects and that have no order, oldest payment first.
+/// The selected months that have no order.
+struct FoundMonths {
+    /// The months that get an order, oldest payment first.
+    months: Vec<PaidPeriod>,
+    /// The number of the other months.
+    left_out: u64,
+}
+
+/// Returns the paid months that `args` selects and that have no order.
 async fn missing_months(
     context: &Context,
     desk: &OrderDesk,
     payments: &Table,
     args: &BackfillArgs,
-) -> Result<Vec<PaidPeriod>, Failure> {
+) -> Result<FoundMonths, Failure> {
     let zone = context.config.billing.zone;
     let is_selected = |receipt: &Receipt| {
         let paid_on = receipt.processed_at.with_timezone(&zone).date_naive();
         args.skus.contains(&receipt.sku)
             && args.from.is_none_or(|from| from <= paid_on)
             && args.to.is_none_or(|to| paid_on <= to)
-            && receipt.net().minor() > 0
     };
     let progress = Progress::of_reading("receipts");
     let receipts = payments.all_receipts(context.clock.now()).inspect(|_| progress.inc(1));
     let mut receipts = std::pin::pin!(
         receipts.try_filter(|receipt| std::future::ready(is_selected(receipt))).try_chunks(RECEIPTS_PER_REQUEST)
     );
-    let mut missing = Vec::new();
+    let (mut months, mut left_out) = (Vec::new(), 0_u64);
     while let Some(chunk) = receipts.next().await {
         let chunk = chunk.map_err(|error| error.1)?;
-        let months: Vec<PaidPeriod> = chunk.iter().map(paid_period).collect();
-        let ids: Vec<_> = months.iter().map(|month| (month.order, month.account.clone())).collect();
-        for (month, has_order) in months.into_iter().zip(desk.table.have_orders(&ids).await?) {
-            if !has_order && payments.get_account(&month.account).await?.is_some() {
-                missing.push(month);
+        let ids: Vec<_> = chunk.iter().map(|receipt| (order_of(receipt), receipt.account.clone())).collect();
+        let orders = desk.table.totals_of_orders(&ids).await?;
+        for (receipt, _) in chunk.iter().zip(orders).filter(|(_, order)| order.is_none()) {
+            match receipt.net().minor() > 0 && !is_erased(payments, &receipt.account).await? {
+                true => months.push(paid_period(receipt)),
+                false => left_out = left_out.saturating_add(1),
             }
         }
     }
-    missing.sort_by_key(|month| (month.paid_at, month.order));
-    Ok(missing)
+    months.sort_by_key(|month| (month.paid_at, month.order));
+    Ok(FoundMonths { months, left_out })
 }
 
 fn paid_period(receipt: &Receipt) -> PaidPeriod {
     PaidPeriod {
-        order: OrderId { due_on: receipt.due_on, subscription: receipt.subscription },
+        order: order_of(receipt),
         account: receipt.account.clone(),
         sku: receipt.sku.clone(),
         amount: receipt.amount,
@@ -202,8 +242,15 @@ fn summary(context: &Context, months: &[PaidPeriod]) -> Vec<MissingMonths> {
 }
 
 fn text(report: &BackfillReport) -> String {
+    let left_out = match report.left_out {
+        0 => String::new(),
+        count => format!(
+            "{} without an order left out: refunded in full, reversed, or of an erased account\n",
+            format_count(count, "month")
+        ),
+    };
     if report.missing.is_empty() {
-        return "each paid month has an order\n".to_owned();
+        return format!("no order is missing in the selected months\n{left_out}");
     }
     let row = |missing: &MissingMonths| {
         vec![
@@ -214,5 +261,5 @@ fn text(report: &BackfillReport) -> String {
             missing.last_paid_on.to_string(),
         ]
     };
-    table(&COLUMNS, report.missing.iter().map(row))
+    table(&COLUMNS, report.missing.iter().map(row)) + &left_out
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::pin::pin;
 
-use billing::{AccountId, Period, Receipt, Sku};
+use billing::{AccountId, Money, Period, Receipt, Sku};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use orders::{Order, OrderId, OrdersAudit, OrdersTable};
@@ -69,6 +69,7 @@ impl OrderCount {
 
 /// Finds the receipts for which an order must exist.
 struct ExpectedOrders<'a> {
+    payments: &'a Table,
     orders: &'a OrdersTable,
     /// Whether each payment for the SKU has an order, by SKU.
     skus: BTreeMap<Sku, bool>,
@@ -90,7 +91,12 @@ impl ExpectedOrders<'_> {
     /// Returns the difference if the order of `receipt` does not exist although it must.
     async fn missing_order(&mut self, receipt: &Receipt) -> Result<Option<Difference>, TableError> {
         let order = order_of(receipt);
-        if !self.is_ordered(&receipt.sku).await? || self.orders.get_order(order).await?.is_some() {
+        // A payment that was refunded in full or reversed, and the account of an erased customer, need no order.
+        let needs_order = receipt.net().minor() > 0 && self.is_ordered(&receipt.sku).await?;
+        if !needs_order
+            || self.orders.get_order(order).await?.is_some()
+            || is_erased(self.payments, &receipt.account).await?
+        {
             return Ok(None);
         }
         let expected = format!("an order of {} for {}", receipt.account, receipt.sku);
@@ -98,7 +104,13 @@ impl ExpectedOrders<'_> {
     }
 }
 
-fn order_of(receipt: &Receipt) -> OrderId {
+/// Returns whether `account` was erased, or its erasure was requested.
+pub async fn is_erased(payments: &Table, account: &AccountId) -> Result<bool, TableError> {
+    let account = payments.get_account(account).await?;
+    Ok(account.is_none_or(|account| account.erasure_requested_at.is_some()))
+}
+
+pub fn order_of(receipt: &Receipt) -> OrderId {
     OrderId { due_on: receipt.due_on, subscription: receipt.subscription }
 }
 
@@ -113,7 +125,8 @@ pub async fn compare(
     ordered: Range<DateTime<Utc>>,
     on_receipts: impl Fn(u64),
 ) -> Result<Comparison, TableError> {
-    let (mut comparison, mut expected) = (Comparison::default(), ExpectedOrders { orders, skus: BTreeMap::new() });
+    let (mut comparison, mut expected) =
+        (Comparison::default(), ExpectedOrders { payments: table, orders, skus: BTreeMap::new() });
     let (mut with_order, mut read) = (0_u64, 0_u64);
     let mut first_receipt_at: Option<DateTime<Utc>> = None;
     let mut batches = pin!(table.all_receipts(now).chunks(BATCH));
@@ -130,7 +143,13 @@ pub async fn compare(
         }
         let ids: Vec<(OrderId, AccountId)> =
             receipts.iter().map(|receipt| (order_of(receipt), receipt.account.clone())).collect();
-        for (receipt, has_order) in receipts.iter().zip(orders.have_orders(&ids).await?) {
+        for (receipt, total) in receipts.iter().zip(orders.totals_of_orders(&ids).await?) {
+            let has_order = total.is_some();
+            if let Some(Ok(total)) = total
+                && total != receipt.amount
+            {
+                comparison.differences.push(other_amount(receipt, total));
+            }
             first_receipt_at = Some(first_receipt_at.map_or(receipt.processed_at, |at| at.min(receipt.processed_at)));
             let is_recent = receipt.processed_at >= count.receipts_kept_from;
             with_order = with_order.saturating_add((is_recent && has_order).into());
@@ -150,6 +169,16 @@ pub async fn compare(
     Ok(comparison)
 }
 
+/// Returns the difference of an order with the amount `total` and its `receipt`.
+fn other_amount(receipt: &Receipt, total: Money) -> Difference {
+    Difference {
+        check: Check::Paid,
+        item: order_of(receipt).to_string(),
+        expected: format!("a receipt of {total} for {}", receipt.account),
+        found: format!("a receipt of {} for the due date {}", receipt.amount, receipt.due_on),
+    }
+}
+
 /// Returns the orders that were paid at `from` or later and have no receipt.
 async fn orders_without_receipt(
     table: &Table,
@@ -162,8 +191,11 @@ async fn orders_without_receipt(
         let recent = page.into_iter().filter(|order| order.placed_at >= from);
         let compared = stream::iter(recent).map(|order| async move {
             let OrderId { due_on, subscription } = order.id;
-            let receipt =
-                table.get_receipt_of_month(&order.customer, subscription, Period::from_day(due_on), now).await?;
+            let period = Period::from_day(due_on);
+            let receipt = match table.get_receipt_of_month(&order.customer, subscription, period, now).await {
+                Err(error @ TableError::Unreadable { .. }) => return Ok(Some(Difference::unreadable(&error))),
+                receipt => receipt?,
+            };
             let difference = |found| Difference {
                 check: Check::Paid,
                 item: order.id.to_string(),

@@ -7,7 +7,10 @@ use std::io::Read;
 use std::path::Path;
 
 use billing::{ActionKind, Label};
-use orders::{Country, Department, DeskError, Job, Location, LocationId, OrderDesk, PlaceId, ReferenceKind, Region};
+use orders::{
+    Country, Department, DeskError, Job, Location, LocationId, OrderDesk, PlaceId, ReferenceKind, Region,
+    normalize_name,
+};
 use serde::Serialize;
 use strum::{Display, EnumString};
 
@@ -106,9 +109,15 @@ impl<'a> FileEntities<'a> {
         let mut entities = Self::default();
         for (_, row) in rows {
             match row {
-                PlaceRow::Region(region) => drop(entities.regions.insert(&region.id)),
-                PlaceRow::Country(country) => drop(entities.country_names.insert(country.name.as_str().to_lowercase())),
-                PlaceRow::Location(location) => drop(entities.locations.insert(&location.id)),
+                PlaceRow::Region(region) => {
+                    entities.regions.insert(&region.id);
+                }
+                PlaceRow::Country(country) => {
+                    entities.country_names.insert(normalize_name(country.name.as_str()));
+                }
+                PlaceRow::Location(location) => {
+                    entities.locations.insert(&location.id);
+                }
                 PlaceRow::Department(_) | PlaceRow::Job(_) => {}
             }
         }
@@ -129,7 +138,7 @@ impl<'a> FileEntities<'a> {
                 desk.check_region(region).await?;
             }
             PlaceRow::Location(Location { country_name, .. })
-                if !self.country_names.contains(&country_name.as_str().to_lowercase()) =>
+                if !self.country_names.contains(&normalize_name(country_name.as_str())) =>
             {
                 if !self.country_names.is_empty() && !desk.table.has_country_named(country_name).await? {
                     return Err(missing("country with the name", country_name.as_str()));
