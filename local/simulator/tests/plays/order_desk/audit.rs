@@ -116,11 +116,39 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
         assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
         world.put(item).await;
     }
-    let mut unreadable = world.item("PRODUCT#", "MOVEMENT#").await;
-    unreadable.remove("Warehouse");
-    world.put(unreadable).await;
-    let found = world.audit().await;
-    assert!(found.iter().any(|line| line.contains("cannot be read")), "{found:?}");
+    // An item that cannot be read is reported, and the rest is audited.
+    for (pk, sk, name) in [
+        ("PRODUCT#", "WAREHOUSE#", "Stock"),
+        ("PRODUCT#", "PRODUCT#", "TotalStock"),
+        ("EMP#", "20", "Total"),
+        ("PRODUCT#", "MOVEMENT#", "Warehouse"),
+    ] {
+        let item = world.item(pk, sk).await;
+        let mut unreadable = item.clone();
+        unreadable.remove(name);
+        world.put(unreadable).await;
+        let found = world.audit().await;
+        assert!(found.iter().any(|line| line.contains("cannot be read")), "{pk} {sk}: {found:?}");
+        world.put(item).await;
+    }
+    assert_eq!(world.audit().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_opening_movement_is_written_while_an_item_cannot_be_read() {
+    let world = world_with_orders(5).await;
+    world.forget_movements().await;
+    let desk = world.desk_without_faults();
+    let order = world.item("ORDER#", "CUSTOMER#").await;
+    let mut unreadable = order.clone();
+    unreadable.remove("Status");
+    for (item, expected) in [(unreadable, 0), (order, 9)] {
+        world.put(item).await;
+        let mut audit = OrdersAudit::begin(&desk.table);
+        while audit.next_orders().await.unwrap().is_some() {}
+        let report = audit.finish(|| ()).await.unwrap();
+        assert_eq!(open_stocks(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(), expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
