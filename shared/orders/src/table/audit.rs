@@ -61,7 +61,7 @@ impl AuditScan {
 }
 
 impl OrdersTable {
-    /// Returns all items that the audit compares. [`AuditScan::next_page`] sends the strongly consistent Scan requests.
+    /// Returns all items that the audit compares. `AuditScan::next_page` sends the strongly consistent Scan requests.
     pub fn scan_for_audit(&self) -> AuditScan {
         AuditScan(self.dynamo.scan(Scan::all()))
     }
