@@ -1,6 +1,6 @@
 //! Changes of the products of an order before it is picked.
 
-use super::super::table::WriteOutcome;
+use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{
     BackOrderReason, Customer, MAX_LINES, MovementError, Order, OrderId, OrderLine, OrderMovement, OrderStatus,
     check_lines,
@@ -40,6 +40,13 @@ impl OrderDesk {
             }
             let after = self.check_exchange(&before, &old, after).await?;
             let change = self.clock.ulid();
+            if before.lines.is_empty() {
+                // An earlier version placed the order. First store its lines, so that the event of the change follows from them.
+                let with_lines = Order { version: before.version.saturating_add(1), ..before.clone() };
+                let (table, records) = (self.table.without_requester(), ChangeRecords::default());
+                table.change_order(&before, &with_lines, &old, records, change).await.map_err(DeskError::from)?;
+                continue;
+            }
             let written = self.table.change_lines(&before, &old, &after, change).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
                 return Ok(after);

@@ -254,9 +254,9 @@ impl Order {
     }
 
     /// Returns the backordered order, which waits for `reason`. `missing` are the products that are missing now: an order
-    /// that waits for stock already keeps the products that were missing when it began to wait.
+    /// that waits for stock already keeps the products that were missing when it began to wait, if any were.
     pub fn waiting_for(&self, reason: BackOrderReason, missing: Vec<OrderLine>) -> Self {
-        if self.waits_for == Some(reason) {
+        if self.waits_for == Some(reason) && (!self.missing.is_empty() || missing.is_empty()) {
             return self.clone();
         }
         Self { waits_for: Some(reason), missing, ..self.clone() }

@@ -1,8 +1,10 @@
 //! Writing of changed products of an order.
 
+use std::collections::BTreeSet;
+
 use ulid::Ulid;
 
-use super::super::{FillTarget, Order, OrderLine, OrderMovement};
+use super::super::{FillTarget, Order, OrderLine, OrderMovement, ProductId};
 use super::items;
 use super::orders::write_movement;
 use super::products::list_of;
@@ -15,7 +17,8 @@ use dynamo::TableError;
 impl OrdersTable {
     /// Replaces the products `old` of the order `before` by those of `after`, together with the edges of the order and the
     /// stock of its warehouse, in one transaction. The transaction also writes the fill task, with the change `change`, of each
-    /// product whose stock grows; if the order is backordered, that of one of its products. Returns `Refused` if the stored order
+    /// product whose stock grows; if the order is backordered, that of one of its products, and of each product of which it
+    /// wants less, because newer orders had to wait for it. Returns `Refused` if the stored order
     /// changed since it was read, or if the stock does not suffice. A transaction has at most four actions for each changed
     /// product, and seven others.
     pub async fn change_lines(
@@ -44,8 +47,13 @@ impl OrdersTable {
                 }
             }
             None => {
-                if let Some(line) = after.lines.first() {
-                    writes = writes.request_fill(&FillTarget::Product(line.product.clone()), change);
+                let wants_less = |line: &&OrderLine| {
+                    after.lines.iter().all(|new| new.product != line.product || new.quantity < line.quantity)
+                };
+                let unblocked = old.iter().filter(wants_less).chain(after.lines.first());
+                let targets: BTreeSet<&ProductId> = unblocked.map(|line| &line.product).collect();
+                for product in targets {
+                    writes = writes.request_fill(&FillTarget::Product(product.clone()), change);
                 }
             }
         }

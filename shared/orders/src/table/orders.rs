@@ -59,8 +59,10 @@ pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError
 }
 
 impl OrdersTable {
-    /// Returns an order and its lines, or `None` if the order does not exist. Sends one strongly consistent query with
-    /// `PK = order`.
+    /// Returns an order and its lines, or `None` if the order does not exist. The lines are those in the order's own item, which
+    /// has the same version: a query can return some items from before a transaction, and others from after it. Only the
+    /// item of an order that an earlier version placed has no lines; its lines have not changed. Sends one strongly consistent
+    /// query with `PK = order`.
     pub async fn get_order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
         let (mut order, mut lines) = (None, Vec::new());
         for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
@@ -70,7 +72,13 @@ impl OrdersTable {
                 _ => {}
             }
         }
-        Ok(order.map(|order| (order, lines)))
+        Ok(order.map(|order: Order| match order.lines.is_empty() {
+            true => (order, lines),
+            false => {
+                let lines = order.lines.clone();
+                (order, lines)
+            }
+        }))
     }
 
     /// Returns the orders of a customer that have one of `statuses` and were placed in `days`, oldest first (access

@@ -20,7 +20,7 @@ pub struct OrderToPack {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedLine {
     pub line: OrderLine,
-    /// The name of the product; `None` if the product does not exist any more.
+    /// The name of the product; `None` if it is not known, because the product was added to the order a moment ago.
     pub name: Option<Label>,
 }
 
@@ -58,6 +58,8 @@ impl OrdersTable {
         to_pack.unreadable.append(&mut unreadable);
         for (key, lines) in page.items {
             let Some(order) = orders.remove(&key.pk).filter(|order: &Order| order.status == status) else { continue };
+            // The products can have changed since the index was updated. Then the name of a new product is not known yet.
+            let lines = if order.lines.is_empty() { lines } else { order.lines.clone() };
             let named = |line: OrderLine| NamedLine { name: names.get(&line.product).cloned(), line };
             to_pack.items.push(OrderToPack { order, lines: lines.into_iter().map(named).collect() });
         }

@@ -135,6 +135,8 @@ pub async fn audit(
     }
     let AuditReport { items, differences, unverified, unopened, unreadable } = audit.finish(verifying).await?;
     let mut all: Vec<Difference> = differences.iter().map(Difference::from).collect();
+    // An item of this table that cannot be read can be a movement, so the opening movements would be wrong.
+    let is_readable = unreadable.is_empty();
     all.extend(unreadable.iter().map(Difference::unreadable));
     let ordered = match context.options.table() {
         // The merchant may have begun to use the order desk with the first order.
@@ -152,9 +154,7 @@ pub async fn audit(
     all.extend(paid.differences);
     all.sort();
     all.dedup();
-    let is_readable = all.iter().all(|difference| difference.check != Check::Readable);
     let opened = match args.open {
-        // An item that cannot be read can be a movement, so the opening movements would be wrong.
         true if is_readable => {
             let opening = || progress.set_message("computing the opening movements");
             Some(open_stocks(&desk.table, context.clock.as_ref(), &unopened, opening).await?)
@@ -206,7 +206,9 @@ fn text(report: &OrdersAuditReport) -> String {
     if let Some(opened) = opened {
         lines += &format!("{} written\n", format_count(*opened, "opening movement"));
     }
-    if *without_opening > 0 {
+    if *without_opening > 0 && differences.iter().any(|difference| difference.check == Check::Readable) {
+        lines += "opening movements are written only when every item of the table can be read\n";
+    } else if *without_opening > 0 {
         let count = format_count(*without_opening as u64, "stock");
         lines += &format!("{count} without an opening movement: write them with `dueday orders audit --open`\n");
     }

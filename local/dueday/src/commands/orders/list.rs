@@ -226,6 +226,8 @@ pub async fn change_lines(
 ) -> Result<Exit, Failure> {
     let order = desk.change_lines(id, lines, |_| Ok::<_, DeskError>(())).await?;
     let report = FillReport::fill_waiting_orders(context, desk).await;
+    // The order itself may have been filled.
+    let order = desk.table.get_order(id).await?.map_or(order, |(order, _)| order);
     let view = OrderView::from(&order);
     context.print(&view, || {
         let products = order.lines.iter().map(|line| format!("{} x {}", line.quantity, line.product));

@@ -81,6 +81,26 @@ async fn products_of_a_backordered_order_are_changed_without_stock_and_the_order
 }
 
 #[tokio::test]
+async fn newer_orders_are_filled_when_an_older_one_wants_less() {
+    let (test_desk, _) = desk_with_open_order().await;
+    test_desk.place_orders(1..50).await;
+    // The older order wants 10 bags, the newer one 2, and then 5 arrive.
+    test_desk.place_orders(52..53).await;
+    let older = format!("/orders/{}", paid_month(52).order);
+    test_desk.send_as_operator(&format!("PUT {older}/lines"), &lines(&[("beans", 10)])).await;
+    test_desk.place_orders(56..57).await;
+    let newer = format!("/orders/{}", paid_month(56).order);
+    let delivery = "PUT /products/beans/deliveries/01MCCKG2G0000G000000000011";
+    test_desk.send_as_operator(delivery, &json!({"warehouse": "ams", "quantity": 5})).await;
+    assert_eq!(test_desk.fill_waiting_orders().await, 0, "the older order comes first");
+    test_desk.send_as_operator(&format!("PUT {older}/lines"), &lines(&[("cups", 1)])).await;
+    assert_eq!(test_desk.fill_waiting_orders().await, 2);
+    for order in [older, newer] {
+        assert_eq!(test_desk.get_as_operator(&order).await.json["status"], "OPEN", "{order}");
+    }
+}
+
+#[tokio::test]
 async fn impossible_products_are_refused_and_change_nothing() {
     let (test_desk, order) = desk_with_open_order().await;
     let put = format!("PUT {order}/lines");
