@@ -6,6 +6,7 @@ mod company;
 mod customers;
 mod employee_view;
 mod employees;
+mod lines;
 mod many_orders;
 mod openapi;
 mod orders;

@@ -1,8 +1,8 @@
 //! `/orders`: the orders of products, one for each paid month of a subscription.
 
 use ::orders::{
-    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderList, OrderStatus, Parcel, ProductId,
-    Quarter, QuarterTotal, Shipment, Step, WarehouseId,
+    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderList, OrderStatus, Parcel, Quarter,
+    QuarterTotal, Shipment, Step, WarehouseId,
 };
 use axum::Json;
 use axum::extract::State;
@@ -23,10 +23,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
 use super::address::AddressView;
+use super::lines::{LineFields, LineView};
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
-use super::products::Quantity;
 use super::requested_desk::RequestedDesk;
-use super::skus::LineFields;
 
 /// An order of the products for one paid month of a subscription.
 #[derive(Debug, Serialize, ToSchema)]
@@ -78,17 +77,6 @@ pub struct OrderWithLines {
     order: OrderView,
     /// The products of the order and their quantities.
     lines: Vec<LineView>,
-}
-
-/// A product and its quantity, in an order or in the set of products of a SKU.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OrderLine)]
-pub struct LineView {
-    /// The merchant's identifier of the product.
-    pub product: ProductId,
-    /// The number of pieces.
-    #[schema(value_type = Quantity)]
-    pub quantity: u32,
 }
 
 /// The total amount of the orders that are credited to a representative in a quarter, in one currency.
@@ -182,12 +170,6 @@ impl From<Order> for OrderView {
             placed_at: order.placed_at,
             version: order.version,
         }
-    }
-}
-
-impl From<OrderLine> for LineView {
-    fn from(OrderLine { product, quantity }: OrderLine) -> Self {
-        Self { product, quantity }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `/skus/{sku}`: the set of products that a SKU stands for. Only for operators.
 
-use ::orders::{OrderLine, ProductId};
+use ::orders::OrderLine;
 use axum::Json;
 use axum::extract::State;
 use billing::Sku;
@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
-use super::orders::LineView;
-use super::products::Quantity;
+use super::lines::{LineFields, LineView};
 use super::requested_desk::RequestedDesk;
 
 /// The path parameter for a SKU.
@@ -33,24 +32,6 @@ pub struct SkuFields {
     /// list is empty, nothing is shipped for this SKU.
     #[schema(max_items = 20)]
     lines: Vec<LineFields>,
-}
-
-/// A product, and the quantity of it to ship.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = PutLine)]
-pub struct LineFields {
-    /// The merchant's identifier of the product.
-    product: ProductId,
-    /// The number of pieces.
-    #[schema(value_type = Quantity)]
-    quantity: u32,
-}
-
-impl From<LineFields> for OrderLine {
-    fn from(LineFields { product, quantity }: LineFields) -> Self {
-        Self { product, quantity }
-    }
 }
 
 /// A SKU, and the set of products that it stands for.
