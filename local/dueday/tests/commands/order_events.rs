@@ -114,7 +114,7 @@ fn commands_publish_the_events_of_their_orders_and_mail_the_shipment_in_the_lang
     let [mail] = sent.as_slice() else { panic!("the command sends one mail, not {}", sent.len()) };
     assert!(mail.contains("To: acme@example.com"), "{mail}");
     let text = mail.replace("=\r\n", "").replace("=C3=BC", "ü");
-    for part in ["Bestellnummer: ", &order, "Versanddienstleister: An Post", "Sendungsnummer: RR123456785IE"] {
+    for part in ["Bestellnummer: ", &order, "Paketdienst: An Post", "Sendungsnummer: RR123456785IE"] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
     // A repeated command changes nothing.
