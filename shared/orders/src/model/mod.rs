@@ -14,6 +14,7 @@ mod lines;
 mod movement;
 mod order;
 mod order_events;
+mod order_status;
 mod paid;
 mod product;
 mod quarter;
@@ -35,10 +36,11 @@ pub use movement::{
     Movement, MovementError, MovementKind, MovementRequest, OrderMovement, OrderMovementLine, StockChange,
 };
 pub use order::{
-    BackOrderReason, CorrectionError, Order, OrderLine, OrderStatus, Parcel, ProductsError, Shipment, Step,
-    StockEffect, TransitionEffects, TransitionError, all_days,
+    BackOrderReason, CorrectionError, Order, OrderLine, Parcel, ProductsError, Shipment, Step, StockEffect,
+    TransitionEffects, TransitionError, all_days,
 };
 pub use order_events::order_events;
+pub use order_status::OrderStatus;
 pub use paid::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};

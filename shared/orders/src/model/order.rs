@@ -1,42 +1,16 @@
-//! Orders, and the transitions between their statuses.
+//! Orders, and their changes.
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumIter, EnumString};
+use strum::{Display, EnumString};
 
-use super::{EmployeeId, OrderId, OrderRefunds, ProductId, Quarter, ShippingAddress, WarehouseId};
+use super::{EmployeeId, OrderId, OrderRefunds, OrderStatus, ProductId, Quarter, ShippingAddress, WarehouseId};
 use billing::{AccountId, Label, Money};
 
 /// Returns a range that contains the days of all orders: from 1970-01-01 until 73,000 days (about 200 years) later.
 pub fn all_days() -> (NaiveDate, NaiveDate) {
     let first = NaiveDate::default();
     (first, first.checked_add_days(Days::new(73_000)).unwrap_or(first))
-}
-
-/// The status of an order.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Display, EnumString, EnumIter,
-)]
-#[serde(rename_all = "UPPERCASE")]
-#[strum(serialize_all = "UPPERCASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(
-    feature = "openapi",
-    schema(
-        description = "The status of an order. `BACKORDERED`: the order waits for stock or for a shipping address. \
-            `OPEN`: the products are deducted from the stock of a warehouse, and the order is ready to be picked."
-    )
-)]
-pub enum OrderStatus {
-    /// The order waits for stock or for a shipping address.
-    BackOrdered,
-    /// The products are deducted from the stock of a warehouse, and the order is ready to be picked.
-    Open,
-    Picked,
-    Shipped,
-    Delivered,
-    Returned,
-    Cancelled,
 }
 
 /// The reason why an order is backordered.
@@ -168,36 +142,6 @@ pub struct TransitionEffects {
 pub struct TransitionError {
     pub from: OrderStatus,
     pub to: OrderStatus,
-}
-
-impl OrderStatus {
-    /// Returns whether the products of an order in this status are deducted from the stock of a warehouse.
-    pub fn has_stock_deducted(self) -> bool {
-        matches!(self, Self::Open | Self::Picked | Self::Shipped | Self::Delivered)
-    }
-
-    /// Returns whether an order in this status still has to be shipped. Only such orders are handed over to another
-    /// representative together with their customer.
-    pub fn needs_shipping(self) -> bool {
-        matches!(self, Self::BackOrdered | Self::Open | Self::Picked)
-    }
-
-    /// Returns whether the amount of an order in this status is part of its representative's quarter total.
-    pub fn counts_in_total(self) -> bool {
-        !matches!(self, Self::Returned | Self::Cancelled)
-    }
-
-    fn can_become(self, next: Self) -> bool {
-        use OrderStatus::{BackOrdered, Cancelled, Delivered, Open, Picked, Returned, Shipped};
-        matches!(
-            (self, next),
-            (BackOrdered, Open | Cancelled)
-                | (Open, Picked | Cancelled)
-                | (Picked, Shipped | Cancelled)
-                | (Shipped, Delivered | Returned)
-                | (Delivered, Returned)
-        )
-    }
 }
 
 impl Order {
