@@ -86,6 +86,8 @@ struct OrdersAuditReport {
     differences: Vec<Difference>,
     /// The numbers that changed during each scan, so that they could not be compared.
     changed: Vec<String>,
+    /// False if the table on AWS has no orders, so that no payment was required to have one.
+    payments_compared: bool,
     /// The number of stocks without an opening movement.
     without_opening: usize,
     /// The number of opening movements that `--open` has written.
@@ -168,6 +170,7 @@ pub async fn audit(
         orders: count.orders(),
         receipts: paid.receipts,
         differences: all,
+        payments_compared: context.options.table().is_none() || count.orders() > 0,
         changed: unverified.iter().map(ToString::to_string).collect(),
         without_opening: unopened.len().saturating_sub(usize::try_from(opened.unwrap_or_default()).unwrap_or_default()),
         opened,
@@ -179,7 +182,8 @@ pub async fn audit(
 
 /// Returns the report as text.
 fn text(report: &OrdersAuditReport) -> String {
-    let OrdersAuditReport { items, orders, receipts, differences, changed, without_opening, opened } = report;
+    let OrdersAuditReport { items, orders, receipts, differences, changed, payments_compared, without_opening, opened } =
+        report;
     let read =
         [format_count(*items, "item"), format_count(*orders, "order"), format_count(*receipts, "receipt")].join(", ");
     let mut by_check = BTreeMap::<Check, u64>::new();
@@ -202,6 +206,9 @@ fn text(report: &OrdersAuditReport) -> String {
     };
     for number in changed {
         lines += &format!("not compared, because it changed during each scan: {number}\n");
+    }
+    if !payments_compared {
+        lines += "there is no order yet, so no payment was required to have an order\n";
     }
     if let Some(opened) = opened {
         lines += &format!("{} written\n", format_count(*opened, "opening movement"));
