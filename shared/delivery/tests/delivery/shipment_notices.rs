@@ -28,15 +28,15 @@ fn order_data(world: &World, version: u64) -> OrderData {
         waits_for: None,
         missing: Vec::new(),
         warehouse: Some("cork".to_owned()),
-        // In New York, the time zone of the world, this is still March 11.
         written_off: false,
+        // In New York, the time zone of the world, this is still March 11.
         shipped_at: Some("2026-03-12T01:00:00Z".parse().unwrap()),
         carrier: Some("An Post".parse().unwrap()),
         tracking_number: Some("RR123456785IE".parse().unwrap()),
     }
 }
 
-/// Returns the event with `data`, as it is published.
+/// Returns the JSON text of the published event with `data`.
 fn message(data: EventData) -> String {
     let order = data.order_data().unwrap();
     let id = format!("{}.{}.{}", order.order, order.version, data.event_type());

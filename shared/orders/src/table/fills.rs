@@ -25,7 +25,7 @@ use dynamo::{
 pub struct WaitingOrdersPage {
     /// The orders, oldest first.
     pub orders: Vec<WaitingOrder>,
-    /// Whether this is the last page.
+    /// True on the last page.
     pub is_last: bool,
 }
 

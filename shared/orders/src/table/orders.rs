@@ -64,7 +64,7 @@ impl OrdersTable {
     /// item of an order that an earlier version placed has no lines; its lines have not changed. Sends one strongly consistent
     /// query with `PK = order`.
     pub async fn get_order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
-        let (mut order, mut lines) = (None, Vec::new());
+        let (mut order, mut lines) = (None::<Order>, Vec::new());
         for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
             match key_of(&item).sk {
                 sk if sk.starts_with(keys::CUSTOMERS) => order = Some(Order::from_item(&item)?),
@@ -72,13 +72,11 @@ impl OrdersTable {
                 _ => {}
             }
         }
-        Ok(order.map(|order: Order| match order.lines.is_empty() {
-            true => (order, lines),
-            false => {
-                let lines = order.lines.clone();
-                (order, lines)
-            }
-        }))
+        let Some(order) = order else { return Ok(None) };
+        if !order.lines.is_empty() {
+            lines.clone_from(&order.lines);
+        }
+        Ok(Some((order, lines)))
     }
 
     /// Returns the orders of a customer that have one of `statuses` and were placed in `days`, oldest first (access
