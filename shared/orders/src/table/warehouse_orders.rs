@@ -7,7 +7,7 @@ use super::index::Partition;
 use super::pages::{OrderList, PartitionRange};
 use super::{OrdersTable, items, keys};
 use billing::Label;
-use dynamo::{Entity as _, Key, Page, Paging, TableError, key_of};
+use dynamo::{Entity as _, Key, Page, Paging, TableError};
 
 /// An order of a warehouse with everything that a packer needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,24 +44,30 @@ impl OrdersTable {
             page.items.iter().flat_map(|(_, lines)| lines).map(|line| line.product.clone()).collect();
         let product_keys = products.iter().map(|id| keys::key_of_own_item(keys::key_of_product(id)));
         let all_keys: Vec<Key> = page.items.iter().map(|(key, _)| key.clone()).chain(product_keys).collect();
-        let (mut orders, mut names) = (HashMap::new(), HashMap::new());
-        let mut unreadable = Vec::new();
-        for item in self.dynamo.get_all(&all_keys).await?.into_iter().flatten() {
-            let key = key_of(&item);
-            let read = match key.pk.starts_with(keys::ORDERS) {
-                true => Order::from_item(&item).map(|order| drop(orders.insert(key.pk, order))),
-                false => Product::from_item(&item).map(|product| drop(names.insert(product.id, product.name))),
-            };
-            unreadable.extend(read.err());
-        }
+        let mut own_items = self.dynamo.get_all(&all_keys).await?;
+        let product_items = own_items.split_off(page.items.len());
         let mut to_pack = Page { items: Vec::new(), unreadable: page.unreadable, next: page.next };
-        to_pack.unreadable.append(&mut unreadable);
-        for (key, lines) in page.items {
-            let Some(order) = orders.remove(&key.pk).filter(|order: &Order| order.status == status) else { continue };
-            // The products can have changed since the index was updated. Then the name of a new product is not known yet.
-            let lines = if order.lines.is_empty() { lines } else { order.lines.clone() };
-            let named = |line: OrderLine| NamedLine { name: names.get(&line.product).cloned(), line };
-            to_pack.items.push(OrderToPack { order, lines: lines.into_iter().map(named).collect() });
+        let mut names = HashMap::new();
+        for item in product_items.into_iter().flatten() {
+            match Product::from_item(&item) {
+                Ok(product) => drop(names.insert(product.id, product.name)),
+                Err(error) => to_pack.unreadable.push(error),
+            }
+        }
+        for ((key, lines), item) in page.items.into_iter().zip(own_items) {
+            // Orders are never deleted, so an order without its own item is reported to its packers.
+            let missing =
+                || TableError::unreadable(key, "the index contains the order, but its own item does not exist");
+            match item.ok_or_else(missing).and_then(|item| Order::from_item(&item)) {
+                Ok(order) if order.status == status => {
+                    // The products can have changed since the index was updated. Then the name of a new one is not known yet.
+                    let lines = if order.lines.is_empty() { lines } else { order.lines.clone() };
+                    let named = |line: OrderLine| NamedLine { name: names.get(&line.product).cloned(), line };
+                    to_pack.items.push(OrderToPack { order, lines: lines.into_iter().map(named).collect() });
+                }
+                Ok(_) => {}
+                Err(error) => to_pack.unreadable.push(error),
+            }
         }
         Ok(to_pack)
     }

@@ -1,5 +1,8 @@
 //! Tests of the list of a warehouse's orders, of the packing slips, and of the steps up to the shipment.
 
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
 use emulator::Wire;
 use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
@@ -40,6 +43,20 @@ async fn warehouse_lists_its_open_orders_with_products_and_addresses_in_both_dir
             if sort == "newest_first" { expected.iter().rev().cloned().collect() } else { expected.clone() };
         assert_eq!(listed, expected, "{sort}, {limit} at once");
     }
+}
+
+#[tokio::test]
+async fn order_whose_own_item_is_missing_is_reported_to_its_packers() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..3).await;
+    let key = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
+    let own_item = HashMap::from([key("PK", format!("ORDER#{}", id(1))), key("SK", "CUSTOMER#acme".to_owned())]);
+    let delete = test_desk.desk.table.client().delete_item().table_name("dueday-orders").set_key(Some(own_item));
+    delete.condition_expression("attribute_exists(PK)").send().await.unwrap();
+    let listed = test_desk.get_as_operator("/warehouses/ams/orders").await;
+    assert_eq!(listed.list_field("id").len(), 2);
+    let unreadable = listed.json["unreadable"].to_string();
+    assert!(unreadable.contains(&id(1)) && unreadable.contains("its own item does not exist"), "{unreadable}");
 }
 
 #[tokio::test]
