@@ -57,8 +57,8 @@ pub struct EmployeeFields {
 pub struct AssignmentFields {
     /// The new assignment.
     pub(super) assignment: AssignmentView,
-    /// The first day of the new assignment, at most 366 days in the future. Default: today (UTC). If the day is in the
-    /// future, the change is planned, and replaces the planned change of the employee.
+    /// The first day of the new assignment, at most 366 days in the future. Default: today (UTC). A day in the past needs the
+    /// scope for confidential data. If the day is in the future, the change is planned, and replaces the planned change of the employee.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) from: Option<CivilDate>,
@@ -89,8 +89,8 @@ pub struct CorrectionFields {
 #[serde(deny_unknown_fields)]
 #[schema(as = LeaveEmployee)]
 pub struct LeavingFields {
-    /// The first day on which the employee no longer works for the merchant, at most 366 days in the future. Default:
-    /// today (UTC). If the employee has left already, or if the leaving is planned, the default is the day that is
+    /// The first day on which the employee no longer works for the merchant, at most 366 days in the future. A day in the past
+    /// needs the scope for confidential data. Default: today (UTC). If the employee has left already, or if the leaving is planned, the default is the day that is
     /// stored. If the day is in the future, the change is planned, and replaces the planned change of the employee.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]

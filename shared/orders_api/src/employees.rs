@@ -1,106 +1,29 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
 use ::orders::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, OrderDesk,
-    OrderList, OrdersTable, WriteOutcome,
+    Assignment, Confidential, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, OrderDesk, WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::Label;
 use chrono::NaiveDate;
 use rest::body::{Body, MinorUnits};
 use rest::caller::{ConfidentialAccess, Operator};
-use rest::cursor::ListCursor;
 use rest::etag::{IfMatch, WithETag};
-use rest::list::ListView;
-use rest::parameters::{CivilDate, Limit, NoParameters, PageQuery, Path, Query};
+use rest::parameters::{CivilDate, NoParameters, Path, Query};
 use rest::{Now, Problem};
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::OrdersApi;
 use super::employee_view::{
-    AssignmentFields, ConfidentialView, CorrectionFields, CreditedView, EmployeeDetailsView, EmployeeFields,
-    EmployeeView, JobView, LeavingFields, RepresentedCustomer,
+    AssignmentFields, ConfidentialView, CorrectionFields, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
+    LeavingFields,
 };
 use super::orders::QuarterTotalView;
-use super::parameters::{EmployeePath, OrdersQuery};
+use super::parameters::EmployeePath;
 use super::requested_desk::RequestedDesk;
 
-/// The search condition for employees (exactly one of name, title, department and hire date), and the list page.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct EmployeesQuery {
-    /// Employees with this name, ignoring case.
-    #[serde(default)]
-    #[param(value_type = Label, required = false)]
-    name: Option<Label>,
-    /// Employees with this job title, ignoring case.
-    #[serde(default)]
-    #[param(value_type = Label, required = false)]
-    title: Option<Label>,
-    /// Employees of this department.
-    #[serde(default)]
-    #[param(value_type = DepartmentId, required = false)]
-    department: Option<DepartmentId>,
-    /// Employees who were hired after this date and up to today (UTC). Needs the scope for confidential data.
-    #[serde(default)]
-    #[param(value_type = NaiveDate, required = false)]
-    hired_after: Option<CivilDate>,
-    /// The `next_cursor` of the previous list page; absent for the first list page.
-    #[serde(default)]
-    #[param(inline)]
-    cursor: ListCursor,
-    /// The maximum number of items in the list page.
-    #[serde(default)]
-    #[param(inline)]
-    limit: Limit,
-}
-
-fn employee_not_found() -> Problem {
+pub(super) fn employee_not_found() -> Problem {
     Problem::not_found("there is no such employee")
-}
-
-/// Search for employees
-///
-/// Searches by exactly one of name, job title, department and hire date. Sorted by id, or by hire date if you search by
-/// hire date.
-#[utoipa::path(
-    get,
-    path = "/employees",
-    operation_id = "list_employees",
-    tag = "employees",
-    params(EmployeesQuery),
-    responses((status = 200, description = "A list page of employees", body = ListView<EmployeeView>))
-)]
-pub async fn list(
-    State(api): State<OrdersApi>,
-    now: Now,
-    _: Operator,
-    confidential_access: Result<ConfidentialAccess, Problem>,
-    Query(query): Query<EmployeesQuery>,
-) -> Result<Json<ListView<EmployeeView>>, Problem> {
-    let cursor_of = match query.hired_after {
-        Some(_) => OrdersTable::cursor_of_hired,
-        None => OrdersTable::cursor_of_employees,
-    };
-    let (table, paging) = (&api.desk.table, query.cursor.paging(query.limit.0, cursor_of)?);
-    let page = match (query.name, query.title, query.department, query.hired_after) {
-        (Some(name), None, None, None) => table.employees_by_name(name.as_str(), &paging).await?,
-        (None, Some(title), None, None) => table.employees_by_title(title.as_str(), &paging).await?,
-        (None, None, Some(department), None) => table.employees_of_department(&department, &paging).await?,
-        (None, None, None, Some(CivilDate(after))) => {
-            confidential_access?;
-            table.hired_after(after, now.today, &paging).await?
-        }
-        _ => {
-            let detail = "exactly one of name, title, department and hired_after must be given";
-            return Err(Problem::refused_field("name", detail));
-        }
-    };
-    Ok(Json(ListView::from_page(page, EmployeeView::from)?))
 }
 
 /// Hire an employee
@@ -192,7 +115,8 @@ pub async fn read(
 /// Change the assignment of an employee
 ///
 /// If the employee has this assignment already, nothing changes. If the first day is in the future, the change is
-/// planned, and the current assignment does not change before that day. An employee who still represents customers can only
+/// planned, and the current assignment does not change before that day. A day before today needs the scope for confidential
+/// data, because the response can show the hire date. An employee who still represents customers can only
 /// get a job that represents customers; otherwise the response is a conflict (409). Hand over the customers first.
 #[utoipa::path(
     put,
@@ -209,18 +133,21 @@ pub async fn assign_employee(
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
+    confidential_access: Result<ConfidentialAccess, Problem>,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AssignmentFields>,
 ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let from = body.value.from.map_or(now.today, NaiveDate::from);
+    check_past_day(from, &now, confidential_access)?;
     let assignment = Some(Assignment::from(body.value.assignment));
     change_assignment(&desk, &employee, assignment.as_ref(), from, &if_match).await
 }
 
 /// End the employment of an employee
 ///
-/// If the employee still represents customers, the response is a conflict (409). Hand over the customers first.
+/// A day before today needs the scope for confidential data, because the response can show the hire date. If the employee still
+/// represents customers, the response is a conflict (409). Hand over the customers first.
 #[utoipa::path(
     post,
     path = "/employees/{employee}/leave",
@@ -236,12 +163,16 @@ pub async fn end_employment(
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
+    confidential_access: Result<ConfidentialAccess, Problem>,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<LeavingFields>,
 ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let on = match body.value.on {
-        Some(CivilDate(date)) => date,
+        Some(CivilDate(date)) => {
+            check_past_day(date, &now, confidential_access)?;
+            date
+        }
         // A repeated request without a date keeps the stored date.
         None => {
             let stored = desk.table.get_employee(&employee).await?;
@@ -249,6 +180,19 @@ pub async fn end_employment(
         }
     };
     change_assignment(&desk, &employee, None, on, &if_match).await
+}
+
+/// Returns a problem if `day` is before today and the caller has no access to confidential data: a change before the first day of
+/// employment is refused, so past days would show the hire date to a caller who tries them one after the other.
+fn check_past_day(
+    day: NaiveDate,
+    now: &Now,
+    confidential_access: Result<ConfidentialAccess, Problem>,
+) -> Result<(), Problem> {
+    if day < now.today {
+        confidential_access?;
+    }
+    Ok(())
 }
 
 /// Gives the employee the new `assignment` from the day `from` on. If `assignment` is `None`, the employee leaves on this
@@ -349,54 +293,4 @@ pub async fn read_confidential(
 ) -> Result<Json<ConfidentialView>, Problem> {
     let stored = api.desk.table.get_confidential_data(&employee).await?.ok_or_else(employee_not_found)?;
     Ok(Json(stored.into()))
-}
-
-/// List the customers of a representative
-///
-/// Sorted by account.
-#[utoipa::path(
-    get,
-    path = "/employees/{employee}/customers",
-    operation_id = "list_employee_customers",
-    tag = "employees",
-    params(EmployeePath, PageQuery),
-    responses((status = 200, description = "A list page of customers", body = ListView<RepresentedCustomer>))
-)]
-pub async fn list_customers(
-    State(api): State<OrdersApi>,
-    Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: Operator,
-    Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<RepresentedCustomer>>, Problem> {
-    let paging = page.paging(OrdersTable::cursor_of_customers)?;
-    let page = api.desk.table.customers_of_representative(&employee, &paging).await?;
-    if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
-        return Err(employee_not_found());
-    }
-    Ok(Json(ListView::from_page(page, |account| RepresentedCustomer { account })?))
-}
-
-/// List the orders that are credited to an employee
-///
-/// Sorted by the time of the payment, oldest first.
-#[utoipa::path(
-    get,
-    path = "/employees/{employee}/orders",
-    operation_id = "list_employee_orders",
-    tag = "employees",
-    params(EmployeePath, OrdersQuery),
-    responses((status = 200, description = "A list page of orders", body = ListView<CreditedView>))
-)]
-pub async fn list_orders(
-    State(api): State<OrdersApi>,
-    Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: Operator,
-    Query(query): Query<OrdersQuery>,
-) -> Result<Json<ListView<CreditedView>>, Problem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfRepresentative(&employee))?;
-    let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
-    if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
-        return Err(employee_not_found());
-    }
-    Ok(Json(ListView::from_page(page, CreditedView::from)?))
 }

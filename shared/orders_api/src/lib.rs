@@ -4,6 +4,7 @@
 mod address;
 mod company;
 mod customers;
+mod employee_lists;
 mod employee_view;
 mod employees;
 mod lines;
@@ -92,14 +93,14 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(warehouses::put, warehouses::read))
         .routes(routes!(warehouses::list_employees))
         .routes(routes!(packing::list_orders))
-        .routes(routes!(employees::list))
+        .routes(routes!(employee_lists::list))
         .routes(routes!(employees::hire_employee, employees::read, employees::correct))
         .routes(routes!(employees::remove_planned_change))
         .routes(routes!(employees::assign_employee))
         .routes(routes!(employees::end_employment))
         .routes(routes!(employees::read_confidential))
-        .routes(routes!(employees::list_customers))
-        .routes(routes!(employees::list_orders))
+        .routes(routes!(employee_lists::list_customers))
+        .routes(routes!(employee_lists::list_orders))
         .routes(routes!(company::places::list_regions))
         .routes(routes!(company::places::put_region))
         .routes(routes!(company::places::list_countries))

@@ -1,6 +1,6 @@
 //! `/warehouses`: the warehouses that orders are shipped from. Only for operators.
 
-use ::orders::{OrdersTable, PlaceId, Warehouse, WarehouseId, WriteOutcome};
+use ::orders::{EmployeeList, OrdersTable, PlaceId, Warehouse, WarehouseId, WriteOutcome};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -161,8 +161,9 @@ pub async fn list_employees(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EmployeeView>>, Problem> {
-    let paging = page.paging(OrdersTable::cursor_of_employees)?;
-    let page = api.desk.table.employees_of_warehouse(&warehouse, &paging).await?;
+    let list = EmployeeList::OfWarehouse(&warehouse);
+    let paging = page.paging(|text| OrdersTable::cursor_of_employees(list, text))?;
+    let page = api.desk.table.employees(list, &paging).await?;
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
         return Err(warehouse_not_found());
     }

@@ -9,7 +9,7 @@ use super::super::{
 };
 use super::index::{Partition, Selection};
 use super::items::{self, edge};
-use super::pages::{HIRED_EMPLOYEES, PartitionRange};
+use super::pages::PartitionRange;
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
@@ -23,6 +23,53 @@ pub struct EmployeeDetails {
     pub jobs: Vec<JobRecord>,
     /// The total amounts of the orders that are credited to the employee, oldest quarter first.
     pub totals: Vec<QuarterTotal>,
+}
+
+/// A list of employees. It is sorted by id, except for [`EmployeeList::Hired`].
+#[derive(Clone, Copy, Debug)]
+pub enum EmployeeList<'a> {
+    /// The employees with this name, ignoring case (access pattern 2).
+    WithName(&'a str),
+    /// The employees with this job title, ignoring case (access pattern 11).
+    WithTitle(&'a str),
+    /// The employees of a department.
+    OfDepartment(&'a DepartmentId),
+    /// The employees who work in a warehouse (access pattern 7).
+    OfWarehouse(&'a WarehouseId),
+    /// The employees who were hired after the day `after` and up to `today`, sorted by hire date (access pattern 6).
+    Hired { after: NaiveDate, today: NaiveDate },
+}
+
+impl EmployeeList<'_> {
+    /// Returns the key of the list, which its cursors contain. Unless the list is sorted by hire date, this is the key of the
+    /// entity or of the name to which its employees have edges.
+    pub(super) fn key(self) -> String {
+        match self {
+            Self::WithName(name) => keys::key_of_employee_name(name),
+            Self::WithTitle(title) => keys::key_of_job_title(title),
+            Self::OfDepartment(id) => keys::key_of_department(id),
+            Self::OfWarehouse(id) => keys::key_of_warehouse(id),
+            Self::Hired { .. } => "HIRED".to_owned(),
+        }
+    }
+
+    /// Returns the parts of the partitions of GSI-1 in which the employees are: `Data` must begin with the key prefix of
+    /// employees, because the partition of a title, a department or a warehouse also contains edges from other entities. The
+    /// list by hire date has a partition for each year.
+    fn ranges(self) -> Vec<PartitionRange> {
+        let Self::Hired { after, today } = self else {
+            return vec![PartitionRange::of_entities(Partition::edges_to(self.key()), keys::EMPLOYEES)];
+        };
+        // Start with 1970 at the earliest, since there is one query for each year.
+        let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
+        let range_of_year = |year: i32| PartitionRange {
+            partition: Partition::edges_to(keys::key_of_confidential_data(year)),
+            name: year.to_string(),
+            prefix: String::new(),
+            bounds: (from.to_string(), to.to_string()),
+        };
+        keys::hire_years(from, to).map(range_of_year).collect()
+    }
 }
 
 /// Returns the edges by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
@@ -189,11 +236,6 @@ impl OrdersTable {
         Ok(employee.map(|employee| EmployeeDetails { employee, jobs, totals }))
     }
 
-    /// Returns the employees with this name, ignoring case (access pattern 2). Queries GSI-1 with `SK = name`.
-    pub async fn employees_by_name(&self, name: &str, paging: &Paging) -> Result<Page<Employee>, TableError> {
-        self.employees_with_edge_to(keys::key_of_employee_name(name), paging).await
-    }
-
     /// Returns an employee's current job (access pattern 3): the newest entry of the job history that
     /// does not start after `today`. Queries the table with `PK = employee` and a range of `SK` in the job history, in
     /// descending order and with a limit of 1.
@@ -202,54 +244,6 @@ impl OrdersTable {
         let newest = Selection { is_ascending: false, limit: Some(1), ..Selection::with_sort_key_between(until_today) };
         let items = self.query_partition(keys::key_of_employee(id), newest).await?;
         items.first().map(items::read_job_record).transpose()
-    }
-
-    /// Returns the employees who were hired after the day `after` and up to `today`, sorted by
-    /// hire date (access pattern 6). Queries GSI-1 with `SK = HR-CONFIDENTIAL#<year>` and `Data` between these days.
-    /// Sends one query for each year, in parallel.
-    pub async fn hired_after(
-        &self,
-        after: NaiveDate,
-        today: NaiveDate,
-        paging: &Paging,
-    ) -> Result<Page<Employee>, TableError> {
-        // Start with 1970 at the earliest, since there is one query for each year.
-        let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
-        let range_of_year = |year: i32| PartitionRange {
-            partition: Partition::edges_to(keys::key_of_confidential_data(year)),
-            name: year.to_string(),
-            prefix: String::new(),
-            bounds: (from.to_string(), to.to_string()),
-        };
-        let page = self
-            .page_of_ranges(HIRED_EMPLOYEES, keys::hire_years(from, to).map(range_of_year).collect(), paging)
-            .await?;
-        self.read_employee_edges(page).await
-    }
-
-    /// Returns the employees who work in a warehouse (access pattern 7). Queries GSI-1 with `SK = warehouse`.
-    pub async fn employees_of_warehouse(
-        &self,
-        warehouse: &WarehouseId,
-        paging: &Paging,
-    ) -> Result<Page<Employee>, TableError> {
-        self.employees_with_edge_to(keys::key_of_warehouse(warehouse), paging).await
-    }
-
-    /// Returns the employees with this job title (access pattern 11). Queries GSI-1 with `SK = title`. `Data` must
-    /// begin with the key prefix of employees, because the same partition also contains the edge from the job to its
-    /// title.
-    pub async fn employees_by_title(&self, title: &str, paging: &Paging) -> Result<Page<Employee>, TableError> {
-        self.employees_with_edge_to(keys::key_of_job_title(title), paging).await
-    }
-
-    /// Returns the employees of a department. Queries GSI-1 with `SK = department`.
-    pub async fn employees_of_department(
-        &self,
-        department: &DepartmentId,
-        paging: &Paging,
-    ) -> Result<Page<Employee>, TableError> {
-        self.employees_with_edge_to(keys::key_of_department(department), paging).await
     }
 
     /// Returns all customer representatives. Queries GSI-1 with `SK = REPRESENTATIVES`.
@@ -275,13 +269,9 @@ impl OrdersTable {
         items.first().map(items::read_confidential).transpose()
     }
 
-    /// Returns a list page of the employees that have an edge to the entity or name with the key `end`, sorted by id.
-    async fn employees_with_edge_to(
-        &self,
-        end: impl AsRef<str>,
-        paging: &Paging,
-    ) -> Result<Page<Employee>, TableError> {
-        let page = self.page_of_entities_with_edge_to(end, keys::EMPLOYEES, paging).await?;
+    /// Returns a list page of `list`. Sends a query of GSI-1; for the list by hire date one for each year, in parallel.
+    pub async fn employees(&self, list: EmployeeList<'_>, paging: &Paging) -> Result<Page<Employee>, TableError> {
+        let page = self.page_of_ranges(&list.key(), list.ranges(), paging).await?;
         self.read_employee_edges(page).await
     }
 

@@ -47,7 +47,7 @@ use aws_sdk_dynamodb::Client;
 
 pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
 pub use company::CompanyEntity;
-pub use employees::EmployeeDetails;
+pub use employees::{EmployeeDetails, EmployeeList};
 pub use fills::WaitingOrdersPage;
 pub use keys::normalize_name;
 pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};

@@ -4,8 +4,8 @@
 //! by the name of their range, and within a range as in the index. So a query can continue after any item, and a list page
 //! needs no request for the items of earlier list pages, even if many items have the same text.
 //!
-//! A cursor contains this sort position of the last item on the list page, and the key of the list. A list of orders accepts
-//! only its own cursors, but with any status and days. If an order changes its status while a list is read, the list can miss
+//! A cursor contains this sort position of the last item on the list page, and the key of the list. A list accepts only
+//! its own cursors. A list of orders accepts them with any status and days. If an order changes its status while a list is read, the list can miss
 //! the order: the query for the old status can run after the change, and the query for the new status before the change.
 
 use std::cmp::Ordering;
@@ -16,6 +16,7 @@ use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Buckets, DateRange, EmployeeId, OrderStatus, Product, ProductId, WarehouseId};
+use super::employees::EmployeeList;
 use super::index::{ItemPosition, Partition, Selection};
 use super::{OrdersTable, items, keys};
 use billing::AccountId;
@@ -116,8 +117,6 @@ impl OrderList<'_> {
 
 /// The key of the list of all orders. It is not the key of an entity.
 const ALL_ORDERS: &str = "ORDERS";
-/// The key of the list of employees that is sorted by hire date.
-pub(super) const HIRED_EMPLOYEES: &str = "HIRED";
 
 /// The content of a cursor: the sort position, and the key of the list.
 #[derive(Serialize, Deserialize)]
@@ -148,6 +147,12 @@ fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &s
     (is_valid && is_key(&position.pk) && position.range.len() <= MAX_KEY_LEN).then(|| Cursor::after(text))
 }
 
+/// Returns `None` unless `text` is a cursor of the list with the key `list`.
+fn check_list(list: &str, text: &str) -> Option<()> {
+    let CursorText(_, key) = serde_json::from_str(text).ok()?;
+    (key == list).then_some(())
+}
+
 /// Returns whether the sort text `data` is the identifier `id` itself, as in lists that are sorted by id.
 fn is_sort_text_the_id(data: &str, id: &str) -> bool {
     data == id && data.len() <= 64
@@ -156,39 +161,36 @@ fn is_sort_text_the_id(data: &str, id: &str) -> bool {
 impl OrdersTable {
     /// Parses a cursor of `list`. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_orders(list: OrderList<'_>, text: String) -> Option<Cursor> {
-        let CursorText(_, key) = serde_json::from_str(&text).ok()?;
-        if key != list.key() {
-            return None;
-        }
+        check_list(&list.key(), &text)?;
         parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
     /// Parses a cursor of the list with the key `list`, which is sorted by id, and whose entities have keys with `prefix`.
     /// Returns `None` if `text` is not such a cursor.
     pub(super) fn cursor_of_list(list: &str, prefix: &str, text: String) -> Option<Cursor> {
-        let CursorText(_, key) = serde_json::from_str(&text).ok()?;
-        (key == list).then(|| parse_cursor(text, prefix, is_sort_text_the_id)).flatten()
+        check_list(list, &text)?;
+        parse_cursor(text, prefix, is_sort_text_the_id)
     }
 
-    /// Parses the cursor of a list of employees that is sorted by id. Returns `None` if `text` is not such a cursor.
-    pub fn cursor_of_employees(text: String) -> Option<Cursor> {
-        parse_cursor(text, keys::EMPLOYEES, is_sort_text_the_id)
+    /// Parses a cursor of the list `list` of employees. Returns `None` if `text` is not a cursor of this list.
+    pub fn cursor_of_employees(list: EmployeeList<'_>, text: String) -> Option<Cursor> {
+        match list {
+            EmployeeList::Hired { .. } => {
+                check_list(&list.key(), &text)?;
+                parse_cursor(text, keys::EMPLOYEES, |data, _| billing::parse_date(data).is_ok())
+            }
+            _ => Self::cursor_of_list(&list.key(), keys::EMPLOYEES, text),
+        }
     }
 
-    /// Parses the cursor of a list of employees that is sorted by hire date. Returns `None` if `text` is not such a
-    /// cursor.
-    pub fn cursor_of_hired(text: String) -> Option<Cursor> {
-        parse_cursor(text, keys::EMPLOYEES, |data, _| billing::parse_date(data).is_ok())
+    /// Parses a cursor of the list of the customers of `representative`. Returns `None` if `text` is not a cursor of this list.
+    pub fn cursor_of_customers(representative: &EmployeeId, text: String) -> Option<Cursor> {
+        Self::cursor_of_list(&keys::key_of_employee(representative), keys::CUSTOMERS, text)
     }
 
-    /// Parses the cursor of a list of customers. Returns `None` if `text` is not such a cursor.
-    pub fn cursor_of_customers(text: String) -> Option<Cursor> {
-        parse_cursor(text, keys::CUSTOMERS, is_sort_text_the_id)
-    }
-
-    /// Parses the cursor of a list of products. Returns `None` if `text` is not such a cursor.
+    /// Parses a cursor of the list of products. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_products(text: String) -> Option<Cursor> {
-        parse_cursor(text, keys::PRODUCTS, is_sort_text_the_id)
+        Self::cursor_of_list(keys::ALL_PRODUCTS, keys::PRODUCTS, text)
     }
 
     /// Replaces each id in `page` by its product. An index can lag behind the table, so an id whose product does not exist is

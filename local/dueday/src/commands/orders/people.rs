@@ -7,7 +7,8 @@ use billing::{ActionKind, Currency, Label, Money};
 use chrono::NaiveDate;
 use clap::Args;
 use orders::{
-    Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeId, OrderDesk, WarehouseId, WriteOutcome,
+    Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeId, EmployeeList, OrderDesk, WarehouseId,
+    WriteOutcome,
 };
 use serde::Serialize;
 use store::Paging;
@@ -182,13 +183,13 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
 pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs) -> Result<Exit, Failure> {
     let all = Paging::all();
     let found = if let Some(name) = &args.name {
-        desk.table.employees_by_name(name, &all).await?.into_items()?
+        desk.table.employees(EmployeeList::WithName(name), &all).await?.into_items()?
     } else if let Some(title) = &args.title {
-        desk.table.employees_by_title(title, &all).await?.into_items()?
+        desk.table.employees(EmployeeList::WithTitle(title), &all).await?.into_items()?
     } else if let Some(warehouse) = &args.warehouse {
-        desk.table.employees_of_warehouse(warehouse, &all).await?.into_items()?
+        desk.table.employees(EmployeeList::OfWarehouse(warehouse), &all).await?.into_items()?
     } else if let Some(department) = &args.department {
-        desk.table.employees_of_department(department, &all).await?.into_items()?
+        desk.table.employees(EmployeeList::OfDepartment(department), &all).await?.into_items()?
     } else {
         // Clap ensures that the id is given if no other filter is given.
         let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! The life cycle of orders, from the payment to the return, as the merchant sees it.
 
 use chrono::NaiveDate;
-use orders::{BackOrderReason, OrderStatus, PlaceOutcome, StockEffect};
+use orders::{BackOrderReason, EmployeeList, OrderStatus, PlaceOutcome, StockEffect};
 use simulator::{Company, CompanySize};
 use store::Paging;
 use ulid::Ulid;
@@ -155,7 +155,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     table.reassign(&stored, Some(&new), day("2026-05-01")).await.unwrap();
     assert!(
         table
-            .employees_of_warehouse(&"wh-0".parse().unwrap(), &Paging::all())
+            .employees(EmployeeList::OfWarehouse(&"wh-0".parse().unwrap()), &Paging::all())
             .await
             .unwrap()
             .into_items()
@@ -165,7 +165,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     );
     assert!(
         !table
-            .employees_of_warehouse(&old, &Paging::all())
+            .employees(EmployeeList::OfWarehouse(&old), &Paging::all())
             .await
             .unwrap()
             .into_items()
@@ -179,11 +179,11 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     let (title, warehouse) = (assignment.job_title.as_str(), assignment.warehouse.as_ref().unwrap());
     let all = Paging::all();
     for page in [
-        table.employees_by_name(changed.name.as_str(), &all).await,
-        table.employees_by_title(title, &all).await,
-        table.employees_of_department(&assignment.department, &all).await,
-        table.employees_of_warehouse(warehouse, &all).await,
-        table.hired_after(day("2000-01-01"), day("2027-02-15"), &all).await,
+        table.employees(EmployeeList::WithName(changed.name.as_str()), &all).await,
+        table.employees(EmployeeList::WithTitle(title), &all).await,
+        table.employees(EmployeeList::OfDepartment(&assignment.department), &all).await,
+        table.employees(EmployeeList::OfWarehouse(warehouse), &all).await,
+        table.employees(EmployeeList::Hired { after: day("2000-01-01"), today: day("2027-02-15") }, &all).await,
     ] {
         assert!(page.unwrap().into_items().unwrap().contains(&changed));
     }
@@ -196,7 +196,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     assert_eq!((details.employee.left_on, details.jobs.len()), (Some(day("2026-06-01")), 2));
     assert!(
         !table
-            .employees_of_warehouse(&"wh-0".parse().unwrap(), &Paging::all())
+            .employees(EmployeeList::OfWarehouse(&"wh-0".parse().unwrap()), &Paging::all())
             .await
             .unwrap()
             .into_items()
@@ -206,7 +206,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     );
     assert!(
         table
-            .employees_by_name(employee.name.as_str(), &Paging::all())
+            .employees(EmployeeList::WithName(employee.name.as_str()), &Paging::all())
             .await
             .unwrap()
             .into_items()

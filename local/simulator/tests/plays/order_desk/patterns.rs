@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{Days, NaiveDate, SubsecRound as _};
 use dynamo::{Page, TableError};
-use orders::{DateRange, OrderDesk, OrderStatus, OrderToPack, OrdersTable, PaidPeriod, Quarter};
+use orders::{DateRange, EmployeeList, OrderDesk, OrderStatus, OrderToPack, OrdersTable, PaidPeriod, Quarter};
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -238,20 +238,26 @@ impl Questions<'_> {
         let (warehouse_id, department_id) = (warehouse.parse().unwrap(), department.parse().unwrap());
         let representative_id = representative.parse().unwrap();
         for limit in page_sizes(hired.len().max(customers.len())) {
-            let found = all_pages(limit, async |paging: Paging| table.employees_by_name(&name, &paging).await).await;
-            assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), named, "{name}");
-            let found = all_pages(limit, async |paging: Paging| table.employees_by_title(title, &paging).await).await;
-            assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), titled, "{title}");
             let found =
-                all_pages(limit, async |paging: Paging| table.employees_of_warehouse(&warehouse_id, &paging).await);
+                all_pages(limit, async |paging: Paging| table.employees(EmployeeList::WithName(&name), &paging).await)
+                    .await;
+            assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), named, "{name}");
+            let found =
+                all_pages(limit, async |paging: Paging| table.employees(EmployeeList::WithTitle(title), &paging).await)
+                    .await;
+            assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), titled, "{title}");
+            let found = all_pages(limit, async |paging: Paging| {
+                table.employees(EmployeeList::OfWarehouse(&warehouse_id), &paging).await
+            });
             let found: Vec<String> = found.await.iter().map(|one| one.id.to_string()).collect();
             assert_eq!(found, working, "{warehouse}");
-            let found =
-                all_pages(limit, async |paging: Paging| table.employees_of_department(&department_id, &paging).await);
+            let found = all_pages(limit, async |paging: Paging| {
+                table.employees(EmployeeList::OfDepartment(&department_id), &paging).await
+            });
             let found: Vec<String> = found.await.iter().map(|one| one.id.to_string()).collect();
             assert_eq!(found, of_department, "{department}");
             let found = all_pages(limit, async |paging: Paging| {
-                table.hired_after(hired_after, now().date_naive(), &paging).await
+                table.employees(EmployeeList::Hired { after: hired_after, today: now().date_naive() }, &paging).await
             });
             let found: Vec<String> = found.await.iter().map(|one| one.id.to_string()).collect();
             assert!(found.is_sorted_by_key(|id| self.naive.employees[id].hired_on.clone()), "{hired_after}");

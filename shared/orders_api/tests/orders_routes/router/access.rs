@@ -121,11 +121,23 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         assert!(responses[0].starts_with('4') && !responses[0].contains("2026-11-01"), "{request}: {responses:?}");
         assert_eq!(responses[0], responses[1], "{request}");
     }
-    let without_customers = move_body("2026-10-31");
+    // Without customers, only the hire date decides. So days before today need the scope.
     assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-11"})).await.status, 200);
-    let router = test_desk.router_for(Caller::Operator);
-    let refused = test_desk.send_to_router(router, "PUT /employees/e-10/assignment", &[], &without_customers).await;
+    for (request, body) in [
+        ("PUT /employees/e-10/assignment", move_body("2026-10-31")),
+        ("PUT /employees/e-10/assignment", move_body("2027-01-30")),
+        ("POST /employees/e-10/leave", json!({"on": "2026-10-31"})),
+        ("POST /employees/e-10/leave", json!({"on": "2027-01-30"})),
+    ] {
+        let router = test_desk.router_for(Caller::Operator);
+        let refused = test_desk.send_to_router(router, request, &[], &body).await;
+        assert!(refused.problem_line().starts_with("403 forbidden -: the token lacks the scope"), "{request}");
+    }
+    let refused = test_desk.send_as_operator("PUT /employees/e-10/assignment", &move_body("2026-10-31")).await;
     assert_eq!(refused.problem_line(), "409 conflict -: the current job of e-10 cannot end before its first day");
+    let (router, today) = (test_desk.router_for(Caller::Operator), json!({"on": "2027-01-31"}));
+    let left = test_desk.send_to_router(router, "POST /employees/e-10/leave", &[], &today).await;
+    assert_eq!(left.json["left_on"], "2027-01-31", "{}", left.json);
     let mut guessed_body = employee_body("Ada Lovelace");
     for salary in [5_400_000, 1] {
         guessed_body["salary"] = salary.into();

@@ -8,7 +8,7 @@ use emulator::Wire;
 use orders::PaidPeriod;
 use serde_json::{Value, json};
 
-use crate::router::test_desk::{TestDesk, paid_month};
+use crate::router::test_desk::{TestDesk, address_body, paid_month};
 
 /// Returns the ids of all items in the list at `path`, reading list pages of `limit` items each. Checks that every list
 /// page except the last one has `limit` items.
@@ -191,9 +191,24 @@ async fn products_and_employees_have_list_pages_and_reject_cursors_of_other_list
         .as_str()
         .unwrap()
         .to_owned();
+    assert_eq!(test_desk.send_as_operator("PUT /customers/new", &address_body()).await.status, 200);
+    for account in ["acme", "new"] {
+        let request = format!("PUT /customers/{account}/representative");
+        assert_eq!(test_desk.send_as_operator(&request, &json!({"representative": "e-10"})).await.status, 200);
+    }
+    let customers = test_desk.get_as_operator("/employees/e-10/customers?limit=1").await.json["next_cursor"].clone();
+    let customers = customers.as_str().unwrap();
+    let next = test_desk.get_as_operator(&format!("/employees/e-10/customers?cursor={customers}")).await;
+    assert_eq!(next.list_field("account"), ["new"]);
     for path in [
         format!("/orders?cursor={cursor}"),
+        format!("/products?cursor={titled}"),
+        format!("/employees/e-11/customers?cursor={customers}"),
         format!("/employees?department=sales-eu&cursor={hired}"),
+        format!("/employees?department=sales-us&cursor={titled}"),
+        format!("/employees?title=sales-eu&cursor={titled}"),
+        format!("/employees?name=sales-eu&cursor={titled}"),
+        format!("/warehouses/ams/employees?cursor={titled}"),
         format!("/employees?hired_after=2026-10-31&cursor={titled}"),
     ] {
         let other = test_desk.get_as_operator(&path).await.problem_line();
