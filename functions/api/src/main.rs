@@ -1,17 +1,20 @@
 //! The Lambda function of the HTTP API.
 
+mod queues;
+
 use std::sync::Arc;
 
 use api::{Api, GATEWAY_UNUSABLE};
 use axum::Extension;
 use clock::SystemClock;
 use config::{BillingConfig, Env};
-use delivery::{API_URL, AddressPolicy, AllowedAddresses, DELIVERY_QUEUE};
+use delivery::{API_URL, AddressPolicy, AllowedAddresses, DELIVERY_QUEUE, QUEUES};
 use gateway_secrets::FirstRead;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
 use mimalloc::MiMalloc;
 use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
+use queues::{QueueUrls, SqsQueues};
 use rest::{PublicUrl, TokenRules};
 use sqs::SqsQueue;
 use store::{TableConfig, load_sdk_config};
@@ -29,7 +32,8 @@ async fn main() -> Result<(), Error> {
     let (config, charging) = (TableConfig::read(env)?, ChargeConfig::read(env)?);
     let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
     let sdk = load_sdk_config().await;
-    let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
+    let sqs = aws_sdk_sqs::Client::new(&sdk);
+    let queue = SqsQueue::new(sqs.clone(), env.text(&DELIVERY_QUEUE)?);
     let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
         .await?
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
@@ -53,6 +57,10 @@ async fn main() -> Result<(), Error> {
             tracing::error!(%error, "the encryption keys cannot be used; routes that need them return 503");
             api
         }
+    };
+    let api = match env.read_optional(&QUEUES, |text| QueueUrls::parse(text))? {
+        Some(urls) => api.with_queues(Arc::new(SqsQueues::new(sqs, urls))),
+        None => api,
     };
     let router = match env.read_optional(&API_URL, PublicUrl::parse)? {
         Some(public_url) => api.router().layer(Extension(public_url)),

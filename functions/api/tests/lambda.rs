@@ -160,6 +160,58 @@ async fn serve_routes(routes: Router) -> String {
     url
 }
 
+/// Imitates `GetQueueAttributes` of SQS: the queue `/lost` has two messages and no redrive policy, `/deliveries` has messages of all
+/// kinds, and every other queue does not exist.
+async fn queue_attributes(body: String) -> (StatusCode, Json<Value>) {
+    let request: Value = serde_json::from_str(&body).unwrap();
+    let url = request["QueueUrl"].as_str().unwrap();
+    let numbers = |due: &str, delayed: &str, in_progress: &str| {
+        json!({"ApproximateNumberOfMessages": due, "ApproximateNumberOfMessagesDelayed": delayed,
+            "ApproximateNumberOfMessagesNotVisible": in_progress})
+    };
+    let attributes = match url.rsplit_once('/') {
+        Some((_, "lost")) => numbers("2", "0", "0"),
+        Some((_, "deliveries")) => {
+            let mut attributes = numbers("7", "3", "1");
+            attributes["RedrivePolicy"] = json!({"maxReceiveCount": 100}).to_string().into();
+            attributes
+        }
+        _ => {
+            let error = json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no such queue"});
+            return (StatusCode::BAD_REQUEST, Json(error));
+        }
+    };
+    (StatusCode::OK, Json(json!({ "Attributes": attributes })))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_shows_the_messages_in_the_queues_and_says_if_they_cannot_be_read() {
+    let sqs = serve_routes(Router::new().fallback(queue_attributes)).await;
+    let mut get_status = sample_event("index");
+    (get_status["rawPath"], get_status["requestContext"]["http"]["path"]) = (json!("/status"), json!("/status"));
+    get_status["requestContext"]["authorizer"] = sample_event("put-account")["requestContext"]["authorizer"].clone();
+    for (names, queues, problem) in [
+        (
+            &["deliveries", "lost"][..],
+            json!([
+                {"name": "deliveries", "waiting": 10, "in_progress": 1, "keeps_failed_messages": false},
+                {"name": "lost", "waiting": 2, "in_progress": 0, "keeps_failed_messages": true},
+            ]),
+            "messages in the queue lost that could not be processed: 2",
+        ),
+        (&["deliveries", "deleted"], Value::Null, "the queues could not be read"),
+    ] {
+        let urls: Vec<String> = names.iter().map(|name| format!("{name}={sqs}/{name}")).collect();
+        let urls = urls.join(",");
+        let variables = [QUEUE, ("DUEDAY_QUEUES", urls.as_str()), ("AWS_ENDPOINT_URL_SQS", sqs.as_str())];
+        let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+        let (status, body, _) = invoke(&mut function, &get_status).await;
+        assert_eq!((status, &body["queues"]), (200, &queues), "{body}");
+        let problems = body["problems"].as_array().unwrap();
+        assert!(problems.contains(&problem.into()), "{problems:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced() {
     const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

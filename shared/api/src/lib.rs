@@ -9,6 +9,7 @@ mod limits;
 mod missing;
 mod openapi;
 mod parameters;
+mod queues;
 mod routes;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use settling::Refunds;
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
+pub use queues::{QueueState, Queues};
 pub use routes::{
     AccountExport, AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView,
     EndpointWithSecret, ErasureView, ExplanationView, ExportError, MAX_EXPORTED_ITEMS, ReceiptView, RefundView,
@@ -55,6 +57,7 @@ pub struct Api {
     charges: Option<Arc<PaymentBatch>>,
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
+    queues: Option<Arc<dyn Queues>>,
     addresses: AddressPolicy,
     encryption: Option<EncryptionKeys>,
     has_docs: bool,
@@ -89,6 +92,7 @@ impl Api {
             charges: None,
             clock,
             deliveries: None,
+            queues: None,
             addresses: AddressPolicy::new(AllowedAddresses::PublicOnly),
             encryption: None,
             has_docs: false,
@@ -99,6 +103,11 @@ impl Api {
     /// have.
     pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, addresses: AddressPolicy) -> Self {
         Self { deliveries: Some(deliveries), addresses, ..self }
+    }
+
+    /// Adds the queues of the deployment, whose numbers of messages `GET /status` shows.
+    pub fn with_queues(self, queues: Arc<dyn Queues>) -> Self {
+        Self { queues: Some(queues), ..self }
     }
 
     /// Adds the keys that encrypt the signing secrets of webhook endpoints. Without keys, the routes that create an

@@ -9,4 +9,6 @@ variables! {
     API_URL = Variable::new(&[Api, Notices], "DUEDAY_API_URL", "URL",
         "The URL of the API, for links in mails and for the way back from a page of the gateway");
     DELIVERY_QUEUE = Variable::new(&[Api, Deliver], "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue for pending deliveries");
+    QUEUES = Variable::new(&[Api], "DUEDAY_QUEUES", "NAME=URL,...",
+        "The SQS queues whose numbers of messages `GET /status` shows");
 }

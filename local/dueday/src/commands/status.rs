@@ -28,11 +28,13 @@ pub async fn status(context: &Context, _: &StatusArgs) -> Result<Exit, Failure> 
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (zone, now) = (context.config.billing.zone, context.clock.now());
     let status = SystemStatus::read(&open_table.table, &open_table.settings, zone, now).await?;
-    context.print(&status, || text(&status))?;
+    let is_on_aws = context.options.table().is_some();
+    context.print(&status, || text(&status, is_on_aws))?;
     Ok(Exit::done_if(status.problems.is_empty()))
 }
 
-fn text(status: &SystemStatus) -> String {
+/// Returns the text of `status`. On AWS, it says where the queues are shown: this program contains no client of Amazon SQS.
+fn text(status: &SystemStatus, is_on_aws: bool) -> String {
     let day = |day: &BatchDay| {
         let state = match day.state.is_done() {
             true => output::green(&day.state.to_string()),
@@ -43,6 +45,7 @@ fn text(status: &SystemStatus) -> String {
     let limits: Vec<String> = status.limits.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let charged = &status.charged_today;
     let sums = if charged.payments == 0 { String::new() } else { format!(" ({})", charged.sums) };
+    let queues = is_on_aws.then(|| ("queues", "shown by GET /status".to_owned()));
     let lines = [
         ("charging", if status.charging { "on".to_owned() } else { "off".to_owned() }),
         ("limits", limits.join(", ")),
@@ -52,7 +55,7 @@ fn text(status: &SystemStatus) -> String {
         ("latest comparison", status.latest_comparison.as_ref().map_or("none".to_owned(), describe_comparison)),
         ("latest audit", status.latest_audit.as_ref().map_or("none in 90 days".to_owned(), describe_audit)),
     ];
-    let lines: String = lines.iter().map(|(name, value)| format!("{name:24}  {value}\n")).collect();
+    let lines: String = lines.iter().chain(&queues).map(|(name, value)| format!("{name:24}  {value}\n")).collect();
     let problems = match status.problems.as_slice() {
         [] => "Nothing needs a person.\n".to_owned(),
         problems => problems.iter().map(|problem| format!("{}\n", output::red(problem))).collect(),

@@ -1,0 +1,101 @@
+//! Reads the numbers of messages in the queues of the deployment from Amazon SQS.
+
+use std::num::ParseIntError;
+
+use api::{QueueState, Queues};
+use async_trait::async_trait;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::DisplayErrorContext;
+use aws_sdk_sqs::types::QueueAttributeName;
+use delivery::QueueError;
+use futures::future::try_join_all;
+
+/// The queues of the deployment, in Amazon SQS.
+#[derive(Debug)]
+pub struct SqsQueues {
+    client: Client,
+    urls: QueueUrls,
+}
+
+/// The name and the URL of each queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueUrls(Vec<(String, String)>);
+
+impl QueueUrls {
+    /// Parses a text such as `Deliveries=https://…,Notices=https://…`. Blank entries are left out: they stand for queues that
+    /// the deployment does not have.
+    ///
+    /// # Errors
+    /// The error message, if an entry has no name or no URL.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let entry = |entry: &str| match entry.split_once('=') {
+            Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
+            _ => Err(format!("must contain NAME=URL for each queue, not {entry:?}")),
+        };
+        text.split(',').map(str::trim).filter(|text| !text.is_empty()).map(entry).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl SqsQueues {
+    /// Creates a reader of the queues at `urls`. Makes no request.
+    pub fn new(client: Client, urls: QueueUrls) -> Self {
+        Self { client, urls }
+    }
+
+    /// Reads the state of the queue at `url`. Sends one GetQueueAttributes request. The numbers are approximate
+    /// ("GetQueueAttributes" in the Amazon SQS API reference).
+    async fn read_queue(&self, name: &str, url: &str) -> Result<QueueState, QueueError> {
+        use QueueAttributeName::{
+            ApproximateNumberOfMessages, ApproximateNumberOfMessagesDelayed, ApproximateNumberOfMessagesNotVisible,
+            RedrivePolicy,
+        };
+        let request = self.client.get_queue_attributes().queue_url(url);
+        let request = request.attribute_names(ApproximateNumberOfMessages);
+        let request = request.attribute_names(ApproximateNumberOfMessagesDelayed);
+        let request = request.attribute_names(ApproximateNumberOfMessagesNotVisible).attribute_names(RedrivePolicy);
+        let response = request.send().await;
+        let response = response.map_err(|error| QueueError(format!("{name}: {}", DisplayErrorContext(&error))))?;
+        let attributes = response.attributes.unwrap_or_default();
+        let number = |attribute: &QueueAttributeName| {
+            let text = attributes.get(attribute).map_or("", String::as_str);
+            let error = |error: ParseIntError| QueueError(format!("{name}: {attribute} is {text:?}: {error}"));
+            text.parse::<u64>().map_err(error)
+        };
+        let (due, delayed) = (number(&ApproximateNumberOfMessages)?, number(&ApproximateNumberOfMessagesDelayed)?);
+        Ok(QueueState {
+            name: name.to_owned(),
+            waiting: due.saturating_add(delayed),
+            in_progress: number(&ApproximateNumberOfMessagesNotVisible)?,
+            // Messages that fail again and again leave each other queue for one of these queues.
+            keeps_failed_messages: !attributes.contains_key(&RedrivePolicy),
+        })
+    }
+}
+
+#[async_trait]
+impl Queues for SqsQueues {
+    async fn read(&self) -> Result<Vec<QueueState>, QueueError> {
+        try_join_all(self.urls.0.iter().map(|(name, url)| self.read_queue(name, url))).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_have_a_name_and_a_url() {
+        let queues = |all: &[(&str, &str)]| {
+            Ok(QueueUrls(all.iter().map(|(name, url)| ((*name).to_owned(), (*url).to_owned())).collect()))
+        };
+        for (text, expected) in [
+            ("", queues(&[])),
+            ("Paid=https://sqs/1,", queues(&[("Paid", "https://sqs/1")])),
+            ("Paid=https://sqs/1?a=b, Notices=x", queues(&[("Paid", "https://sqs/1?a=b"), ("Notices", "x")])),
+            ("Paid", Err("must contain NAME=URL for each queue, not \"Paid\"".to_owned())),
+            ("=https://sqs/1", Err("must contain NAME=URL for each queue, not \"=https://sqs/1\"".to_owned())),
+        ] {
+            assert_eq!(QueueUrls::parse(text), expected, "{text}");
+        }
+    }
+}
