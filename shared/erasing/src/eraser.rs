@@ -10,7 +10,7 @@ use orders::OrdersTable;
 use store::{Items, Key, Paging, Table, TableError, key_of};
 
 use crate::owner::owner_of_removable_item;
-use crate::request::{RequestError, list, obstacles};
+use crate::request::{list, obstacles};
 use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
 /// The largest number of accounts whose items one scan of the table removes.
@@ -226,11 +226,7 @@ impl Eraser {
         deadline: Option<DateTime<Utc>>,
     ) -> Result<StepEnd, TableError> {
         if erasure.position.is_none() {
-            let found = match obstacles(&self.table, &erasure.account, self.clock.now()).await {
-                Ok(found) => list(&found),
-                Err(RequestError::Table(error)) => return Err(error),
-                Err(error) => error.to_string(),
-            };
+            let found = list(&obstacles(&self.table, &erasure.account, self.clock.now()).await?);
             erasure.waits_for = Some(found).filter(|found| !found.is_empty());
             if erasure.waits_for.is_some() {
                 return Ok(StepEnd::Paused);

@@ -7,8 +7,8 @@ use billing::{
 use chrono::{DateTime, TimeDelta, Utc};
 use store::{AccountPartition, StoredAccount, Table, TableError};
 
-/// The largest number of stored items of an account that the check reads.
-pub const MAX_CHECKED_ITEMS: usize = 50_000;
+/// The largest number of obstacles that are named. The check ends when it has found more.
+const MAX_OBSTACLES: usize = 50;
 
 /// The largest age of a setup whose page can still be open.
 const MAX_OPEN_SETUP_AGE: TimeDelta = TimeDelta::days(2);
@@ -29,20 +29,18 @@ pub enum RequestError {
     Table(#[from] TableError),
     #[error("there is no such account")]
     NoAccount,
-    #[error("the account has more than {MAX_CHECKED_ITEMS} stored items, so it cannot be checked")]
-    TooManyItems,
     #[error("the account cannot be erased: {}", list(.0))]
     Obstacles(Vec<ErasureObstacle>),
 }
 
-/// Returns the texts of `obstacles`, separated by semicolons.
+/// Returns the texts of the first 50 `obstacles`, separated by semicolons, and whether there are more.
 pub(crate) fn list(obstacles: &[ErasureObstacle]) -> String {
-    obstacles.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    let more = (obstacles.len() > MAX_OBSTACLES).then(|| "and more".to_owned());
+    obstacles.iter().take(MAX_OBSTACLES).map(ToString::to_string).chain(more).collect::<Vec<_>>().join("; ")
 }
 
 /// Requests the erasure of `account` at `now`, with the entry of `action`. If it was requested before, returns its state.
-/// Sends a GetItem request, Query requests for the partition of the account, a GetItem request for each new setup, and a
-/// TransactWriteItems request.
+/// Sends a GetItem request, the requests of the check, and a TransactWriteItems request.
 ///
 /// # Errors
 /// [`RequestError::Obstacles`] if something is owed or in progress.
@@ -72,20 +70,29 @@ pub async fn request_erasure(
     }
 }
 
-/// Returns everything of `account` that is owed or in progress at `now`.
+/// Returns what of `account` is owed or in progress at `now`; of more than 50 obstacles only some. Sends at least five Query
+/// requests, one for each kind of item and page, and a GetItem request for each new setup. One page is in memory at a time.
 pub(crate) async fn obstacles(
     table: &Table,
     account: &AccountId,
     now: DateTime<Utc>,
-) -> Result<Vec<ErasureObstacle>, RequestError> {
-    let partition = table.get_partition(account, MAX_CHECKED_ITEMS, now).await?.ok_or(RequestError::TooManyItems)?;
-    if let Some(error) = partition.unreadable.into_iter().next() {
-        return Err(error.into());
+) -> Result<Vec<ErasureObstacle>, TableError> {
+    let mut found = Vec::new();
+    for mut items in table.items_that_can_prevent_erasure(account, now - MAX_OPEN_SETUP_AGE) {
+        while let Some(page) = items.page().await? {
+            let mut partition = AccountPartition::of_account(account, page, now);
+            if let Some(error) = partition.unreadable.pop() {
+                return Err(error);
+            }
+            let AccountPartition { subscriptions, refunds, disputes, findings, actions, .. } = &partition;
+            let setups = &recent_setups(table, actions, now).await?;
+            found.extend(ErasureCheck { subscriptions, refunds, disputes, findings, setups }.obstacles(now));
+            if found.len() > MAX_OBSTACLES {
+                return Ok(found);
+            }
+        }
     }
-    let partition = AccountPartition { unreadable: Vec::new(), ..partition };
-    let setups = recent_setups(table, &partition.actions, now).await?;
-    let AccountPartition { subscriptions, refunds, disputes, findings, .. } = &partition;
-    Ok(ErasureCheck { subscriptions, refunds, disputes, findings, setups: &setups }.obstacles(now))
+    Ok(found)
 }
 
 /// Returns the stored setups that `actions` have created in the last two days.

@@ -89,13 +89,12 @@ impl Table {
         now: DateTime<Utc>,
     ) -> Result<Option<AccountPartition>, TableError> {
         let key = keys::partition_key_of_account(account);
-        let query = Query::new("#PK = :partition", values([(":partition", s(&key))]));
+        let query = Query::new("#PK = :partition", values([(":partition", s(key))]));
         let items = self.query(query).first(Some(max_items.saturating_add(1))).await?;
         if items.len() > max_items {
             return Ok(None);
         }
-        let unexpired = items.into_iter().filter(|item| !is_expired(item, now));
-        Ok(Some(AccountPartition::from_items(key, unexpired)))
+        Ok(Some(AccountPartition::of_account(account, items, now)))
     }
 
     /// Returns the accounts after `position`, which [`AccountPartitions::position`] returned; all accounts if it is `None`.
@@ -154,6 +153,12 @@ impl AccountPartition {
         let mut partition = Self { key, ..Self::default() };
         items.into_iter().for_each(|item| partition.add_item(item));
         partition
+    }
+
+    /// Creates the partition of `account` from those of its items that have not expired at `now`.
+    pub fn of_account(account: &AccountId, items: Vec<Item>, now: DateTime<Utc>) -> Self {
+        let unexpired = items.into_iter().filter(|item| !is_expired(item, now));
+        Self::from_items(keys::partition_key_of_account(account), unexpired)
     }
 
     /// Returns whether the partition has no item.

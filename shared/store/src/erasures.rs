@@ -3,6 +3,7 @@
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
+use ulid::Ulid;
 
 use super::items::read_account;
 use super::{Item, Key, Page, Paging, Payments, Table, TableError, keys};
@@ -146,6 +147,26 @@ impl Table {
     /// Returns the items of the subscriptions of `account`, after the sort key `after`, like [`Table::items_of_account`].
     pub fn subscription_items(&self, account: &AccountId, after: Option<String>) -> Items {
         self.items_of_account(account, keys::SUBSCRIPTIONS, after)
+    }
+
+    /// Returns the items of `account` that can prevent its erasure: its subscriptions, refunds, disputes and findings, and the
+    /// entries of its action log since `actions_since`. Each [`Items`] sends strongly consistent Query requests, one for each
+    /// page of 1 MB.
+    pub fn items_that_can_prevent_erasure(&self, account: &AccountId, actions_since: DateTime<Utc>) -> [Items; 5] {
+        let partition = keys::partition_key_of_account(account);
+        let with_prefix = |prefix: &str| {
+            let values = values([(":partition", s(&partition)), (":prefix", s(prefix))]);
+            self.query(Query::new("#PK = :partition AND begins_with(#SK, :prefix)", values))
+        };
+        let sort_key = |id: Ulid| s(keys::key_of_action(Some(account), actions_since, id).sk);
+        // The ids of actions begin with their time.
+        let first = Ulid::from_parts(u64::try_from(actions_since.timestamp_millis()).unwrap_or_default(), 0);
+        let bounds =
+            [(":partition", s(&partition)), (":first", sort_key(first)), (":last", sort_key(Ulid::from(u128::MAX)))];
+        let actions = Query::new("#PK = :partition AND #SK BETWEEN :first AND :last", values(bounds));
+        let [subscriptions, refunds, disputes, findings] =
+            [keys::SUBSCRIPTIONS, keys::REFUNDS, keys::DISPUTES, keys::FINDINGS].map(with_prefix);
+        [subscriptions, refunds, disputes, findings, self.query(actions)]
     }
 
     /// Returns the items outside the partitions of accounts that can belong to an account, after the key `after` of an

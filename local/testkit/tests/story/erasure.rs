@@ -368,6 +368,34 @@ async fn erasure_is_refused_while_something_is_owed_and_waits_for_what_happens_l
     assert_eq!((report.erased, report.waiting.len(), report.failed), (1, 0, 0));
 }
 
+/// An account with more subscriptions than one Query returns: the check reads all pages.
+#[tokio::test]
+async fn each_subscription_of_a_large_account_is_checked_and_at_most_fifty_are_named() {
+    let world = World::new().await;
+    let subscription = |n: u128| Subscription {
+        id: billing::SubscriptionId::new(Ulid::from_parts(5, n)),
+        product_name: "€".repeat(200).parse().unwrap(),
+        ..sample::subscription(10, date("2026-02-01"))
+    };
+    // Each subscription has more than 600 bytes, and a page has 1 MB.
+    let last = 1_800;
+    for n in 0..=last {
+        let active = subscription(n);
+        let stored = Subscription { status: Status::Cancelled, next_reminder_on: None, ..active.clone() };
+        world.store(if n == last { &active } else { &stored }).await;
+    }
+    let account = subscription(last).account;
+    let refused = async || request_erasure(&world.table, &account, &action(), now()).await.unwrap_err().to_string();
+    let is_active = |n: u128| format!("the subscription {} is active, not cancelled", subscription(n).id);
+    assert_eq!(refused().await, format!("the account cannot be erased: {}", is_active(last)));
+
+    for n in last + 1..last + 60 {
+        world.store(&subscription(n)).await;
+    }
+    let named: Vec<String> = (last..last + 50).map(is_active).collect();
+    assert_eq!(refused().await, format!("the account cannot be erased: {}; and more", named.join("; ")));
+}
+
 #[tokio::test]
 async fn erasure_stops_at_its_deadline_and_later_calls_continue() {
     let (world, orders) = world_with_two_accounts().await;

@@ -100,7 +100,7 @@ pub async fn request(
     let request = request_erasure(&api.table, &account, &action, now.at).await.map_err(|error| match error {
         RequestError::Table(error) => error.into(),
         RequestError::NoAccount => Problem::no_account(),
-        error @ (RequestError::TooManyItems | RequestError::Obstacles(_)) => Problem::conflict(error.to_string()),
+        error @ RequestError::Obstacles(_) => Problem::conflict(error.to_string()),
     })?;
     let status = match request {
         ErasureRequest::InProgress(_) => StatusCode::ACCEPTED,
