@@ -48,6 +48,8 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
         "audit" => include_str!("../../../events/audit-table.json"),
         // No erasure was requested.
         "erase" => "{}",
+        // The account of the sandbox gateway.
+        "sandbox" => include_str!("../../../events/function-url-account.json"),
         "orders-api" => include_str!("../../../events/apigateway-list-orders.json"),
         other => return Err(format!("the benchmark has no first event for the function {other}").into()),
     };

@@ -1,12 +1,15 @@
 //! Measures the size of each Lambda function's binary, and the time from its start to the response to its first event.
 //! This is a cold start without the time that Lambda itself needs.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use chrono::{TimeDelta, Utc};
 use clap::Args;
+use clock::SystemClock;
 use emulator::{Engine, STRIPE_KEY};
 use orders::OrdersTable;
+use sandbox_function::SandboxTable;
 use store::{Settings, Table};
 use testkit::{Function, InvocationResult, sample};
 
@@ -65,11 +68,10 @@ pub async fn run(args: &StartArgs) -> Result<(), Failure> {
     gateway.0.stop().await
 }
 
-/// Returns the names of the binaries of all functions in the template, except the sandbox gateway, which is only for tests.
+/// Returns the names of the binaries of all functions in the template.
 fn deployed_functions() -> Vec<&'static str> {
     let template = include_str!("../../../template.yaml");
-    let binaries = template.lines().filter_map(|line| line.trim().strip_prefix(BINARY));
-    binaries.filter(|name| *name != "sandbox").collect()
+    template.lines().filter_map(|line| line.trim().strip_prefix(BINARY)).collect()
 }
 
 /// Starts the function `name`, and returns the time until its first response in milliseconds.
@@ -85,6 +87,7 @@ async fn time_first_response(binary: &str, name: &str, servers: &Servers) -> Res
         ("AWS_ENDPOINT_URL_EVENTBRIDGE", servers.event_bridge.as_str()),
         ("STRIPE_SECRET_KEY", STRIPE_KEY),
         ("STRIPE_WEBHOOK_SECRET", STRIPE_SIGNING_SECRET),
+        ("DUEDAY_SANDBOX_TABLE", "dueday-sandbox"),
         ("AWS_LAMBDA_LOG_LEVEL", "warn"),
     ];
     let engine = engine_with_account().await?;
@@ -101,7 +104,7 @@ async fn time_first_response(binary: &str, name: &str, servers: &Servers) -> Res
     Ok(time)
 }
 
-/// Returns an engine with the account of the sample events, and with the table of the order desk.
+/// Returns an engine with the account of the sample events, and with the tables of the order desk and of the sandbox gateway.
 async fn engine_with_account() -> Result<Engine, Failure> {
     let engine = Engine::memory();
     let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
@@ -109,6 +112,7 @@ async fn engine_with_account() -> Result<Engine, Failure> {
     table.init_settings(&Settings::new(4, ulid(0))).await?;
     table.put_account(&sample::account()).await?;
     OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await?;
+    SandboxTable::new(engine.client(), "dueday-sandbox", Arc::new(SystemClock)).create_if_absent().await?;
     Ok(engine)
 }
 
@@ -119,7 +123,7 @@ mod tests {
     #[test]
     fn every_function_of_the_template_has_a_first_event() {
         let functions = deployed_functions();
-        assert_eq!(functions.len(), 13, "{functions:?}");
+        assert_eq!(functions.len(), 14, "{functions:?}");
         for function in functions {
             first_event(function, Utc::now()).unwrap();
         }

@@ -6,10 +6,14 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use clock::{Clock as _, SimulatedClock, SystemClock};
 use config::Env;
+use emulator::Engine;
 use gateway_secrets::{FirstRead, gateway_from_environment, sandbox_from_environment};
 use gateways::conformance::{CheckParameters, Observer, Progress, PromiseResult, Verdict, check};
 use gateways::{GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
 use reqwest::redirect::Policy;
+use sandbox_function::SandboxTable;
+use serde_json::Value;
+use testkit::{Function, InvocationResult};
 use ulid::Ulid;
 
 use crate::lambda_url::{Access, start};
@@ -34,6 +38,20 @@ async fn sdk() -> SdkConfig {
 async fn client_of_functions(url: &str) -> HttpGateway {
     let env = |name: &str| (name == "DUEDAY_SANDBOX_URL").then(|| url.to_owned());
     sandbox_from_environment(Env(&env), &sdk().await, Duration::from_secs(20), Arc::new(SystemClock)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sample_event_of_the_function_url_returns_the_account() {
+    let variables = [("DUEDAY_SANDBOX_TABLE", "dueday-sandbox")];
+    let engine = Engine::memory();
+    SandboxTable::new(engine.client(), "dueday-sandbox", Arc::new(SystemClock)).create_if_absent().await.unwrap();
+    let mut function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_sandbox"), "sandbox", &variables).await;
+    let event = include_str!("../../../../events/function-url-account.json");
+    let response = function.invoke(event, SystemClock.now().timestamp_millis() + 15_000).await;
+    let InvocationResult::Response(response) = response else { panic!("{response:?}") };
+    assert_eq!(response["statusCode"], 200, "{response}");
+    let account: Value = serde_json::from_str(response["body"].as_str().unwrap()).unwrap();
+    assert_eq!((&account["Kind"], &account["Live"]), (&"sandbox".into(), &false.into()), "{account}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
