@@ -88,6 +88,7 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(stock::write_off))
         .routes(routes!(stock::transfer))
         .routes(routes!(stock::list_movements))
+        .routes(routes!(stock::list_order_movements))
         .routes(routes!(skus::put, skus::read))
         .routes(routes!(warehouses::list))
         .routes(routes!(warehouses::put, warehouses::read))

@@ -1,8 +1,9 @@
 //! `/products/{product}/counts`, `/write-offs`, `/transfers` and `/movements`: changes of the stock that people request, and
-//! the list of the recorded movements. Only for operators.
+//! the lists of the recorded movements of a product and of an order. Only for operators.
 
 use ::orders::{
-    DeskError, MAX_QUANTITY, Movement, MovementKind, MovementRequest, OrderDesk, OrdersTable, ProductId, WarehouseId,
+    DeskError, MAX_QUANTITY, Movement, MovementKind, MovementRequest, OrderDesk, OrderMovement, OrderMovementLine,
+    OrdersTable, ProductId, StockEffect, WarehouseId,
 };
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +19,7 @@ use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
-use super::parameters::ProductPath;
+use super::parameters::{OrderPath, ProductPath, order_not_found};
 use super::products::{Quantity, product_not_found};
 use super::requested_desk::RequestedDesk;
 
@@ -104,6 +105,46 @@ pub struct MovementView {
     reason: Option<Label>,
     /// When the movement was recorded.
     recorded_at: DateTime<Utc>,
+}
+
+/// A recorded movement of the products of an order between its warehouse and its customer.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OrderMovement)]
+pub struct OrderMovementView {
+    /// The version that the order got from the change.
+    version: u64,
+    /// The effect of the change on the stock: `deducted` when the order was filled, `restored` when it was cancelled or
+    /// returned, `written_off` when the returned products were not sellable, `exchanged` when other products replaced them.
+    effect: StockEffect,
+    /// The merchant's identifier of the warehouse.
+    warehouse: WarehouseId,
+    /// The products that moved.
+    lines: Vec<OrderMovementLineView>,
+    /// When the movement was recorded.
+    recorded_at: DateTime<Utc>,
+}
+
+/// The movement of one product of an order.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OrderMovementLine)]
+pub struct OrderMovementLineView {
+    /// The merchant's identifier of the product.
+    product: ProductId,
+    /// The number of pieces in the order after the change; 0 if another product replaced the product.
+    quantity: u32,
+    /// The change of the stock, in pieces; negative if the stock became smaller.
+    stock_change: i64,
+}
+
+impl From<OrderMovement> for OrderMovementView {
+    fn from(OrderMovement { version, effect, at, warehouse, lines, .. }: OrderMovement) -> Self {
+        let line = |OrderMovementLine { product, quantity, stock_change }| OrderMovementLineView {
+            product,
+            quantity,
+            stock_change,
+        };
+        Self { version, effect, warehouse, lines: lines.into_iter().map(line).collect(), recorded_at: at }
+    }
 }
 
 impl From<Movement> for MovementView {
@@ -214,7 +255,7 @@ pub async fn transfer(
 ///
 /// The changes of the stock that people and programs requested: deliveries, counts, write-offs and transfers. Newest first,
 /// by the time in the identifier. The products of orders also change the stock; `GET /products/{product}/orders` lists these
-/// orders.
+/// orders, and `GET /orders/{order}/movements` the movements of an order.
 #[utoipa::path(
     get,
     path = "/products/{product}/movements",
@@ -235,4 +276,31 @@ pub async fn list_movements(
         return Err(product_not_found());
     }
     Ok(Json(ListView::from_page(page, MovementView::from)?))
+}
+
+/// List the movements of an order
+///
+/// The changes of the stock by the products of the order, newest first: when it was filled, when its products were changed, and
+/// when it was cancelled or returned.
+#[utoipa::path(
+    get,
+    path = "/orders/{order}/movements",
+    operation_id = "list_order_movements",
+    tag = "orders",
+    params(OrderPath, PageQuery),
+    responses((status = 200, description = "A list page of movements", body = ListView<OrderMovementView>))
+)]
+pub async fn list_order_movements(
+    State(api): State<OrdersApi>,
+    Path(OrderPath { order }): Path<OrderPath>,
+    _: Operator,
+    Query(page): Query<PageQuery>,
+) -> Result<Json<ListView<OrderMovementView>>, Problem> {
+    let order = order.ok_or_else(order_not_found)?;
+    let paging = page.paging(|text| OrdersTable::cursor_of_order_movements(order, text))?;
+    let page = api.desk.table.movements_of_order(order, &paging).await?;
+    if page.is_empty() && api.desk.table.get_order(order).await?.is_none() {
+        return Err(order_not_found());
+    }
+    Ok(Json(ListView::from_page(page, OrderMovementView::from)?))
 }

@@ -48,7 +48,7 @@ const OWN: [&str; 22] = [
     "put_order_address",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 60] = [
+const OPERATOR: [&str; 61] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -86,6 +86,7 @@ const OPERATOR: [&str; 60] = [
     "write_off_stock",
     "transfer_stock",
     "list_movements",
+    "list_order_movements",
     "list_employees",
     "get_employee",
     "assign_employee",

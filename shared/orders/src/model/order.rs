@@ -114,8 +114,10 @@ pub struct CorrectionError(pub OrderStatus);
 pub struct ProductsError(pub OrderStatus);
 
 /// The effect of a change on the stock of the warehouse of an order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum StockEffect {
     None,
     /// The products were deducted from the stock.

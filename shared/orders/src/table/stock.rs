@@ -3,7 +3,7 @@
 
 use ulid::Ulid;
 
-use super::super::{FillTarget, Movement, MovementKind, ProductId, StockChange, WarehouseId};
+use super::super::{FillTarget, Movement, MovementKind, OrderId, OrderMovement, ProductId, StockChange, WarehouseId};
 use super::items::{DeliveryItem, StockItem, item_with};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
@@ -19,8 +19,19 @@ pub struct StockBefore {
     pub there: Option<u64>,
 }
 
-/// Separates the product and the sort key in the cursor of a list of movements.
+/// Separates the product or the order and the sort key in the cursor of a list of movements.
 const CURSOR_SEPARATOR: char = ' ';
+
+/// Returns the cursor of the list of the movements of `owner`, a product or an order, from the cursor of its query.
+fn cursor_of(owner: impl std::fmt::Display, of_query: &Cursor) -> Cursor {
+    Cursor::after(format!("{owner}{CURSOR_SEPARATOR}{}", of_query.as_str()))
+}
+
+/// Returns the cursor of the query from the cursor of a list of movements: the sort key.
+fn sort_key_of(cursor: &Cursor) -> Cursor {
+    let (_, sk) = cursor.as_str().split_once(CURSOR_SEPARATOR).unwrap_or_default();
+    Cursor::after(sk.to_owned())
+}
 
 /// Returns `before` changed by `pieces`.
 fn stock_after(before: Option<u64>, pieces: i64) -> u64 {
@@ -156,14 +167,9 @@ impl OrdersTable {
     /// in the list: they are stored with the orders. Queries the table with `PK = product`, in descending order.
     pub async fn movements_of(&self, product: &ProductId, paging: &Paging) -> Result<Page<Movement>, TableError> {
         let list = PrefixQuery::new(keys::key_of_product(product), keys::MOVEMENTS).descending();
-        let sort_key = |cursor: &Cursor| {
-            let (_, sk) = cursor.as_str().split_once(CURSOR_SEPARATOR).unwrap_or_default();
-            Cursor::after(sk.to_owned())
-        };
-        let paging = Paging { after: paging.after.as_ref().map(sort_key), limit: paging.limit };
+        let paging = Paging { after: paging.after.as_ref().map(sort_key_of), limit: paging.limit };
         let mut page = self.dynamo.list(&list, &paging).await?.read(|item| Movement::from_item(&item));
-        let with_product = |cursor: Cursor| Cursor::after(format!("{product}{CURSOR_SEPARATOR}{}", cursor.as_str()));
-        page.next = page.next.map(with_product);
+        page.next = page.next.map(|cursor| cursor_of(product, &cursor));
         Ok(page)
     }
 
@@ -172,6 +178,23 @@ impl OrdersTable {
         let (of, sk) = text.split_once(CURSOR_SEPARATOR)?;
         let is_movement = sk.strip_prefix(keys::MOVEMENTS).is_some_and(|id| id.parse::<Ulid>().is_ok());
         (of == product.as_str() && is_movement).then(|| Cursor::after(text))
+    }
+
+    /// Returns the movements of the products of an order, newest first. Queries the table with `PK = order`, in descending
+    /// order.
+    pub async fn movements_of_order(&self, order: OrderId, paging: &Paging) -> Result<Page<OrderMovement>, TableError> {
+        let list = PrefixQuery::new(keys::key_of_order(order), keys::MOVEMENTS).descending();
+        let paging = Paging { after: paging.after.as_ref().map(sort_key_of), limit: paging.limit };
+        let mut page = self.dynamo.list(&list, &paging).await?.read(|item| OrderMovement::from_item(&item));
+        page.next = page.next.map(|cursor| cursor_of(order, &cursor));
+        Ok(page)
+    }
+
+    /// Parses a cursor of the list of the movements of `order`. Returns `None` if `text` is not a cursor of this list.
+    pub fn cursor_of_order_movements(order: OrderId, text: String) -> Option<Cursor> {
+        let (of, sk) = text.split_once(CURSOR_SEPARATOR)?;
+        let is_movement = sk.strip_prefix(keys::MOVEMENTS).is_some_and(|version| version.parse::<u64>().is_ok());
+        (of == order.to_string() && is_movement).then(|| Cursor::after(text))
     }
 
     /// Returns the keys of the items with the total stock of a product, and with its stock in a warehouse.

@@ -125,6 +125,7 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
         ("PUT /customers/acme/representative".to_owned(), r#"{"representative": "e-2"}"#),
         ("PUT /customers/new/representative".to_owned(), r#"{"representative": "e-2"}"#),
         (format!("POST {order}/pick"), "{}"),
+        (format!("GET {order}/movements"), ""),
         (
             "PUT /employees/e-1/assignment".to_owned(),
             r#"{"assignment": {"job": "j", "job_title": "T", "department": "d"}}"#,

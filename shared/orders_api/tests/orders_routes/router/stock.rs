@@ -221,6 +221,46 @@ async fn unsellable_products_of_a_returned_order_are_not_added_to_the_stock() {
 }
 
 #[tokio::test]
+async fn movements_of_an_order_are_listed_newest_first_and_add_up() {
+    let test_desk = TestDesk::new().await;
+    test_desk.send_as_operator("PUT /products/cups", &json!({"name": "Cup"})).await;
+    let delivery = json!({"warehouse": "ams", "quantity": 5});
+    let request = "PUT /products/cups/deliveries/01MCCKG2G0000G000000000009";
+    assert_eq!(test_desk.send_as_operator(request, &delivery).await.status, 200);
+    test_desk.place_orders(0..1).await;
+    let order = format!("/orders/{}", paid_month(0).order);
+    let lines = json!({"lines": [{"product": "beans", "quantity": 3}, {"product": "cups", "quantity": 1}]});
+    assert_eq!(test_desk.send_as_operator(&format!("PUT {order}/lines"), &lines).await.status, 200);
+    assert_eq!(test_desk.send_as_operator(&format!("POST {order}/cancel"), &json!({})).await.status, 200);
+
+    let (mut listed, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = test_desk.get_as_operator(&format!("{order}/movements?limit=1{cursor}")).await.json;
+        let movement = &page["data"][0];
+        let change = |line: &Value| format!("{} {}", line["product"].as_str().unwrap(), line["stock_change"]);
+        let changes: Vec<String> = movement["lines"].as_array().unwrap().iter().map(change).collect();
+        listed.push(format!(
+            "{} {}: {}",
+            movement["version"],
+            movement["effect"].as_str().unwrap(),
+            changes.join(", ")
+        ));
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(listed, ["3 restored: beans 3, cups 1", "2 exchanged: beans -1, cups -1", "1 deducted: beans -2"]);
+
+    let other = format!("/orders/{}/movements", paid_month(1).order);
+    assert_eq!(test_desk.get_as_operator(&other).await.status, 404);
+    test_desk.place_orders(1..2).await;
+    let refused = test_desk.get_as_operator(&format!("{other}?{}", cursor.trim_start_matches('&'))).await;
+    assert_eq!(
+        refused.problem_line(),
+        "422 refused-field cursor: must be the next_cursor of an earlier page of this list"
+    );
+}
+
+#[tokio::test]
 async fn stock_that_a_count_or_a_transfer_adds_fills_backordered_orders() {
     let test_desk = TestDesk::new().await;
     test_desk.send_as_operator("PUT /warehouses/ber", &json!({"name": "Berlin", "region": "eu"})).await;
