@@ -58,7 +58,7 @@ async fn main() -> Result<(), Error> {
             api
         }
     };
-    let api = match env.read_optional(&QUEUES, |text| QueueUrls::parse(text))? {
+    let api = match env.read_optional(&QUEUES, QueueUrls::parse)? {
         Some(urls) => api.with_queues(Arc::new(SqsQueues::new(sqs, urls))),
         None => api,
     };
