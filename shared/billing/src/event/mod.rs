@@ -8,9 +8,11 @@
 //! module only declares their types and their data.
 
 mod action;
+mod checks;
 mod cloud_event;
 mod data;
 mod order;
+mod payment;
 mod received;
 mod subscription;
 
@@ -21,12 +23,13 @@ use super::{
     Refund, RefundStatus, Subscription, WaivedPeriod,
 };
 pub use action::ActionData;
+pub use checks::{AuditData, ReconciliationData};
 pub use cloud_event::CloudEvent;
-pub use data::{
-    AccountData, AuditData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData,
-    ReconciliationData, RefundData, ReversalData, WaivedPeriodData,
-};
+pub use data::{AccountData, EventData, EventType};
 pub use order::{OrderData, OrderLineData};
+pub use payment::{
+    DeclineData, DisputeData, ExpiredReceiptData, PaymentData, RefundData, ReversalData, WaivedPeriodData,
+};
 pub use received::{ReceivedEvent, UnreadableEvent};
 pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
 
