@@ -46,7 +46,7 @@ pub struct Order {
     /// The products that were missing when the order began to wait for stock. Later changes of the stock do not change them.
     /// Empty if the order does not wait for stock, or if each product was in stock, but in different warehouses.
     pub missing: Vec<OrderLine>,
-    /// The lines of the order, which never change. They are stored in the order's own item too, so that each event of the
+    /// The lines of the order, which can change until it is picked. They are stored in the order's own item too, so that each event of the
     /// order contains them. Empty in the item of an order that an earlier version placed, until its status changes.
     pub lines: Vec<OrderLine>,
     /// The warehouse from whose stock the products were deducted. If the order is cancelled or returned, they are added
