@@ -83,7 +83,8 @@ impl OrderDesk {
 
     /// Makes the employee `to` the representative of a customer, and of the customer's orders that were placed in
     /// `days` and still have to be shipped. Returns the number of orders that were handed over. If the process stops
-    /// before all orders are handed over, a repeated call hands over the remaining orders.
+    /// before all orders are handed over, a repeated call hands over the remaining orders; so does a call after the index
+    /// has an order that was placed immediately before.
     ///
     /// # Errors
     /// `to` is not a customer representative, a concurrent request handed the customer over to another representative,
@@ -94,11 +95,14 @@ impl OrderDesk {
         let with_representative = |customer| Customer { representative: Some(to.clone()), ..customer };
         let customer =
             self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;
-        const NEEDS_SHIPPING: [OrderStatus; 3] = [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked];
-        let orders = self.table.orders_of_customer(account, &NEEDS_SHIPPING, days, &Paging::all()).await?;
         let mut handed_over = 0;
-        for order in orders.into_items()? {
-            handed_over += u32::from(self.hand_over_order(order.id, to, &customer).await?);
+        // The list of each status is read after that of the status before it, so that an order which gets the next status
+        // meanwhile is in the later list.
+        for status in [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked] {
+            let orders = self.table.orders_of_customer(account, &[status], days, &Paging::all()).await?;
+            for order in orders.into_items()? {
+                handed_over += u32::from(self.hand_over_order(order.id, to, &customer).await?);
+            }
         }
         Ok(handed_over)
     }
