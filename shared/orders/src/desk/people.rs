@@ -35,7 +35,8 @@ impl OrderDesk {
         Ok(self.table.hire(employee, assignment, confidential).await?)
     }
 
-    fn today(&self) -> NaiveDate {
+    /// Returns the date on which a change of an employee takes effect if it is made now: today's date in UTC.
+    pub fn today(&self) -> NaiveDate {
         self.clock.now().date_naive()
     }
 

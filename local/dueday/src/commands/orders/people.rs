@@ -148,7 +148,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             return Err(Failure::Refused(format!("the employee {id} could not be hired: import the file again")));
         };
         let (new_assignment, from) = match left_on {
-            None => (Some(&assignment), context.today()),
+            None => (Some(&assignment), desk.today()),
             Some(left_on) => (None, left_on),
         };
         if employee.assignment.as_ref() == new_assignment {
