@@ -94,7 +94,7 @@ async fn numbers_of_a_working_day_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     begin_day(folder.path(), &data);
-    let (_server, url) = start_server(&data);
+    let (server, url) = start_server(&data);
     let api = ApiClient { url, http: reqwest::Client::new() };
 
     // In the morning all orders wait for an address. The first 130 of them use up the beans in Amsterdam.
@@ -121,6 +121,7 @@ async fn numbers_of_a_working_day_add_up() {
     let listed = ids(&list(&api, "/warehouses/ams/orders?status=OPEN").await, "id");
     assert_eq!((to_pick.len(), &to_pick), (ORDERS, &listed), "the stock in the region of the customers is used first");
     assert_eq!(BTreeSet::from_iter(&to_pick).len(), ORDERS);
+    assert_pick_list_has_the_same_orders_in_each_form(&data, &to_pick);
     // One customer wants two packs of filters and no beans.
     run(&data, &format!("orders lines {} filter=2", to_pick[ORDERS - 1]), &[]);
     for orders in to_pick.chunks(100) {
@@ -163,10 +164,39 @@ async fn numbers_of_a_working_day_add_up() {
     let ranking = run(&data, &format!("orders ranking {quarter}"), &[]);
     let credited = PRICE * i64::try_from(ORDERS - RETURNED).unwrap();
     assert_eq!(ranking[0]["amount"], json!(credited), "{ranking}");
-    let (_, shipped, _) = output(dueday(&data).args(["events", "--type", "order.shipped", "--json"]));
+    // The server publishes changes a moment later. Without a server, the command publishes them before it lists the events.
+    drop(server);
+    let (code, shipped, stderr) = output(dueday(&data).args(["events", "--type", "order.shipped", "--json"]));
+    assert_eq!(code, 0, "{stderr}");
     assert_eq!(shipped.lines().count(), SHIPPED, "one event for each shipment");
     let movements = run(&data, "orders movements beans", &[]);
     let changes = movements.as_array().unwrap().iter().map(|movement| movement["stock_change"].as_i64().unwrap());
     assert_eq!(changes.sum::<i64>(), 260 + 40 + 200 - 3 - 10, "{movements}");
     run(&data, "orders audit", &[]);
+}
+
+/// Compares the pick list of Amsterdam as CSV, newest first, and as packing slips with `to_pick`, its orders with the oldest
+/// first.
+fn assert_pick_list_has_the_same_orders_in_each_form(data: &Path, to_pick: &[String]) {
+    let (_, text, _) = output(dueday(data).args(["orders", "pick-list", "ams", "--csv"]));
+    let mut rows = csv::Reader::from_reader(text.as_bytes());
+    assert_eq!(&rows.headers().unwrap()[0], "order");
+    let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+    let mut orders: Vec<&str> = rows.iter().map(|row| &row[0]).collect();
+    orders.dedup();
+    assert_eq!(orders, to_pick);
+    let pieces = |product: &str| -> usize {
+        rows.iter().filter(|row| &row[7] == product).map(|row| row[8].parse::<usize>().unwrap()).sum()
+    };
+    assert_eq!((pieces("beans"), pieces("filter")), (2 * ORDERS, ORDERS));
+
+    let newest = run(data, "orders pick-list ams --newest-first --limit 7", &[]);
+    let expected: Vec<&String> = to_pick.iter().rev().take(7).collect();
+    assert_eq!(ids(newest.as_array().unwrap(), "order").iter().collect::<Vec<_>>(), expected);
+
+    let slips = data.with_file_name("slips.html");
+    run(data, "orders pick-list ams --slips", &[slips.to_str().unwrap()]);
+    let page = std::fs::read_to_string(slips).unwrap();
+    assert_eq!(page.matches("<section>").count(), to_pick.len());
+    assert!(to_pick.iter().all(|order| page.contains(order.as_str())));
 }
