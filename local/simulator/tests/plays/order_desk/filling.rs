@@ -78,26 +78,35 @@ fn desk_with_clock(world: &World, clock: Arc<dyn Clock>) -> OrderDesk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_needs_three_requests_whether_orders_wait_or_not() {
-    // The columns are: the number of lines of each order (20 is the maximum), and the number of orders that wait.
-    for (lines, waiting) in [(6, 0), (6, 40), (20, 1)] {
+async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
+    // The columns are: the number of lines of each order (20 is the maximum), the number of orders that wait, and whether the
+    // order was shipped before and comes back.
+    for (lines, waiting, is_returned) in [(6, 0, false), (6, 40, false), (20, 1, false), (6, 40, true), (20, 1, true)] {
         let world = World::new(company_with_one_sku(lines), 1).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[..=waiting]);
         for paid in paid {
             desk.place(paid).await.unwrap();
         }
         assert_eq!(count(&world, paid, "BACKORDERED").await, waiting);
+        let next = if is_returned { OrderStatus::Returned } else { OrderStatus::Cancelled };
+        for step in [OrderStatus::Picked, OrderStatus::Shipped].into_iter().filter(|_| is_returned) {
+            desk.advance(paid[0].order, step).await.unwrap();
+        }
         let before = world.wire.requests();
-        world.desk.advance(paid[0].order, OrderStatus::Cancelled).await.unwrap();
+        world.desk.advance(paid[0].order, next).await.unwrap();
         let mut requests = world.wire.requests();
         requests.iter_mut().for_each(|(operation, count)| *count -= before.get(operation).copied().unwrap_or_default());
         requests.retain(|_, count| *count > 0);
         // The order, the total of the representative, and the transaction.
         let expected = [("GetItem", 1), ("Query", 1), ("TransactWriteItems", 1)];
-        assert_eq!(requests, expected.map(|(operation, count)| (operation.to_owned(), count)).into(), "{waiting}");
-        // The stock of the cancelled order fills the oldest waiting order.
+        assert_eq!(
+            requests,
+            expected.map(|(operation, count)| (operation.to_owned(), count)).into(),
+            "{next}, {waiting}"
+        );
+        // The stock of the cancelled or returned order fills the oldest waiting order.
         assert_eq!(fill_all(&desk).await, u32::from(waiting > 0));
-        world.assert_consistent(paid, "after the cancellation").await;
+        world.assert_consistent(paid, "after the cancellation or the return").await;
     }
 }
 

@@ -231,6 +231,20 @@ async fn employee_is_hired_once_and_leaves_only_after_handing_over_all_customers
 }
 
 #[tokio::test]
+async fn employees_are_found_by_name_in_both_forms_of_letters_with_accents() {
+    let test_desk = TestDesk::new().await;
+    let (composed, decomposed) = ("Zo\u{eb}", "Zoe\u{308}");
+    for (id, name) in [("e-20", composed), ("e-21", decomposed)] {
+        let hired = test_desk.send_as_operator(&format!("PUT /employees/{id}"), &employee_body(name)).await;
+        assert_eq!(hired.status, 201);
+    }
+    for name in ["Zo%C3%AB", "zoe%CC%88"] {
+        let found = test_desk.get_as_operator(&format!("/employees?name={name}")).await;
+        assert_eq!(found.list_field("id"), ["e-20", "e-21"], "{name}");
+    }
+}
+
+#[tokio::test]
 async fn planned_change_takes_effect_on_its_day_unless_it_is_replaced_or_removed() {
     let test_desk = TestDesk::new().await;
     let put = "PUT /employees/e-10/assignment";
