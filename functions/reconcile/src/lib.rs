@@ -1,12 +1,13 @@
 //! The Lambda function of the daily comparison with the gateway. A schedule invokes it every hour of the night: each
-//! invocation continues where the one before stopped, until the day before is compared.
+//! invocation continues where the one before stopped, until the day before is compared. Then it compares the days of the last
+//! week that were missed.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use billing::DayReconciliation;
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use gateway_secrets::FirstRead;
@@ -22,6 +23,9 @@ use store::{Table, TableConfig, TableError, load_sdk_config};
 
 /// The maximum duration of a request to the gateway.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The number of days, up to the latest day, that are compared without a request for them.
+const AUTOMATIC_DAYS: u64 = 7;
 
 /// How long before the end of the invocation the comparison stops. The requests for one list page take less time.
 const MARGIN: TimeDelta = TimeDelta::minutes(2);
@@ -40,12 +44,13 @@ pub struct DailyComparison {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// The day in UTC, which is compared again if its comparison has ended; absent for the latest day that is not compared
-    /// yet.
+    /// The day in UTC, which is compared again if its comparison has ended; absent for the latest day, and for the earlier
+    /// days that are not compared yet.
     date: Option<NaiveDate>,
 }
 
-/// The response of the function.
+/// The response of the function: the result for the last day that was compared, or for the latest day if all days were compared
+/// before.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Response {
     /// The compared day in UTC.
@@ -128,7 +133,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparis
     Ok(DailyComparison { table, gateway, account, billing, clock })
 }
 
-/// Handles one invocation of the function: compares the latest day, or the day in the event.
+/// Handles one invocation of the function: compares the latest day and the days that were missed, or the day in the event.
 ///
 /// # Errors
 /// An [`InvocationError`]. Its kind is the error type of the invocation.
@@ -148,14 +153,14 @@ impl DailyComparison {
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
         let request: Request = serde_json::from_value(event)?;
         let now = self.clock.now();
-        let on = request.date.unwrap_or_else(|| latest_comparable_day(now));
         let settings = self.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
-        if request.date.is_none()
-            && let Some(ended) = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some())
-        {
-            return Ok(Response::from(&ended));
-        }
-        self.account.check::<InvocationError>(&self.table, self.gateway.as_ref()).await?;
+        let latest = latest_comparable_day(now);
+        let is_used = |day: &NaiveDate| *day >= settings.created_at().date_naive();
+        let earlier = (1..AUTOMATIC_DAYS).filter_map(|ago| latest.checked_sub_days(Days::new(ago))).filter(is_used);
+        let days: Vec<NaiveDate> = match request.date {
+            Some(date) => vec![date],
+            None => [latest].into_iter().chain(earlier).collect(),
+        };
         let mut reconciler = Reconciler::new(
             (self.table.clone(), settings.table_id),
             self.gateway.clone(),
@@ -163,17 +168,38 @@ impl DailyComparison {
             self.clock.clone(),
             now.with_timezone(&self.billing.zone).date_naive(),
         );
-        let day = reconciler.reconcile(on, deadline.checked_sub_signed(MARGIN)).await?;
-        let response = Response::from(&day);
-        let Response { date, differences, .. } = response;
-        if response.complete && !response.clean {
-            let not_compared = day.not_compared.len();
-            tracing::error!(%date, differences, not_compared, "{DIFFERENCES_MESSAGE}: see `dueday reconcile`");
+        let deadline = deadline.checked_sub_signed(MARGIN);
+        let mut last = None;
+        for on in days {
+            if request.date.is_none()
+                && let Some(ended) = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some())
+            {
+                last.get_or_insert(Response::from(&ended));
+                continue;
+            }
+            self.account.check::<InvocationError>(&self.table, self.gateway.as_ref()).await?;
+            let day = reconciler.reconcile(on, deadline).await?;
+            log_result(&day);
+            let response = Response::from(&day);
+            let is_complete = response.complete;
+            last = Some(response);
+            if !is_complete {
+                break;
+            }
         }
-        match response.complete {
-            true => tracing::info!(%date, differences, "{DAY_COMPARED_MESSAGE}"),
-            false => tracing::info!(%date, step = %day.step, "the next invocation continues the comparison"),
-        }
-        Ok(response)
+        Ok(last.expect("there is at least one day"))
+    }
+}
+
+/// Logs the result of the comparison of `day`, or that it continues.
+fn log_result(day: &DayReconciliation) {
+    let Response { date, complete, clean, differences } = Response::from(day);
+    if complete && !clean {
+        let not_compared = day.not_compared.len();
+        tracing::error!(%date, differences, not_compared, "{DIFFERENCES_MESSAGE}: see `dueday reconcile`");
+    }
+    match complete {
+        true => tracing::info!(%date, differences, "{DAY_COMPARED_MESSAGE}"),
+        false => tracing::info!(%date, step = %day.step, "the next invocation continues the comparison"),
     }
 }

@@ -10,6 +10,7 @@ use reconciling::latest_comparable_day;
 use sandbox::{Ledger, Sandbox, gateway_router};
 use store::Settings;
 use testkit::{Function, InvocationResult, config, sample};
+use ulid::Ulid;
 
 /// Returns a deadline in 15 minutes, in milliseconds since 1970.
 fn deadline_ms() -> i64 {
@@ -18,13 +19,17 @@ fn deadline_ms() -> i64 {
 
 /// Starts the function with a table that has its settings, and a sandbox gateway.
 async fn start() -> (Function, Arc<Sandbox>, Settings) {
+    start_with(config(&[]).unwrap().table.initial_settings(&SystemClock)).await
+}
+
+/// Starts the function like [`start`], with a table that has the settings `initial`.
+async fn start_with(initial: Settings) -> (Function, Arc<Sandbox>, Settings) {
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, gateway_router(sandbox.clone()), Limits::default()));
     let path = env!("CARGO_BIN_EXE_reconcile");
     let function = Function::start(path, "reconcile", &[("DUEDAY_GATEWAY", &url)]).await;
-    let initial = config(&[]).unwrap().table.initial_settings(&SystemClock);
     let settings = function.table.init_settings(&initial).await.unwrap();
     (function, sandbox, settings)
 }
@@ -67,6 +72,24 @@ async fn function_compares_the_latest_day_once_and_a_given_day_again() {
     assert_eq!(again["date"], latest.to_string());
     let unchanged = function.table.get_reconciliation(latest).await.unwrap();
     assert_eq!(unchanged, Some(stored), "the latest day is compared once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn function_compares_the_days_that_were_missed_since_the_table_was_created() {
+    let latest = latest_comparable_day(SystemClock.now());
+    let day = |ago: u64| latest.checked_sub_days(Days::new(ago)).unwrap();
+    let created_at = u64::try_from(day(3).and_hms_opt(1, 0, 0).unwrap().and_utc().timestamp_millis()).unwrap();
+    let (mut function, sandbox, settings) = start_with(Settings::new(4, Ulid::from_parts(created_at, 1))).await;
+    charge(&sandbox, day(2), &settings);
+    let InvocationResult::Response(response) = function.invoke("{}", deadline_ms()).await else { panic!() };
+    assert_eq!(response["date"], day(3).to_string(), "the last one of the missed days");
+    for (ago, differences) in [(0, Some(0)), (1, Some(0)), (2, Some(1)), (3, Some(0)), (4, None)] {
+        let stored = function.table.get_reconciliation(day(ago)).await.unwrap();
+        assert!(stored.as_ref().is_none_or(|day| day.ended_at.is_some()), "{ago} days ago");
+        assert_eq!(stored.map(|day| day.difference_count()), differences, "{ago} days ago");
+    }
+    let InvocationResult::Response(again) = function.invoke("{}", deadline_ms()).await else { panic!() };
+    assert_eq!((&again["date"], &again["differences"]), (&latest.to_string().into(), &0.into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
