@@ -7,6 +7,7 @@ mod events;
 mod filling;
 mod naive_reader;
 mod order_life_cycle;
+mod paid_orders;
 mod pattern_costs;
 mod patterns;
 mod races;
