@@ -72,6 +72,8 @@ pub enum Invariant {
     Paid,
     /// Every receipt for a SKU with products has an order.
     Ordered,
+    /// The stock and the quarter totals could be compared with the records from which they can be computed again.
+    Compared,
 }
 
 impl Invariant {
@@ -122,6 +124,9 @@ impl Invariant {
             Self::Paid => {
                 "Find the payment with `dueday receipts ACCOUNT`. Cancel the order with `dueday orders cancel ORDER` if \
                  it was never paid."
+            }
+            Self::Compared => {
+                "Compare the stock and the quarter totals with `dueday orders audit`: docs/orders.md, \"The audit\"."
             }
             Self::Ordered => {
                 "Send the events in the queue PaidNotOrdered again, or place the order with `dueday orders backfill SKU`."

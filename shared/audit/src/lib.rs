@@ -25,8 +25,8 @@ pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use orders::{
-    Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders, compare_orders_with_receipts, is_erased,
-    order_of,
+    Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders, check_stored_numbers,
+    compare_orders_with_receipts, is_erased, order_of,
 };
 pub use reconciliation::Reconciliation;
 pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};

@@ -1,9 +1,11 @@
 //! The check of a receipt against its order, and of an order against its receipt.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use billing::{AccountId, Money, Period, Receipt, Sku};
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use orders::{Order, OrderId, OrdersTable};
 use store::{Table, TableError};
 
@@ -12,6 +14,9 @@ use crate::Invariant;
 
 /// The longest time after a payment until its order is placed on AWS.
 pub const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
+
+/// The number of receipts that are read at the same time.
+const AT_ONCE: usize = 16;
 
 /// Compares receipts in the payments table with orders in the orders table.
 #[derive(Debug)]
@@ -51,7 +56,7 @@ impl<'a> OrderChecker<'a> {
 
     /// Returns the stored amount of the order of each of `receipts`; `None` for a receipt without an order, and an error for an
     /// order that cannot be read. Sends one BatchGetItem request for each 100 receipts.
-    pub async fn totals_of_orders(
+    pub(super) async fn totals_of_orders(
         &self,
         receipts: &[Receipt],
     ) -> Result<Vec<Option<Result<Money, TableError>>>, TableError> {
@@ -61,7 +66,7 @@ impl<'a> OrderChecker<'a> {
     }
 
     /// Returns whether each payment for `sku` has an order: the SKU has products, and it had products at each payment.
-    pub async fn is_ordered(&mut self, sku: &Sku) -> Result<bool, TableError> {
+    pub(super) async fn is_ordered(&mut self, sku: &Sku) -> Result<bool, TableError> {
         if let Some(is_ordered) = self.skus.get(sku) {
             return Ok(*is_ordered);
         }
@@ -72,9 +77,24 @@ impl<'a> OrderChecker<'a> {
         Ok(is_ordered)
     }
 
+    /// Compares `receipts` with their orders. The order of each payment of the period `ordered` must have been placed. Sends one
+    /// BatchGetItem request for each 100 receipts, and further requests for each missing order.
+    pub async fn check_receipts(
+        &mut self,
+        receipts: &[Receipt],
+        ordered: &Range<DateTime<Utc>>,
+    ) -> Result<Vec<OrderDifference>, TableError> {
+        let mut differences = Vec::new();
+        for (receipt, total) in receipts.iter().zip(self.totals_of_orders(receipts).await?) {
+            let must_exist = ordered.contains(&receipt.processed_at);
+            differences.extend(self.check_receipt(receipt, total, must_exist).await?);
+        }
+        Ok(differences)
+    }
+
     /// Compares `receipt` with its order, which has the amount `total` ([`OrderChecker::totals_of_orders`]). `must_exist` is
     /// whether the order of each payment at this time must have been placed.
-    pub async fn check_receipt(
+    pub(super) async fn check_receipt(
         &mut self,
         receipt: &Receipt,
         total: Option<Result<Money, TableError>>,
@@ -104,8 +124,16 @@ impl<'a> OrderChecker<'a> {
         Ok(Some(OrderDifference { check: Invariant::Ordered, item: order.to_string(), expected, found }))
     }
 
+    /// Compares `orders` with the receipts of their payments, which have not expired at `now`. Sends one Query request for each
+    /// order.
+    pub async fn check_orders(&self, orders: &[Order], now: DateTime<Utc>) -> Result<Vec<OrderDifference>, TableError> {
+        let compared = stream::iter(orders).map(|order| self.check_order(order, now)).buffered(AT_ONCE);
+        let found: Vec<Option<OrderDifference>> = compared.try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
     /// Compares `order` with the receipt of its payment, which has not expired at `now`. Sends one Query request.
-    pub async fn check_order(&self, order: &Order, now: DateTime<Utc>) -> Result<Option<OrderDifference>, TableError> {
+    async fn check_order(&self, order: &Order, now: DateTime<Utc>) -> Result<Option<OrderDifference>, TableError> {
         let OrderId { due_on, subscription } = order.id;
         let period = Period::from_day(due_on);
         let receipt = match self.payments.get_receipt_of_month(&order.customer, subscription, period, now).await {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::pin::pin;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::StreamExt as _;
 use orders::{Order, OrderDigest, OrdersAudit, OrdersTable};
 use store::{Table, TableError};
 
@@ -18,8 +18,6 @@ use super::{OrderChecker, OrderDifference, order_of};
 
 /// The number of orders in one batch read.
 const BATCH: usize = 100;
-/// The number of receipts that are read at the same time.
-const AT_ONCE: usize = 16;
 
 /// The orders of a scan, as far as the comparison needs them.
 #[derive(Clone, Debug)]
@@ -49,8 +47,13 @@ impl RecentOrders {
         Self { receipts_kept_from, orders: 0, digest: OrderDigest::default(), first_paid_at: None }
     }
 
+    /// Returns the time from which the receipts of all payments are kept.
+    pub fn receipts_kept_from(&self) -> DateTime<Utc> {
+        self.receipts_kept_from
+    }
+
     /// Returns whether the receipt of a payment at this time has not expired.
-    pub fn has_receipt(&self, paid_at: DateTime<Utc>) -> bool {
+    fn has_receipt(&self, paid_at: DateTime<Utc>) -> bool {
         paid_at >= self.receipts_kept_from
     }
 
@@ -129,10 +132,9 @@ async fn orders_without_receipt(
 ) -> Result<Vec<OrderDifference>, TableError> {
     let (mut scan, mut differences) = (OrdersAudit::begin(orders), Vec::new());
     while let Some(page) = scan.next_orders().await? {
-        let checked = page.into_iter().filter(|order| order.placed_at >= from && due_dates.contains(&order.id.due_on));
-        let compared = stream::iter(checked).map(async |order| checker.check_order(&order, now).await);
-        let found: Vec<Option<OrderDifference>> = compared.buffered(AT_ONCE).try_collect().await?;
-        differences.extend(found.into_iter().flatten());
+        let is_checked = |order: &Order| order.placed_at >= from && due_dates.contains(&order.id.due_on);
+        let checked: Vec<Order> = page.into_iter().filter(is_checked).collect();
+        differences.extend(checker.check_orders(&checked, now).await?);
     }
     Ok(differences)
 }
