@@ -1,13 +1,16 @@
-//! The Lambda function that checks the table. A schedule invokes it every night: it audits a part of the table, and continues
+//! The Lambda function that checks the table, and the order desk if there is one. A schedule invokes it every night: it audits a part of the table, and continues
 //! the audit in the next night until all items are checked. A second schedule invokes it at the hour by which the day must be
 //! done.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod day;
+mod limits;
+mod orders;
 mod table;
 
 use std::sync::Arc;
 
+use ::orders::{ORDERS_TABLE, OrdersTable};
 use chrono::{DateTime, Utc};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
@@ -24,6 +27,8 @@ pub use table::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse, VIOL
 #[derive(Debug)]
 pub struct Checks {
     table: Table,
+    /// The table of the order desk; `None` if there is no order desk.
+    orders: Option<OrdersTable>,
     billing: BillingConfig,
     charging: ChargeConfig,
     clock: Arc<dyn Clock>,
@@ -40,7 +45,7 @@ struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Check {
-    /// All items of the table, in many invocations.
+    /// All items of the table and of the order desk, in many invocations.
     Table,
     /// Whether the run records prove that the batches of today are done.
     Day,
@@ -76,14 +81,16 @@ impl InvocationError {
     }
 }
 
-/// Creates the checks from the environment variables.
+/// Creates the checks from the environment variables. `DUEDAY_ORDERS_TABLE` is not set if the deployment has no order desk.
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, ConfigError> {
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let table = config.connect(&load_sdk_config().await);
-    Ok(Checks::new(table, billing, charging, clock))
+    let orders = env.get(&ORDERS_TABLE).map(|name| OrdersTable::new(table.client().clone(), name));
+    let checks = Checks::new(table, billing, charging, clock);
+    Ok(Checks { orders, ..checks })
 }
 
 /// Handles one invocation of the function.
@@ -99,7 +106,12 @@ pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Respons
 impl Checks {
     /// Creates the checks of `table`.
     pub fn new(table: Table, billing: BillingConfig, charging: ChargeConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { table, billing, charging, clock }
+        Self { table, orders: None, billing, charging, clock }
+    }
+
+    /// Returns the same checks, which also check the order desk with the table `orders`.
+    pub fn with_orders(self, orders: OrdersTable) -> Self {
+        Self { orders: Some(orders), ..self }
     }
 
     /// Handles the event `event` until shortly before `deadline`.

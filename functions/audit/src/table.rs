@@ -1,4 +1,4 @@
-//! The audit of the table, in parts: each invocation checks as many accounts as its time allows.
+//! The audit of the table and of the order desk, in parts: each invocation checks as many accounts and orders as its time allows.
 
 use audit::{AuditRecorder, InvariantChecker, check_endpoints, unfinished_runs};
 use billing::AuditRecord;
@@ -8,6 +8,8 @@ use serde::Serialize;
 use store::{Batch, Paging, Settings, TableError};
 
 use crate::Checks;
+use crate::limits::{Limits, records_of};
+use crate::orders::{Position, ReceiptCheck};
 
 /// The log message if the audit has checked a part of the table. The filter of an alarm in `template.yaml` contains the
 /// same text.
@@ -19,18 +21,15 @@ pub const VIOLATIONS_MESSAGE: &str = "the audit has found violations";
 /// The log message if an audit needs too much time. [`AUDIT_CONTINUED_MESSAGE`] is not logged then, so its alarm fires.
 pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table in 31 days";
 
-/// The number of nights over which the accounts of a large table are distributed. Reading a large table every night would be
-/// expensive. An audit has a week more than that, for accounts that were created since the audit before.
+/// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every night
+/// would be expensive. An audit has a week more than that, for accounts that were created since the audit before.
 const NIGHTS: u64 = 24;
 
-/// The number of accounts that one invocation may check in any case.
-const ACCOUNTS_OF_A_NIGHT: u64 = 30_000;
+/// The number of accounts and orders that one invocation may check in any case.
+const RECORDS_OF_A_NIGHT: u64 = 30_000;
 
 /// The time in which an audit must check the whole table.
 const LONGEST_AUDIT: TimeDelta = TimeDelta::days(31);
-
-/// How long before the end of the invocation the audit stops. The requests for one account take less time.
-const MARGIN: TimeDelta = TimeDelta::seconds(30);
 
 /// The response to the audit of a part of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -41,6 +40,8 @@ pub struct TableResponse {
     pub complete: bool,
     /// The number of accounts that were checked so far.
     pub accounts: u64,
+    /// The number of orders that were checked so far; 0 if there is no order desk.
+    pub orders: u64,
     /// The number of violations that were found so far.
     pub violations: u64,
 }
@@ -51,15 +52,16 @@ impl From<&AuditRecord> for TableResponse {
             audit: audit.id.to_string(),
             complete: audit.ended_at.is_some(),
             accounts: audit.accounts,
+            orders: audit.orders,
             violations: audit.violation_count(),
         }
     }
 }
 
 impl Checks {
-    /// Continues the audit of the schedule, or begins a new one if the latest has ended. Stops at the end of the table,
-    /// shortly before `deadline`, or after one part of 24 of the accounts that the audit before has checked, but not before
-    /// 30,000 accounts.
+    /// Continues the audit of the schedule, or begins a new one if the latest has ended. Stops at the end of the tables,
+    /// shortly before `deadline`, or after one part of 24 of the accounts and orders that the audit before has checked, but not
+    /// before 30,000 of them.
     pub(crate) async fn audit_table(
         &self,
         settings: &Settings,
@@ -70,7 +72,7 @@ impl Checks {
         let (ended, open): (Vec<_>, Vec<_>) =
             audits.into_iter().filter(|audit| audit.is_scheduled).partition(|audit| audit.ended_at.is_some());
         let interrupted = open.into_iter().next();
-        let part = accounts_of_a_night(ended.first());
+        let part = records_of_a_night(ended.first());
         let mut recorder = match interrupted {
             Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
             None => {
@@ -79,29 +81,53 @@ impl Checks {
             }
         };
         let checker = self.checker(settings, now);
-        let last = recorder.audit().accounts.saturating_add(part);
-        let mut partitions = self.table.partitions_after(recorder.audit().position.clone());
-        let audit = loop {
-            if self.clock.now() + MARGIN > deadline || recorder.audit().accounts >= last {
-                break recorder.interrupt().await?;
-            }
-            let Some(partition) = partitions.next().await? else {
-                break self.end_audit(recorder, checker, settings).await?;
-            };
-            let broken = checker.check(&partition);
-            recorder.add_account(&partition, broken, partitions.position()).await?;
+        let limits = Limits::new(recorder.audit(), part, deadline);
+        let are_accounts_checked = match Position::of(recorder.audit()) {
+            Position::Accounts(after) => self.audit_accounts(&mut recorder, &checker, after, &limits).await?,
+            Position::Orders(_) | Position::Numbers => true,
+        };
+        let audit = match are_accounts_checked && self.audit_orders(&mut recorder, &limits).await? {
+            true => self.end_audit(recorder, checker, settings).await?,
+            false => recorder.interrupt().await?,
         };
         let response = TableResponse::from(&audit);
-        let TableResponse { audit: id, complete, accounts, violations } = &response;
+        let TableResponse { audit: id, complete, accounts, orders, violations } = &response;
         match !complete && audit.started_at + LONGEST_AUDIT < now {
-            true => tracing::error!(audit = %id, accounts, "{AUDIT_LATE_MESSAGE}"),
-            false => tracing::info!(audit = %id, complete, accounts, violations, "{AUDIT_CONTINUED_MESSAGE}"),
+            true => tracing::error!(audit = %id, accounts, orders, "{AUDIT_LATE_MESSAGE}"),
+            false => tracing::info!(audit = %id, complete, accounts, orders, violations, "{AUDIT_CONTINUED_MESSAGE}"),
         }
         // Also those of an earlier invocation, which may have failed before it logged them.
         if *violations > 0 {
             tracing::error!(audit = %id, violations, "{VIOLATIONS_MESSAGE}: see `dueday audit show`");
         }
         Ok(response)
+    }
+
+    /// Checks the accounts after the position `after`. Returns whether all accounts are checked; otherwise the next invocation
+    /// continues.
+    async fn audit_accounts(
+        &self,
+        recorder: &mut AuditRecorder<'_>,
+        checker: &InvariantChecker,
+        after: Option<String>,
+        limits: &Limits,
+    ) -> Result<bool, TableError> {
+        let mut receipts = match &self.orders {
+            Some(orders) => Some(ReceiptCheck::new(&self.table, orders, checker.now).await?),
+            None => None,
+        };
+        let mut partitions = self.table.partitions_after(after);
+        loop {
+            if limits.are_reached(recorder.audit(), self.clock.now()) {
+                return Ok(false);
+            }
+            let Some(partition) = partitions.next().await? else { return Ok(true) };
+            let mut broken = checker.check(&partition);
+            if let Some(receipts) = &mut receipts {
+                broken.extend(receipts.check(&partition, recorder).await?);
+            }
+            recorder.add_account(&partition, broken, partitions.position()).await?;
+        }
     }
 
     /// Checks what belongs to no account, and ends the audit.
@@ -134,10 +160,10 @@ impl Checks {
     }
 }
 
-/// Returns the largest number of accounts that one invocation checks. `before` is the latest audit that has ended; `None` if
-/// there was none.
-fn accounts_of_a_night(before: Option<&AuditRecord>) -> u64 {
-    before.map_or(u64::MAX, |audit| (audit.accounts / NIGHTS).max(ACCOUNTS_OF_A_NIGHT))
+/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has ended;
+/// `None` if there was none.
+fn records_of_a_night(before: Option<&AuditRecord>) -> u64 {
+    before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(RECORDS_OF_A_NIGHT))
 }
 
 #[cfg(test)]
@@ -146,11 +172,20 @@ mod tests {
 
     #[test]
     fn large_table_is_distributed_over_24_nights_and_a_small_one_is_checked_every_night() {
-        let audit =
-            |accounts| AuditRecord { accounts, ..AuditRecord::new(Default::default(), false, DateTime::UNIX_EPOCH) };
-        assert_eq!(accounts_of_a_night(None), u64::MAX, "the first audit does not know the size of the table");
-        for (accounts, expected) in [(0, 30_000), (30_000, 30_000), (720_023, 30_000), (2_400_000, 100_000)] {
-            assert_eq!(accounts_of_a_night(Some(&audit(accounts))), expected, "{accounts}");
+        let audit = |accounts, orders| {
+            let new = AuditRecord::new(Default::default(), false, DateTime::UNIX_EPOCH);
+            AuditRecord { accounts, orders, ..new }
+        };
+        assert_eq!(records_of_a_night(None), u64::MAX, "the first audit does not know the size of the table");
+        for (accounts, orders, expected) in [
+            (0, 0, 30_000),
+            (30_000, 0, 30_000),
+            (720_023, 0, 30_000),
+            (2_400_000, 0, 100_000),
+            (600_000, 1_800_000, 100_000),
+        ] {
+            let of_a_night = records_of_a_night(Some(&audit(accounts, orders)));
+            assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders");
         }
     }
 }

@@ -3,6 +3,7 @@
 use billing::{AuditRecord, Subscription};
 use chrono::Days;
 use clock::{Clock as _, SystemClock};
+use orders::OrdersTable;
 use serde_json::Value;
 use store::{Batch, Paging, ReminderCounts, RunCounts, RunEnd, RunRecord, RunSums};
 use testkit::{Function, InvocationResult, config, sample};
@@ -98,6 +99,20 @@ async fn function_names_the_batches_of_today_that_are_not_done() {
     }
     let done = invoke(&mut function, "day", 900).await;
     assert_eq!(done["not_done"], serde_json::json!(["payments"]), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn function_reads_the_table_of_the_order_desk_that_its_variable_names() {
+    let variables = [("DUEDAY_ORDERS_TABLE", "shop-orders")];
+    let mut function = Function::start(env!("CARGO_BIN_EXE_audit"), "audit", &variables).await;
+    let initial = config(&[]).unwrap().table.initial_settings(&SystemClock);
+    function.table.init_settings(&initial).await.unwrap();
+    let result = function.invoke(r#"{"check": "table"}"#, deadline_ms(900)).await;
+    let InvocationResult::Error(error) = result else { panic!("{result:?}") };
+    assert_eq!(error["errorType"], "Table", "there is no such table: {error}");
+    OrdersTable::new(function.table.client().clone(), "shop-orders").create_if_absent().await.unwrap();
+    let response = invoke(&mut function, "table", 900).await;
+    assert_eq!((&response["complete"], &response["orders"]), (&true.into(), &0.into()), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

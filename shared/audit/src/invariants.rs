@@ -62,6 +62,18 @@ pub enum Invariant {
     /// The gateway has returned all lists that are compared: the payments of every customer, the refunds and the
     /// disputes.
     Listed,
+    /// The stock of a product in a warehouse is the sum of its movements.
+    Stock,
+    /// The total stock of a product is the sum of its stock in all warehouses.
+    TotalStock,
+    /// The quarter total of a representative is the sum of the orders that count.
+    QuarterTotal,
+    /// Every order has a receipt of its payment with the same amount, unless the receipt has expired.
+    Paid,
+    /// Every receipt for a SKU with products has an order.
+    Ordered,
+    /// The stock and the quarter totals could be compared with the records from which they can be computed again.
+    Compared,
 }
 
 impl Invariant {
@@ -104,6 +116,21 @@ impl Invariant {
                 "Compare with the gateway, and correct the dispute: docs/customers.md, \"A customer disputes a payment\"."
             }
             Self::Listed => "Audit again when the gateway responds: until then, its payments are not compared.",
+            Self::Stock | Self::TotalStock => {
+                "Compare with `dueday orders movements PRODUCT`, and count the pieces with `dueday orders count`: \
+                 docs/orders.md, \"The audit\"."
+            }
+            Self::QuarterTotal => "Correct the quarter total by hand: it is the sum of the orders that count.",
+            Self::Paid => {
+                "Find the payment with `dueday receipts ACCOUNT`. Cancel the order with `dueday orders cancel ORDER` if \
+                 it was never paid."
+            }
+            Self::Compared => {
+                "Compare the stock and the quarter totals with `dueday orders audit`: docs/orders.md, \"The audit\"."
+            }
+            Self::Ordered => {
+                "Send the events in the queue PaidNotOrdered again, or place the order with `dueday orders backfill SKU`."
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Analyses of a table, which write nothing but the records of audits: explanations why a subscription was or was not charged on a day, checks of
-//! invariants, reconciliation with the gateway, forecasts and reports.
+//! invariants of both tables, reconciliation with the gateway, forecasts and reports.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -10,6 +10,7 @@ mod explanation;
 mod forecast;
 mod gateway_lists;
 mod invariants;
+mod orders;
 mod reconciliation;
 mod recorder;
 mod repair;
@@ -23,6 +24,10 @@ pub use explanation::{Explanation, ReasonCode, explain};
 pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
+pub use orders::{
+    Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders, check_stored_numbers,
+    compare_orders_with_receipts, is_erased, order_of,
+};
 pub use reconciliation::Reconciliation;
 pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};
 pub use repair::Repair;

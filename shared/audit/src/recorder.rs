@@ -13,8 +13,8 @@ pub const MAX_SHOWN_VIOLATIONS: usize = 1_000;
 /// The number of violations that are written together.
 const BATCH: usize = 25;
 
-/// The number of accounts after which the position is stored, even if there is no violation.
-const ACCOUNTS_PER_UPDATE: u64 = 1_000;
+/// The number of accounts or orders after which the position is stored, even if there is no violation.
+const RECORDS_PER_UPDATE: u64 = 1_000;
 
 /// The recorder of one audit.
 #[derive(Debug)]
@@ -71,7 +71,26 @@ impl<'a> AuditRecorder<'a> {
         self.next.subscriptions = self.next.subscriptions.saturating_add(subscriptions);
         self.next.position = position.map(str::to_owned);
         self.add(broken).await?;
-        self.write_if(self.next.accounts >= self.stored.accounts.saturating_add(ACCOUNTS_PER_UPDATE)).await
+        self.write_if(self.next.accounts >= self.stored.accounts.saturating_add(RECORDS_PER_UPDATE)).await
+    }
+
+    /// Records that a receipt of a payment at `paid_at` was read.
+    pub fn add_receipt(&mut self, paid_at: DateTime<Utc>) {
+        let first = self.next.first_receipt_at;
+        self.next.first_receipt_at = Some(first.map_or(paid_at, |first| first.min(paid_at)));
+    }
+
+    /// Records that `orders` more orders were checked, with their violations. `position` is the position after them.
+    pub async fn add_orders(
+        &mut self,
+        orders: u64,
+        broken: Vec<BrokenInvariant>,
+        position: String,
+    ) -> Result<(), TableError> {
+        self.next.orders = self.next.orders.saturating_add(orders);
+        self.next.position = Some(position);
+        self.add(broken).await?;
+        self.write_if(self.next.orders >= self.stored.orders.saturating_add(RECORDS_PER_UPDATE)).await
     }
 
     /// Stores the counts and the position, so that another process can continue the audit. Returns the stored audit.

@@ -21,7 +21,8 @@ pub struct AuditRecord {
     pub started_at: DateTime<Utc>,
     /// When all items had been checked; `None` while the audit is running, or if it was interrupted.
     pub ended_at: Option<DateTime<Utc>>,
-    /// The last account that was checked, in the format of the storage; `None` before the first account and after the end.
+    /// The last account that was checked, in the format of the storage, or the last order, in the format of the function that
+    /// checks the orders; `None` before the first account and after the end.
     pub position: Option<String>,
     /// Whether the audit also compares the table with the lists of the gateway.
     pub has_gateway_lists: bool,
@@ -31,6 +32,11 @@ pub struct AuditRecord {
     pub accounts: u64,
     /// The number of subscriptions that were checked.
     pub subscriptions: u64,
+    /// The number of orders that were checked; 0 if the audit does not check the order desk.
+    pub orders: u64,
+    /// The time of the earliest payment whose receipt was read; `None` if no receipt was read, or if the audit does not check the
+    /// order desk.
+    pub first_receipt_at: Option<DateTime<Utc>>,
     /// The number of violations by the name of the invariant.
     pub violations: BTreeMap<String, u64>,
     pub version: u64,
@@ -65,6 +71,8 @@ impl AuditRecord {
             is_scheduled: false,
             accounts: 0,
             subscriptions: 0,
+            orders: 0,
+            first_receipt_at: None,
             violations: BTreeMap::new(),
             version: 1,
         }

@@ -38,6 +38,7 @@ pub enum ReadBy {
     Sandbox,
     Reconcile,
     Erase,
+    Audit,
 }
 
 /// A flag of the command, without its dashes.

@@ -100,6 +100,12 @@ impl OrdersAudit {
         Ok(Some(orders))
     }
 
+    /// Returns whether the first scan found differences, so that [`OrdersAudit::finish`] reads the table again: at most three
+    /// times.
+    pub fn must_verify(&self) -> bool {
+        !self.ledger.differences().is_empty()
+    }
+
     /// Verifies the differences of the first scan. Sends no request if there are none. Calls `on_page` after each page.
     pub async fn finish(self, mut on_page: impl FnMut()) -> Result<AuditReport, TableError> {
         let Self { table, ledger, mut report, .. } = self;

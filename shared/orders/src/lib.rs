@@ -21,6 +21,6 @@ pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
     CompanyEntity, CreditedOrder, DateRange, EmployeeDetails, EmployeeList, NamedLine, ORDERS_SCHEMA, OrderList,
-    OrderToPack, OrdersTable, PaymentsTable, ProductOrder, Requester, StockBefore, WaitingOrdersPage, WriteOutcome,
-    is_order_key, normalize_name, read_stream_image,
+    OrderToPack, OrdersScan, OrdersTable, PaymentsTable, ProductOrder, Requester, StockBefore, WaitingOrdersPage,
+    WriteOutcome, is_order_key, normalize_name, read_stream_image,
 };

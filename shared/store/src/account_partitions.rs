@@ -172,6 +172,15 @@ impl AccountPartition {
         account.is_none() && subscriptions.is_empty() && is_without_records && is_without_history && is_readable
     }
 
+    /// Returns the receipts that have not expired at `now`. DynamoDB deletes an expired one only within a few days.
+    pub fn unexpired_receipts(&self, now: DateTime<Utc>) -> impl Iterator<Item = &Receipt> {
+        let is_unexpired = move |receipt: &&Receipt| {
+            let key = receipt.key();
+            self.expiries.iter().any(|expiry| expiry.key == key && expiry.expires > now.timestamp())
+        };
+        self.receipts.iter().filter(is_unexpired)
+    }
+
     /// Adds `item` to the items of its kind.
     fn add_item(&mut self, mut item: Item) {
         // After a refund has failed, its receipt states that nothing is refunded.

@@ -108,7 +108,7 @@ async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_n
     let optional: Vec<String> =
         optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
     assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
-    assert_eq!(optional.len(), 16, "{optional:?}");
+    assert_eq!(optional.len(), 17, "{optional:?}");
 }
 
 #[tokio::test]
@@ -299,6 +299,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
         (ReadBy::Sandbox, &template["Resources"]["SandboxFunction"]["Properties"]),
         (ReadBy::Reconcile, &template["Resources"]["ReconcileFunction"]["Properties"]),
+        (ReadBy::Audit, &template["Resources"]["AuditFunction"]["Properties"]),
         (ReadBy::Erase, &template["Resources"]["EraseFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);

@@ -13,6 +13,7 @@ mod ledger;
 mod lines;
 mod movement;
 mod order;
+mod order_digest;
 mod order_events;
 mod order_status;
 mod paid;
@@ -39,6 +40,7 @@ pub use order::{
     BackOrderReason, CorrectionError, Order, OrderLine, Parcel, ProductsError, Shipment, Step, StockEffect,
     TransitionEffects, TransitionError, all_days,
 };
+pub use order_digest::OrderDigest;
 pub use order_events::order_events;
 pub use order_status::OrderStatus;
 pub use paid::PaidPeriod;

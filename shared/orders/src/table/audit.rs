@@ -16,6 +16,13 @@ use dynamo::{Entity as _, Item, Items, Key, Scan, TableError, from_item, key_of}
 #[derive(Debug)]
 pub struct AuditScan(Items);
 
+/// The orders of the table, read page by page.
+#[derive(Debug)]
+pub struct OrdersScan(AuditScan);
+
+/// The character between both parts of a key in a position. No key contains it.
+const POSITION_SEPARATOR: char = '\n';
+
 /// The state of a stored number. Each change of the number changes its revision, even if the number is the same afterwards.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Revision(Vec<u64>);
@@ -60,10 +67,40 @@ impl AuditScan {
     }
 }
 
+impl OrdersScan {
+    /// Returns the orders of the next page; `None` after the last page. Orders that cannot be read are left out. Sends one Scan
+    /// request.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<Order>>, TableError> {
+        let Some(items) = self.0.next_page().await? else { return Ok(None) };
+        let orders = items.into_iter().filter_map(|item| match item {
+            Ok(AuditedItem::Order(order)) => Some(*order),
+            _ => None,
+        });
+        Ok(Some(orders.collect()))
+    }
+
+    /// Returns the position after the page that was read last, from which [`OrdersTable::orders_after`] continues; `None` before
+    /// the first page and after the last page.
+    pub fn position(&self) -> Option<String> {
+        self.0.0.last_evaluated_key().map(|key| {
+            let Key { pk, sk } = key_of(key);
+            format!("{pk}{POSITION_SEPARATOR}{sk}")
+        })
+    }
+}
+
 impl OrdersTable {
     /// Returns all items that the audit compares. `AuditScan::next_page` sends the strongly consistent Scan requests.
     pub fn scan_for_audit(&self) -> AuditScan {
         AuditScan(self.dynamo.scan(Scan::all()))
+    }
+
+    /// Returns the orders after `position`, which [`OrdersScan::position`] returned; all orders if it is `None`. The sequence is
+    /// that of the strongly consistent Scan requests, which [`OrdersScan::next_page`] sends.
+    pub fn orders_after(&self, position: Option<&str>) -> OrdersScan {
+        let after = position.and_then(|text| text.split_once(POSITION_SEPARATOR));
+        let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
+        OrdersScan(AuditScan(self.dynamo.scan(Scan::all().after(after))))
     }
 
     /// Returns the revision of a stored number. Sends one strongly consistent request.

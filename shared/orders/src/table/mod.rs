@@ -45,6 +45,7 @@ mod write_transaction;
 
 use aws_sdk_dynamodb::Client;
 
+pub use audit::OrdersScan;
 pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
 pub use company::CompanyEntity;
 pub use employees::{EmployeeDetails, EmployeeList};

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use strum::IntoEnumIterator as _;
 
-use super::super::Buckets;
+use super::super::{Buckets, OrderStatus, all_days};
 use super::items::{item_with, number};
 use super::{OrdersTable, keys};
-use dynamo::{Instant, TableError, UpdateItemOutcome, from_item};
+use dynamo::{Instant, Paging, TableError, UpdateItemOutcome, from_item};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -41,6 +42,17 @@ impl OrdersTable {
         let item = self.dynamo.get(keys::key_of_settings()).await?;
         let settings = item.map(|item| from_item::<SettingsItem>(&item)).transpose()?;
         Ok(settings.and_then(|settings| settings.ordered_from).map(|Instant(at)| at))
+    }
+
+    /// Returns the time of the earliest payment with an order; `None` if there are no orders. Sends one GetItem request, and one
+    /// Query request for each bucket and status.
+    pub async fn first_paid_at(&self) -> Result<Option<DateTime<Utc>>, TableError> {
+        let Some(item) = self.dynamo.get(keys::key_of_settings()).await? else { return Ok(None) };
+        let buckets = Buckets::new(from_item::<SettingsItem>(&item)?.buckets);
+        let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
+        let first = Paging { after: None, limit: Some(1) };
+        let orders = self.orders_in(&statuses, all_days(), buckets, &first).await?;
+        Ok(orders.items.first().map(|order| order.placed_at))
     }
 
     /// Stores that each payment from `at` on must have an order. For earlier payments, only some orders may exist. Sends one

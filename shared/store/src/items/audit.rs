@@ -22,6 +22,8 @@ pub struct AuditItem {
     scheduled: bool,
     accounts: u64,
     subscriptions: u64,
+    orders: Option<u64>,
+    first_receipt_date: Option<Instant>,
     violations: BTreeMap<String, u64>,
     version: u64,
     #[serde(rename = "TTL")]
@@ -55,6 +57,8 @@ impl Entity<Payments> for AuditRecord {
             scheduled: self.is_scheduled,
             accounts: self.accounts,
             subscriptions: self.subscriptions,
+            orders: (self.orders > 0).then_some(self.orders),
+            first_receipt_date: self.first_receipt_at.map(Instant),
             violations: self.violations.clone(),
             version: self.version,
             ttl: expiry(self.started_at, AUDIT_RETENTION),
@@ -73,6 +77,8 @@ impl Entity<Payments> for AuditRecord {
             is_scheduled: item.scheduled,
             accounts: item.accounts,
             subscriptions: item.subscriptions,
+            orders: item.orders.unwrap_or_default(),
+            first_receipt_at: item.first_receipt_date.map(|at| at.0),
             violations: item.violations,
             version: item.version,
         })

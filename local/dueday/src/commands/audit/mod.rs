@@ -67,6 +67,14 @@ With --gateway-list:
   disputed             the disputes match the gateway's disputes
   listed               the gateway lists the payments of every customer
 
+In the audits of the function on AWS, if there is an order desk:
+  ordered              every receipt for a SKU with products has an order
+  paid                 every order has a receipt of its payment
+  stock                every stock is the sum of its movements
+  total_stock          the total stock of a product is the sum over the warehouses
+  quarter_total        the total of a representative is the sum of the orders
+  compared             these numbers could be compared (`dueday orders audit`)
+
 With --fix, the command shows and makes the repairs of NextPaymentDate and NextReminderDate, if nothing else is wrong \
 with the subscription. Audit again afterwards.
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aws_sdk_dynamodb::Client;
 use billing::GatewayAccount;
 use clock::SystemClock;
 use config::{ConfigError, Env};
@@ -12,11 +13,13 @@ use gateways::{
 use payments::GATEWAY_TIMEOUT;
 
 use super::aws_program::AwsProgram;
+use super::dynamodb_table::{ORDERS_TABLE, PAYMENTS_TABLE};
 use super::finding::Finding;
 use super::gateway_account::{self, ACCOUNT, MODE, REACHABLE};
 use super::secrets::{self, GatewayKey};
 use super::stack::{self, Stack};
-use super::{alarms, mails, payments_table, settings, stream_reader, stripe_account, token_claim};
+use super::stream_reader::{READER_OF_ORDERS, READER_OF_PAYMENTS};
+use super::{alarms, dynamodb_table, mails, settings, stream_reader, stripe_account, token_claim};
 use crate::Failure;
 use crate::context::Context;
 use crate::machine::gateway::Gateway;
@@ -34,8 +37,9 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
     let stack = stack.as_ref();
     let table_and_reader = async {
         let is_prod = stack.is_none_or(Stack::is_prod);
-        let (mut findings, stream) = payments_table::check(table.client(), name, is_prod).await;
-        findings.push(stream_reader::check(&aws, stack, stream.as_deref()).await);
+        let (mut findings, stream) = dynamodb_table::check(table.client(), &PAYMENTS_TABLE, name, is_prod).await;
+        findings.push(stream_reader::check(&aws, stack, READER_OF_PAYMENTS, stream.as_deref()).await);
+        findings.extend(check_orders_table(table.client(), &aws, stack).await);
         findings
     };
     let (of_table, stored, (keys, of_secrets), of_alarms, of_claim) = futures::join!(
@@ -54,6 +58,18 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
     findings.extend(mails::check(&aws, stack, keys.mail_login).await);
     findings.extend([of_alarms, of_claim]);
     Ok(findings)
+}
+
+/// Checks the table of the order desk and its stream, if the stack has an order desk.
+async fn check_orders_table(client: &Client, aws: &AwsProgram, stack: Option<&Stack>) -> Vec<Finding> {
+    let Some(stack) = stack.filter(|stack| stack.parameter("Orders") == "on") else { return Vec::new() };
+    let Some(name) = stack.outputs.get("OrdersTableName") else {
+        let advice = "Deploy the template again, with Orders=on";
+        return vec![Finding::wrong(ORDERS_TABLE.table, "the stack has no output OrdersTableName", advice)];
+    };
+    let (mut findings, stream) = dynamodb_table::check(client, &ORDERS_TABLE, name, stack.is_prod()).await;
+    findings.push(stream_reader::check(aws, Some(stack), READER_OF_ORDERS, stream.as_deref()).await);
+    findings
 }
 
 /// Checks the gateway of the stack with its `key`. `stored` is the account that the table stores.

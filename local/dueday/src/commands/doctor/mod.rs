@@ -3,11 +3,11 @@
 mod alarms;
 mod aws_program;
 mod deployment;
+mod dynamodb_table;
 mod finding;
 mod gateway_account;
 mod machine;
 mod mails;
-mod payments_table;
 mod secrets;
 mod settings;
 mod stack;

@@ -1,45 +1,49 @@
-//! Checks that the function `events` reads the stream of the table.
+//! Checks that the function `events` reads the stream of a table.
 
 use super::aws_program::{AwsProgram, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
-const CHECK: &str = "reader of the stream";
+/// The name of the check of the payments table.
+pub const READER_OF_PAYMENTS: &str = "reader of the stream";
 
-/// Checks the reader of the stream with the ARN `stream`.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, stream: Option<&str>) -> Finding {
+/// The name of the check of the table of the order desk.
+pub const READER_OF_ORDERS: &str = "reader of the stream of the orders table";
+
+/// Checks the reader of the stream with the ARN `stream`. `check` is the name of the check.
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, check: &'static str, stream: Option<&str>) -> Finding {
     let Some(stream) = stream else {
-        return Finding::not_checked(CHECK, "no stream of the table is known");
+        return Finding::not_checked(check, "no stream of the table is known");
     };
     let function = stack.and_then(|stack| stack.resources.get("EventsFunction"));
     let mappings = aws.request(&["lambda", "list-event-source-mappings", "--event-source-arn", stream]).await;
-    check_mappings(mappings, function.map(String::as_str))
+    check_mappings(check, mappings, function.map(String::as_str))
 }
 
 /// Checks that one of the event source mappings of the stream starts `function`; any function, if it is `None`.
-fn check_mappings(mappings: Response, function: Option<&str>) -> Finding {
+fn check_mappings(check: &'static str, mappings: Response, function: Option<&str>) -> Finding {
     let mappings = match mappings {
         Ok(mappings) => mappings,
-        Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+        Err(error) => return Finding::not_checked(check, error.to_string()),
     };
     let is_of_function = |arn: &str| function.is_none_or(|function| arn.rsplit(':').next() == Some(function));
     let found = list(&mappings, "EventSourceMappings").find(|mapping| is_of_function(text(mapping, "FunctionArn")));
     let Some(mapping) = found else {
         let detail = "no function reads the stream, so no events are published";
-        return Finding::wrong(CHECK, detail, "Deploy the template again");
+        return Finding::wrong(check, detail, "Deploy the template again");
     };
     let (uuid, result) = (text(mapping, "UUID"), text(mapping, "LastProcessingResult"));
     match text(mapping, "State") {
         "Enabled" if result.starts_with("PROBLEM") => {
-            Finding::wrong(CHECK, format!("its last run ended with: {result}"), "See the log of the function `events`")
+            Finding::wrong(check, format!("its last run ended with: {result}"), "See the log of the function `events`")
         }
-        "Enabled" => Finding::good(CHECK, "the function `events` is started"),
+        "Enabled" => Finding::good(check, "the function `events` is started"),
         "Creating" | "Enabling" | "Updating" => {
-            Finding::wrong(CHECK, "it is not ready yet", "Wait a minute, and check again")
+            Finding::wrong(check, "it is not ready yet", "Wait a minute, and check again")
         }
         state => {
             let advice = format!("Run `aws lambda update-event-source-mapping --uuid {uuid} --enabled`");
-            Finding::wrong(CHECK, format!("its event source mapping is {state}, so no events are published"), advice)
+            Finding::wrong(check, format!("its event source mapping is {state}, so no events are published"), advice)
         }
     }
 }
@@ -50,6 +54,8 @@ mod tests {
 
     use super::super::aws_program::AwsError;
     use super::*;
+
+    const CHECK: &str = READER_OF_PAYMENTS;
 
     /// The response of `list-event-source-mappings` in its documented form (AWS CLI reference).
     fn mappings(state: &str, result: &str) -> Value {
@@ -68,14 +74,14 @@ mod tests {
     #[test]
     fn enabled_mapping_of_the_function_is_needed() {
         let function = Some("dueday-EventsFunction-1A2B");
-        assert!(check_mappings(Ok(mappings("Enabled", "OK")), function).is_good());
-        assert!(check_mappings(Ok(mappings("Enabled", "No records processed")), None).is_good());
-        assert!(!check_mappings(Ok(mappings("Disabled", "OK")), function).is_good());
-        assert!(!check_mappings(Ok(mappings("Enabled", "PROBLEM: Function call failed")), function).is_good());
-        assert!(!check_mappings(Ok(mappings("Enabled", "OK")), Some("dueday-EventsFunction-OTHER")).is_good());
-        assert!(!check_mappings(Ok(json!({"EventSourceMappings": []})), function).is_good());
+        assert!(check_mappings(CHECK, Ok(mappings("Enabled", "OK")), function).is_good());
+        assert!(check_mappings(CHECK, Ok(mappings("Enabled", "No records processed")), None).is_good());
+        assert!(!check_mappings(CHECK, Ok(mappings("Disabled", "OK")), function).is_good());
+        assert!(!check_mappings(CHECK, Ok(mappings("Enabled", "PROBLEM: Function call failed")), function).is_good());
+        assert!(!check_mappings(CHECK, Ok(mappings("Enabled", "OK")), Some("dueday-EventsFunction-OTHER")).is_good());
+        assert!(!check_mappings(CHECK, Ok(json!({"EventSourceMappings": []})), function).is_good());
         let denied = AwsError::Denied("lambda:ListEventSourceMappings".to_owned());
         let expected = Finding::not_checked(CHECK, "the permission lambda:ListEventSourceMappings is missing");
-        assert_eq!(check_mappings(Err(denied), function), expected);
+        assert_eq!(check_mappings(CHECK, Err(denied), function), expected);
     }
 }

@@ -3,15 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use audit::{Invariant, MAX_ORDER_DELAY, OrderDifference, RecentOrders, compare_orders_with_receipts};
+use chrono::{DateTime, Utc};
 use clap::Args;
 use indicatif::ProgressBar;
-use orders::{AuditReport, AuditedNumber, NumberDifference, OrderDesk, OrdersAudit, open_stocks};
+use orders::{AuditReport, OrderDesk, OrdersAudit, open_stocks};
 use serde::Serialize;
-use store::TableError;
-use strum::Display;
 
-use super::paid_orders::{self, OrderCount};
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
@@ -39,9 +37,6 @@ Examples:
   dueday orders audit --open
   dueday orders audit --json";
 
-/// The longest time after a payment until its order is placed on AWS.
-const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
-
 const COLUMNS: [Column; 4] =
     [Column::whole("check"), Column::text("item"), Column::text("expected"), Column::text("found")];
 
@@ -53,29 +48,6 @@ pub struct AuditArgs {
     open: bool,
 }
 
-/// A check of the audit.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Check {
-    Readable,
-    Stock,
-    TotalStock,
-    QuarterTotal,
-    Paid,
-    Ordered,
-}
-
-/// A stored number or item that is not as the records say.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-pub struct Difference {
-    pub check: Check,
-    /// What is compared, such as `house-blend in cork` or the id of an order.
-    pub item: String,
-    pub expected: String,
-    pub found: String,
-}
-
 #[derive(Debug, Serialize)]
 struct OrdersAuditReport {
     /// The number of items of the orders table that were compared.
@@ -83,7 +55,7 @@ struct OrdersAuditReport {
     orders: u64,
     /// The number of receipts for SKUs with products.
     receipts: u64,
-    differences: Vec<Difference>,
+    differences: Vec<OrderDifference>,
     /// The numbers that changed during each scan, so that they could not be compared.
     changed: Vec<String>,
     /// False if the table on AWS has no orders, so that no payment was required to have one.
@@ -93,31 +65,6 @@ struct OrdersAuditReport {
     /// The number of opening movements that `--open` has written.
     #[serde(skip_serializing_if = "Option::is_none")]
     opened: Option<u64>,
-}
-
-impl Difference {
-    /// Returns the difference for an item that cannot be read.
-    pub fn unreadable(error: &TableError) -> Self {
-        let (expected, found) = ("a readable item".to_owned(), error.to_string());
-        let item = match error {
-            TableError::Unreadable { key, .. } => key.to_string(),
-            _ => "-".to_owned(),
-        };
-        Self { check: Check::Readable, item, expected, found }
-    }
-}
-
-impl From<&NumberDifference> for Difference {
-    fn from(NumberDifference { number, expected, found }: &NumberDifference) -> Self {
-        let check = match number {
-            AuditedNumber::Stock { .. } => Check::Stock,
-            AuditedNumber::TotalStock { .. } => Check::TotalStock,
-            AuditedNumber::QuarterTotal { .. } => Check::QuarterTotal,
-        };
-        let text = |value: i64| number.text_of(value);
-        let found = found.map_or_else(|| "none".to_owned(), text);
-        Self { check, item: number.to_string(), expected: text(*expected), found }
-    }
 }
 
 pub async fn audit(
@@ -130,20 +77,20 @@ pub async fn audit(
     let verifying = || progress.set_message("verifying differences with another scan");
     let now = context.clock.now();
     let mut audit = OrdersAudit::begin(&desk.table);
-    let mut count = OrderCount::new(now, open_table.table.receipt_retention());
+    let mut recent = RecentOrders::new(now, open_table.table.receipt_retention());
     while let Some(orders) = audit.next_orders().await? {
-        orders.iter().for_each(|order| count.add(order));
+        orders.iter().for_each(|order| recent.add(order));
         progress.set_message(format!("{} read", format_count(audit.items(), "item")));
     }
     let AuditReport { items, differences, unverified, unopened, unreadable } = audit.finish(verifying).await?;
-    let mut all: Vec<Difference> = differences.iter().map(Difference::from).collect();
+    let mut all: Vec<OrderDifference> = differences.iter().map(OrderDifference::from).collect();
     // An item of this table that cannot be read can be a movement, so the opening movements would be wrong.
     let is_readable = unreadable.is_empty();
-    all.extend(unreadable.iter().map(Difference::unreadable));
+    all.extend(unreadable.iter().map(OrderDifference::unreadable));
     let ordered = match context.options.table() {
         // The merchant may have begun to use the order desk with the first order.
         Some(_) => {
-            let first = count.first_paid_at().unwrap_or(now);
+            let first = recent.first_paid_at().unwrap_or(now);
             desk.table.ordered_from().await?.map_or(first, |from| from.max(first))..now - MAX_ORDER_DELAY
         }
         // On one machine, the order desk is always on. This process has placed the orders of all payments before; a server
@@ -152,7 +99,8 @@ pub async fn audit(
         None => DateTime::<Utc>::MIN_UTC..now,
     };
     let on_receipts = |read| progress.set_message(format!("{} compared", format_count(read, "receipt")));
-    let paid = paid_orders::compare(&open_table.table, &desk.table, &count, now, ordered, on_receipts).await?;
+    let tables = (&open_table.table, &desk.table);
+    let paid = compare_orders_with_receipts(tables, &recent, now, ordered, on_receipts).await?;
     all.extend(paid.differences);
     all.sort();
     all.dedup();
@@ -167,10 +115,10 @@ pub async fn audit(
     drop(progress);
     let report = OrdersAuditReport {
         items,
-        orders: count.orders(),
+        orders: recent.orders(),
         receipts: paid.receipts,
         differences: all,
-        payments_compared: context.options.table().is_none() || count.orders() > 0,
+        payments_compared: context.options.table().is_none() || recent.orders() > 0,
         changed: unverified.iter().map(ToString::to_string).collect(),
         without_opening: unopened.len().saturating_sub(usize::try_from(opened.unwrap_or_default()).unwrap_or_default()),
         opened,
@@ -186,7 +134,7 @@ fn text(report: &OrdersAuditReport) -> String {
         report;
     let read =
         [format_count(*items, "item"), format_count(*orders, "order"), format_count(*receipts, "receipt")].join(", ");
-    let mut by_check = BTreeMap::<Check, u64>::new();
+    let mut by_check = BTreeMap::<Invariant, u64>::new();
     for difference in differences {
         let count = by_check.entry(difference.check).or_default();
         *count = count.saturating_add(1);
@@ -194,7 +142,7 @@ fn text(report: &OrdersAuditReport) -> String {
     let mut lines = String::new();
     if !differences.is_empty() {
         let rows = differences.iter().map(|difference| {
-            let Difference { check, item, expected, found } = difference;
+            let OrderDifference { check, item, expected, found } = difference;
             vec![output::red(&check.to_string()), item.clone(), expected.clone(), found.clone()]
         });
         lines += &format!("{}\n", table(&COLUMNS, rows));
@@ -213,7 +161,7 @@ fn text(report: &OrdersAuditReport) -> String {
     if let Some(opened) = opened {
         lines += &format!("{} written\n", format_count(*opened, "opening movement"));
     }
-    if *without_opening > 0 && differences.iter().any(|difference| difference.check == Check::Readable) {
+    if *without_opening > 0 && differences.iter().any(|difference| difference.check == Invariant::Readable) {
         lines += "opening movements are written only when every item of the table can be read\n";
     } else if *without_opening > 0 {
         let count = format_count(*without_opening as u64, "stock");

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use audit::{is_erased, order_of};
 use billing::{ActionKind, Receipt, ReceiptId, RefundStatus, Sku};
 use chrono::NaiveDate;
 use clap::Args;
@@ -12,7 +13,6 @@ use serde::Serialize;
 use store::Table;
 
 use super::filling::FillReport;
-use super::paid_orders::{is_erased, order_of};
 use crate::commands::values::parse_date;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;

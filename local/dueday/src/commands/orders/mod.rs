@@ -7,7 +7,6 @@ mod filling;
 mod fulfilment;
 mod list;
 mod packing;
-mod paid_orders;
 mod people;
 pub mod places;
 pub mod setup;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use clock::{Clock as _, SystemClock};
 use emulator::{Engine, Limits, StripeFault, StripeServer};
+use orders::OrdersTable;
 use serde_json::{Value, json};
 use store::{Settings, Table};
 use testkit::SmtpServer;
@@ -29,6 +30,8 @@ struct Deployment {
     dynamodb: String,
     stripe: String,
     stripe_server: Arc<StripeServer>,
+    /// The output of the stack with the name of the orders table.
+    orders_table: &'static str,
 }
 
 /// Returns the resources of a stack that sends its mails through a mail server.
@@ -49,11 +52,14 @@ impl Deployment {
         let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
         table.create_if_absent().await.unwrap();
         table.init_settings(&Settings::new(4, SystemClock.ulid())).await.unwrap();
-        // The engine enables the stream when it is opened.
+        OrdersTable::new(engine.client(), "shop-orders").create_if_absent().await.unwrap();
+        // The engine enables a stream when it is opened.
         engine.stream("payments").unwrap();
+        engine.stream("shop-orders").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (stripe_server, stripe) = serve_stripe().await;
-        let deployment = Self { dynamodb: serve_dynamodb(engine, is_protected).await, stripe, stripe_server, folder };
+        let dynamodb = serve_dynamodb(engine, is_protected).await;
+        let deployment = Self { dynamodb, stripe, stripe_server, folder, orders_table: "shop-orders" };
         deployment.install();
         deployment
     }
@@ -125,6 +131,7 @@ impl Deployment {
             ("ReminderLeadDays", "7"),
             ("JwtIssuer", "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaaaaaaaa"),
             ("AccountClaim", "sub"),
+            ("Orders", "on"),
         ];
         let parameters = right.map(|(name, value)| {
             let changed = changed.iter().find(|(changed, _)| *changed == name).map_or(value, |(_, value)| value);
@@ -132,6 +139,7 @@ impl Deployment {
         });
         let outputs = [
             ("TableName", "payments"),
+            ("OrdersTableName", self.orders_table),
             ("ApiUrl", API),
             ("AlarmTopicArn", TOPIC),
             ("EncryptionKeysArn", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:keys"),
@@ -239,6 +247,21 @@ async fn wrong_deployment_is_reported_with_the_remedies_and_without_secrets() {
     insta::assert_snapshot!("wrong", text);
     assert_eq!(code, 1, "{text}");
     assert!(!text.contains("sk_") && !text.contains("ops@"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_table_is_checked_only_if_the_stack_has_an_order_desk() {
+    let mut deployment = Deployment::new(true).await;
+    deployment.set_parameters(&[("Orders", "off")]);
+    let (code, text) = deployment.run();
+    assert!(code == 0 && !text.contains("orders table"), "{text}");
+
+    deployment.orders_table = "other-orders";
+    deployment.set_parameters(&[]);
+    let (code, text) = deployment.run();
+    let line = "wrong        orders table: there is no table \"other-orders\" in this region. Deploy it (sam deploy), or \
+                correct the parameter ExistingOrdersTable";
+    assert!(code == 1 && text.contains(line), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use audit_function::{Checks, Response};
 use axum::Extension;
 use billing::Account;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, PlannedChange};
+use orders::{Buckets, Customer, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, PlannedChange};
 use orders_api::{OrdersApi, StoredPayments};
 use rest::caller::ConfidentialAccess;
 use simulator::{Company, CompanySize};
@@ -59,6 +60,51 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
     assert!(filled.filled > 0, "{filled:?}");
     assert_eq!(table.fill_tasks().await.unwrap().items, []);
     assert_policy("OrdersFunction", &world.wire.permissions());
+}
+
+#[tokio::test]
+async fn audit_policy_for_the_order_desk_matches_its_requests() {
+    let world = World::new(&[]).await;
+    let deployment = &world.system.deployment;
+    let unrecorded = OrdersTable::new(deployment.table.client().clone(), "dueday-orders");
+    unrecorded.create_if_absent().await.unwrap();
+    world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
+    // The first payment has an order, and the others have none although they must.
+    let mut partitions = deployment.table.partitions();
+    let mut receipts = Vec::new();
+    while let Some(partition) = partitions.next().await.unwrap() {
+        receipts.extend(partition.receipts);
+    }
+    receipts.sort_by_key(|receipt| receipt.processed_at);
+    let company = Company::new(CompanySize { customers: 1, employees: 1, products: 1, warehouses: 1, months: 1 }, 1);
+    let product = &company.products[0];
+    unrecorded.create_product(product).await.unwrap();
+    let line = OrderLine { product: product.id.clone(), quantity: 1 };
+    for receipt in &receipts {
+        unrecorded.set_lines_of_sku(&receipt.sku, std::slice::from_ref(&line)).await.unwrap();
+    }
+    let buckets = unrecorded.get_or_store_buckets(Buckets::default()).await.unwrap();
+    let desk = OrderDesk::new(unrecorded, buckets, world.system.clock.clone());
+    let first = &receipts[0];
+    let order = OrderId { due_on: first.due_on, subscription: first.subscription };
+    let (account, sku, amount, paid_at) = (first.account.clone(), first.sku.clone(), first.amount, first.processed_at);
+    desk.place(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
+
+    let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
+    let config = &deployment.config;
+    let checks = Checks::new(
+        deployment.table.clone(),
+        config.billing.clone(),
+        config.charging.clone(),
+        world.system.clock.clone(),
+    )
+    .with_orders(table);
+    world.system.clock.set(six_oclock("2027-01-12"));
+    let deadline = six_oclock("2027-01-12") + TimeDelta::minutes(15);
+    let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
+    let Response::Table(response) = response else { panic!("{response:?}") };
+    assert!(response.complete && response.orders == 1 && response.violations > 0, "{response:?}");
+    assert_policy("OrdersAuditPolicy", &world.wire.permissions());
 }
 
 #[tokio::test]

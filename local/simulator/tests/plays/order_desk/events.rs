@@ -29,7 +29,7 @@ impl Bus for KeepingBus {
 }
 
 /// Publishes all changes in the stream from its first record on. Returns the id, the type and the data of each event.
-async fn published(stream: &Stream) -> Vec<(String, String, OrderData)> {
+pub async fn published(stream: &Stream) -> Vec<(String, String, OrderData)> {
     let (bus, mut position) = (KeepingBus::default(), None);
     let publisher = Publisher::new(bus.clone());
     loop {
@@ -55,7 +55,7 @@ fn types(events: &[(String, String, OrderData)]) -> Vec<&str> {
 
 /// Returns the violations of the rule that the event with the highest version of an order states the order in the table. A
 /// picked order has no event of its own.
-fn disagreements(events: &[(String, String, OrderData)], table: &OrdersTableContents) -> Vec<String> {
+pub fn disagreements(events: &[(String, String, OrderData)], table: &OrdersTableContents) -> Vec<String> {
     let mut newest = BTreeMap::<&str, &OrderData>::new();
     for (_, _, data) in events {
         let known = newest.entry(&data.order).or_insert(data);

@@ -35,7 +35,7 @@ pub fn all_days() -> DateRange {
 }
 
 /// Returns a clock that shows [`now`]. Each clock creates other identifiers.
-fn new_clock() -> Arc<SimulatedClock> {
+pub fn new_clock() -> Arc<SimulatedClock> {
     static CLOCKS: AtomicU64 = AtomicU64::new(1);
     Arc::new(SimulatedClock::new(now(), CLOCKS.fetch_add(1, Ordering::Relaxed)))
 }
@@ -118,6 +118,12 @@ impl World {
     pub fn desk_without_faults(&self) -> OrderDesk {
         let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
         let table = OrdersTable::new(client, "dueday-orders");
+        OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
+    }
+
+    /// Returns the desk of a new process, whose calls fail like those of `desk`.
+    pub fn desk_after_restart(&self) -> OrderDesk {
+        let table = OrdersTable::new(self.engine.client_with_wire(self.wire.clone()), "dueday-orders");
         OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
     }
 

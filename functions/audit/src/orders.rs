@@ -1,0 +1,148 @@
+//! The checks of the order desk, which are a part of the audit: the receipts of each account are compared with their orders,
+//! then the orders with their receipts, and at the end the stock and the quarter totals with their records.
+
+use std::ops::Range;
+
+use audit::{AuditRecorder, BrokenInvariant, MAX_ORDER_DELAY, OrderChecker, RecentOrders, check_stored_numbers};
+use billing::{AuditRecord, Receipt};
+use chrono::{DateTime, TimeDelta, Utc};
+use orders::{Order, OrdersTable};
+use store::{AccountPartition, Table, TableError};
+
+use crate::Checks;
+use crate::limits::Limits;
+
+/// The time that must be left to compare the numbers. Otherwise the next invocation does so first, with all its time.
+const NUMBERS_TIME: TimeDelta = TimeDelta::minutes(5);
+
+/// The prefix of the positions of the orders. No position of an account begins with it.
+const ORDERS: &str = "orders";
+
+/// The position before the comparison of the numbers.
+const NUMBERS: &str = "numbers";
+
+/// The position of an audit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Position {
+    /// After this account; before the first account if it is `None`.
+    Accounts(Option<String>),
+    /// After this order; before the first order if it is `None`.
+    Orders(Option<String>),
+    /// Before the comparison of the numbers.
+    Numbers,
+}
+
+impl Position {
+    /// Reads the position of an audit.
+    pub fn of(audit: &AuditRecord) -> Self {
+        match audit.position.as_deref() {
+            Some(NUMBERS) => Self::Numbers,
+            Some(text) if text.starts_with(ORDERS) => {
+                let after = text.trim_start_matches(ORDERS).trim_start();
+                Self::Orders((!after.is_empty()).then(|| after.to_owned()))
+            }
+            account => Self::Accounts(account.map(str::to_owned)),
+        }
+    }
+}
+
+/// Returns the stored text of the position after the order `after`.
+fn position_of_orders(after: Option<String>) -> String {
+    after.map_or_else(|| ORDERS.to_owned(), |after| format!("{ORDERS} {after}"))
+}
+
+/// The comparison of the receipts of accounts with their orders.
+pub(crate) struct ReceiptCheck<'a> {
+    checker: OrderChecker<'a>,
+    /// Each payment of this period must have an order.
+    ordered: Range<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+impl<'a> ReceiptCheck<'a> {
+    /// Prepares the check of receipts at the time `now`.
+    pub async fn new(payments: &'a Table, orders: &'a OrdersTable, now: DateTime<Utc>) -> Result<Self, TableError> {
+        // The merchant may have begun to use the order desk with the first order.
+        let first = orders.first_paid_at().await?.unwrap_or(now);
+        let from = orders.ordered_from().await?.map_or(first, |from| from.max(first));
+        Ok(Self { checker: OrderChecker::new(payments, orders), ordered: from..now - MAX_ORDER_DELAY, now })
+    }
+
+    /// Compares the receipts of `partition` with their orders, and records the time of its earliest receipt.
+    pub async fn check(
+        &mut self,
+        partition: &AccountPartition,
+        recorder: &mut AuditRecorder<'_>,
+    ) -> Result<Vec<BrokenInvariant>, TableError> {
+        let receipts: Vec<Receipt> = partition.unexpired_receipts(self.now).cloned().collect();
+        receipts.iter().for_each(|receipt| recorder.add_receipt(receipt.processed_at));
+        let differences = self.checker.check_receipts(&receipts, &self.ordered).await?;
+        Ok(differences.into_iter().map(BrokenInvariant::from).collect())
+    }
+}
+
+/// Returns the time from which the receipts of all payments are stored at `now`. Receipts may have been kept for a shorter time
+/// before, so it is not before the first receipt that `audit` has read, which becomes older while the audit continues.
+fn receipts_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) -> DateTime<Utc> {
+    let kept = RecentOrders::new(now, retention).receipts_kept_from();
+    audit.first_receipt_at.map_or(kept, |first| kept.max(first + (now - audit.started_at)))
+}
+
+impl Checks {
+    /// Checks the orders after the position of the audit, and then the stored numbers. Returns whether the checks are complete;
+    /// otherwise the next invocation continues. Sends no request if there is no order desk.
+    pub(crate) async fn audit_orders(
+        &self,
+        recorder: &mut AuditRecorder<'_>,
+        limits: &Limits,
+    ) -> Result<bool, TableError> {
+        let Some(table) = &self.orders else { return Ok(true) };
+        let begins_with_numbers = Position::of(recorder.audit()) == Position::Numbers;
+        if !begins_with_numbers {
+            if !self.compare_orders(table, recorder, limits).await? {
+                return Ok(false);
+            }
+            recorder.add_orders(0, Vec::new(), NUMBERS.to_owned()).await?;
+        }
+        let deadline = limits.deadline();
+        if !begins_with_numbers && self.clock.now() + NUMBERS_TIME > deadline {
+            return Ok(false);
+        }
+        recorder.add(check_stored_numbers(table, self.clock.as_ref(), deadline).await?).await?;
+        Ok(true)
+    }
+
+    /// Compares the orders after the position of the audit with the receipts of their payments. Returns whether all orders are
+    /// compared.
+    async fn compare_orders(
+        &self,
+        table: &OrdersTable,
+        recorder: &mut AuditRecorder<'_>,
+        limits: &Limits,
+    ) -> Result<bool, TableError> {
+        let after = match Position::of(recorder.audit()) {
+            Position::Orders(after) => after,
+            _ => None,
+        };
+        let now = self.clock.now();
+        let checker = OrderChecker::new(&self.table, table);
+        let mut scan = table.orders_after(after.as_deref());
+        recorder.add_orders(0, Vec::new(), position_of_orders(after)).await?;
+        loop {
+            if limits.are_reached(recorder.audit(), self.clock.now()) {
+                return Ok(false);
+            }
+            let Some(orders) = scan.next_page().await? else { return Ok(true) };
+            let from = receipts_from(recorder.audit(), self.table.receipt_retention(), now);
+            let count = u64::try_from(orders.len()).unwrap_or(u64::MAX);
+            let recent: Vec<Order> = orders.into_iter().filter(|order| order.placed_at >= from).collect();
+            let differences = checker.check_orders(&recent, now).await?;
+            let broken = differences.into_iter().map(BrokenInvariant::from).collect();
+            let Some(position) = scan.position() else {
+                recorder.add_orders(count, broken, NUMBERS.to_owned()).await?;
+                return Ok(true);
+            };
+            recorder.add_orders(count, broken, position_of_orders(Some(position))).await?;
+        }
+    }
+}

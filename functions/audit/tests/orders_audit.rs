@@ -1,0 +1,269 @@
+//! The audit of the order desk by the function: in one invocation, and in many invocations that have little time. Both find the
+//! same damages.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use audit_function::{Checks, Response, TableResponse};
+use aws_sdk_dynamodb::types::AttributeValue;
+use billing::{Account, Subscription, SubscriptionId};
+use chrono::{DateTime, TimeDelta, Utc};
+use clock::{Clock, SimulatedClock};
+use emulator::Deployment;
+use orders::{Buckets, OrderDesk, OrderId, OrderLine, OrdersTable, PaidPeriod, Product, ShippingAddress, Warehouse};
+use store::Paging;
+use sweep::BatchRequest;
+use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use ulid::Ulid;
+
+/// The number of accounts. Each has one paid month.
+const ACCOUNTS: u128 = 12;
+
+/// The name of the table of the order desk.
+const ORDERS: &str = "dueday-orders";
+
+/// A clock that advances at each look at it.
+#[derive(Debug)]
+struct AdvancingClock {
+    start: DateTime<Utc>,
+    step: TimeDelta,
+    looks: AtomicI64,
+    ids: SimulatedClock,
+}
+
+impl Clock for AdvancingClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.start + self.step * i32::try_from(self.looks.fetch_add(1, Ordering::Relaxed)).unwrap()
+    }
+
+    fn ulid(&self) -> Ulid {
+        self.ids.ulid()
+    }
+
+    fn random_secret(&self) -> [u8; 32] {
+        self.ids.random_secret()
+    }
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+/// Accounts that have paid, and their orders.
+struct World {
+    system: InMemoryDeployment,
+    desk: OrderDesk,
+    /// The orders, in the sequence of the accounts.
+    orders: Vec<OrderId>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let clock = SimulatedClock::new(at("2027-01-01T06:00:00Z"), 7);
+        let settings = [("DUEDAY_SHARDS", "1"), ("DUEDAY_MERCHANT", "Shop")];
+        let mails = Arc::new(RecordedMails::default());
+        let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mails).await.unwrap();
+        let deployment = system.deployment.clone();
+        for number in 0..ACCOUNTS {
+            let account: billing::AccountId = format!("account-{number:02}").parse().unwrap();
+            let id = SubscriptionId::new(Ulid::from_parts(2, number));
+            deployment.table.put_account(&Account { id: account.clone(), ..sample::account() }).await.unwrap();
+            // The first account has paid before the others.
+            let (payment_day, created_on) = (if number == 0 { 8 } else { 10 }, "2026-12-11".parse().unwrap());
+            let subscription = Subscription { account, id, ..sample::subscription(payment_day, created_on) };
+            deployment.table.create_subscription(&subscription, None).await.unwrap();
+        }
+        let orders = OrdersTable::new(deployment.table.client().clone(), ORDERS);
+        orders.create_if_absent().await.unwrap();
+        let buckets = orders.get_or_store_buckets(Buckets::default()).await.unwrap();
+        let desk = OrderDesk::new(orders, buckets, system.clock.clone());
+        let mut world = Self { system, desk, orders: Vec::new() };
+        world.prepare_goods().await;
+        let payments = deployment.payments().await.unwrap();
+        for due_on in ["2027-01-08", "2027-01-10"] {
+            let now = at(&format!("{due_on}T06:00:00Z"));
+            world.system.clock.set(now);
+            let request = BatchRequest::for_date(due_on.parse().unwrap());
+            payments.run(&request, now + TimeDelta::hours(1)).await.unwrap();
+        }
+        let mut partitions = deployment.table.partitions();
+        while let Some(partition) = partitions.next().await.unwrap() {
+            for receipt in &partition.receipts {
+                let order = OrderId { due_on: receipt.due_on, subscription: receipt.subscription };
+                let (account, sku) = (receipt.account.clone(), receipt.sku.clone());
+                let (amount, paid_at) = (receipt.amount, receipt.processed_at);
+                world.desk.place(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
+                world.orders.push(order);
+            }
+        }
+        assert_eq!(world.orders.len(), 12);
+        world.orders.sort();
+        world
+    }
+
+    /// Stores a product with stock, and an address of each customer.
+    async fn prepare_goods(&self) {
+        let table = &self.desk.table;
+        let product = Product {
+            id: "beans".parse().unwrap(),
+            name: "Beans".parse().unwrap(),
+            total_stock: 0,
+            created_at: self.system.clock.now(),
+            version: 1,
+        };
+        table.create_product(&product).await.unwrap();
+        let (id, name, region) = ("ams".parse().unwrap(), "Amsterdam".parse().unwrap(), "eu".parse().unwrap());
+        let warehouse = Warehouse { id, name, region, version: 1 };
+        table.create_warehouse(&warehouse).await.unwrap();
+        let line = OrderLine { product: product.id.clone(), quantity: 2 };
+        table.set_lines_of_sku(&"gold".parse().unwrap(), &[line]).await.unwrap();
+        self.desk.receive(&product.id, &warehouse.id, 100, self.system.clock.ulid()).await.unwrap();
+        let address = ShippingAddress {
+            name: "Acme".parse().unwrap(),
+            street: "1 High Street".parse().unwrap(),
+            postal_code: "LS1".parse().unwrap(),
+            city: "Leeds".parse().unwrap(),
+            country: "gb".parse().unwrap(),
+            region: "eu".parse().unwrap(),
+        };
+        for number in 0..ACCOUNTS {
+            let account = format!("account-{number:02}").parse().unwrap();
+            self.desk.set_shipping_address(&account, address.clone()).await.unwrap();
+        }
+    }
+
+    /// Adds items between the orders that the audit does not compare, so large that a scan reads the orders in several pages.
+    async fn add_large_items(&self) {
+        for order in &self.orders {
+            let [key, filler] = [format!("ORDER#{order}-"), "x".repeat(300_000)].map(AttributeValue::S);
+            let put = self.desk.table.client().put_item().table_name(ORDERS);
+            put.item("PK", key.clone()).item("SK", key).item("Filler", filler).send().await.unwrap();
+        }
+    }
+
+    /// Deletes the item of `table` with the partition key `pk` whose sort key begins with `sk`.
+    async fn delete(&self, table: &str, pk: &str, sk: &str) {
+        let client = self.desk.table.client();
+        let query = client.query().table_name(table).key_condition_expression("PK = :pk AND begins_with(SK, :sk)");
+        let query = query.expression_attribute_values(":pk", AttributeValue::S(pk.to_owned()));
+        let items = query.expression_attribute_values(":sk", AttributeValue::S(sk.to_owned())).send().await.unwrap();
+        let item = &items.items()[0];
+        let key: HashMap<_, _> = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone())).into();
+        client.delete_item().table_name(table).set_key(Some(key)).send().await.unwrap();
+    }
+
+    /// Deletes an order, the receipt of another order, and a movement of a third one.
+    async fn damage(&self) {
+        self.delete(ORDERS, &format!("ORDER#{}", self.orders[1]), "CUSTOMER#").await;
+        self.delete(ORDERS, &format!("ORDER#{}", self.orders[5]), "MOVEMENT#").await;
+        let payments = self.system.deployment.table.name().to_owned();
+        self.delete(&payments, "ACC#account-03", "REC#").await;
+    }
+
+    fn checks(&self, clock: Arc<dyn Clock>) -> Checks {
+        let Deployment { table, config, .. } = self.system.deployment.clone();
+        Checks::new(table, config.billing, config.charging, clock).with_orders(self.desk.table.clone())
+    }
+
+    /// Returns the violations of the audit `id`, as the names of the invariants and the keys of the items.
+    async fn violations(&self, id: &str) -> BTreeMap<String, String> {
+        let (table, now) = (&self.system.deployment.table, self.system.clock.now());
+        let audit = table.get_audit(id.parse().unwrap(), now).await.unwrap().unwrap();
+        let stored = table.get_audit_violations(&audit, &Paging::all()).await.unwrap().items;
+        assert_eq!(u64::try_from(stored.len()).unwrap(), audit.violation_count());
+        // A month without its receipt is also a violation of the payments table.
+        let of_orders = stored.into_iter().filter(|violation| !violation.key.starts_with("ACC#"));
+        of_orders.map(|violation| (violation.invariant, violation.key)).collect()
+    }
+}
+
+async fn audit(checks: &Checks, deadline: DateTime<Utc>) -> TableResponse {
+    let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
+    let Response::Table(response) = response else { panic!("{response:?}") };
+    response
+}
+
+#[tokio::test]
+async fn audit_compares_the_orders_with_the_receipts_and_the_stock_with_its_movements() {
+    let world = World::new().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let (checks, deadline) = (world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z"));
+    let clean = audit(&checks, deadline).await;
+    assert_eq!((clean.complete, clean.accounts, clean.orders, clean.violations), (true, 12, 12, 0), "{clean:?}");
+
+    world.damage().await;
+    let damaged = audit(&checks, deadline).await;
+    assert!(damaged.complete && damaged.orders == 11, "{damaged:?}");
+    let (missing, unpaid) = (world.orders[1].to_string(), world.orders[3].to_string());
+    let expected = [("ordered", missing.as_str()), ("paid", &unpaid), ("stock", "beans in ams")];
+    let expected: BTreeMap<_, _> = expected.map(|(check, key)| (check.to_owned(), key.to_owned())).into();
+    assert_eq!(world.violations(&damaged.audit).await, expected);
+}
+
+#[tokio::test]
+async fn audit_requires_no_order_before_the_order_desk_was_used_or_while_the_queue_may_deliver_the_payment() {
+    let world = World::new().await;
+    world.delete(ORDERS, &format!("ORDER#{}", world.orders[1]), "CUSTOMER#").await;
+    // The columns are: the time of the audit, from when on each payment must have an order, and the number of violations.
+    for (now, ordered_from, expected) in [
+        ("2027-01-10T17:00:00Z", None, 0),
+        ("2027-01-10T19:00:00Z", None, 1),
+        ("2027-01-10T19:00:00Z", Some("2027-01-10T06:00:01Z"), 0),
+    ] {
+        world.system.clock.set(at(now));
+        if let Some(from) = ordered_from {
+            world.desk.table.set_ordered_from(at(from)).await.unwrap();
+        }
+        let checks = world.checks(world.system.clock.clone());
+        let response = audit(&checks, at(now) + TimeDelta::minutes(15)).await;
+        assert_eq!((response.complete, response.violations), (true, expected), "{now} {ordered_from:?}");
+    }
+}
+
+#[tokio::test]
+async fn audit_that_stops_again_and_again_finds_the_same_damages() {
+    let world = World::new().await;
+    world.add_large_items().await;
+    world.damage().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let ids = SimulatedClock::new(at("2027-01-12T01:40:00Z"), 9);
+    let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::seconds(1));
+    let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
+    let checks = world.checks(clock.clone());
+    let mut responses: Vec<TableResponse> = Vec::new();
+    while !responses.last().is_some_and(|response| response.complete) {
+        // An invocation has the time for a few accounts, or for a few pages of orders. Only the last one has more.
+        let has_read_orders = responses.last().is_some_and(|response| response.orders == 11);
+        let time = TimeDelta::seconds(if has_read_orders { 900 } else { 36 });
+        responses.push(audit(&checks, clock.now() + time).await);
+        assert!(responses.len() < 20, "{responses:?}");
+    }
+    let last = responses.last().unwrap();
+    assert!(responses.len() > 3 && responses.iter().all(|response| response.audit == last.audit), "{responses:?}");
+    assert_eq!((last.accounts, last.orders), (12, 11), "{responses:?}");
+    assert!(
+        responses.iter().any(|response| (1..11).contains(&response.orders)),
+        "stopped between orders: {responses:?}"
+    );
+    let invariants: Vec<String> = world.violations(&last.audit).await.into_keys().collect();
+    assert_eq!(invariants, ["ordered", "paid", "stock"]);
+}
+
+#[tokio::test]
+async fn numbers_that_cannot_be_compared_in_time_are_a_violation_and_the_audit_ends() {
+    let world = World::new().await;
+    world.add_large_items().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let ids = SimulatedClock::new(at("2027-01-12T01:40:00Z"), 9);
+    let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::minutes(1));
+    let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
+    let checks = world.checks(clock.clone());
+    let mut last = audit(&checks, clock.now() + TimeDelta::minutes(5)).await;
+    while !last.complete {
+        last = audit(&checks, clock.now() + TimeDelta::minutes(5)).await;
+    }
+    assert_eq!((last.accounts, last.orders), (12, 12), "{last:?}");
+    let expected = BTreeMap::from([("compared".to_owned(), "orders table".to_owned())]);
+    assert_eq!(world.violations(&last.audit).await, expected);
+}

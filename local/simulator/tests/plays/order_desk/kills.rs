@@ -1,0 +1,168 @@
+//! The process that places the orders is killed 100 times while months become orders and stock arrives. The queue delivers the
+//! events again, also twice and in any order. At the end, each paid month has exactly one order, and each event one content.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use billing::ReceivedEvent;
+use emulator::{Call, Fault, Faults, Injector, Wire};
+use orders::{Buckets, OrderDesk, OrdersTable, PaidPeriod, process_event};
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::json;
+use simulator::{Company, CompanySize};
+use ulid::Ulid;
+
+use crate::order_desk::events::{disagreements, published};
+use crate::order_desk::races::YieldBeforeEachCall;
+use crate::order_desk::world::{BUCKETS, World, fill_all, new_clock};
+
+const COMPANY: CompanySize = CompanySize { customers: 60, employees: 20, products: 4, warehouses: 3, months: 4 };
+
+/// The number of times that the process is killed.
+const KILLS: usize = 100;
+
+/// The largest number of messages that the queue delivers together.
+const BATCH: usize = 5;
+
+/// The largest number of requests that a process sends before it is killed. The events of a batch need more.
+const MAX_REQUESTS: u64 = 30;
+
+/// Kills the process at one call. Other tasks run before each call takes effect.
+#[derive(Default)]
+struct KillAtCall {
+    /// The number of the call; 0 for no call.
+    number: AtomicU64,
+    takes_effect: AtomicBool,
+}
+
+impl Faults for KillAtCall {
+    fn next(&self, call: &Call<'_>) -> Option<Fault> {
+        let fault = if self.takes_effect.load(Ordering::SeqCst) { Fault::CrashAfter } else { Fault::CrashBefore };
+        (call.number == self.number.load(Ordering::SeqCst)).then_some(fault)
+    }
+
+    fn yields_per_call(&self) -> u32 {
+        1
+    }
+}
+
+/// Returns the event of the payment `paid`, as the queue delivers it.
+fn event_of(paid: &PaidPeriod) -> ReceivedEvent {
+    let (subscription, due_on) = (paid.order.subscription, paid.order.due_on);
+    let event = json!({
+        "specversion": "1.0",
+        "id": format!("{subscription}.{due_on}.payment.succeeded"),
+        "source": "dueday",
+        "type": "payment.succeeded",
+        "subject": paid.account,
+        "time": paid.paid_at,
+        "datacontenttype": "application/json",
+        "dataschema": "urn:dueday:event:payment.succeeded:1",
+        "data": {
+            "account": paid.account,
+            "subscription": subscription,
+            "receipt": format!("{due_on}.{subscription}.{}", paid.sku),
+            "sku": paid.sku,
+            "product_name": "Coffee",
+            "due_on": due_on,
+            "amount": paid.amount.minor(),
+            "currency": paid.amount.currency(),
+            "payment": "pi_1",
+            "processed_at": paid.paid_at,
+        },
+    });
+    ReceivedEvent::read(&event.to_string()).unwrap()
+}
+
+/// Processes a batch of the queue, and works on the fill tasks. Returns the events that failed.
+async fn process(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<ReceivedEvent> {
+    let mut failed = Vec::new();
+    for event in batch {
+        match process_event(desk, event).await {
+            Ok(_) => {}
+            Err(error) => {
+                assert!(error.is_transient(), "{error}");
+                failed.push(event.clone());
+            }
+        }
+    }
+    desk.fill_waiting_orders(desk.clock().now() + chrono::TimeDelta::minutes(1)).await;
+    failed
+}
+
+/// Adds a stock delivery, which is requested again until it succeeds.
+async fn receive(world: &World, desk: &OrderDesk, place: usize, quantity: u64) {
+    let product = &world.company.products[place % world.company.products.len()].id;
+    let warehouse = &world.company.warehouses[place % world.company.warehouses.len()].id;
+    let delivery = Ulid::from_parts(5, u128::try_from(place).unwrap());
+    while let Err(error) = desk.receive(product, warehouse, quantity, delivery).await {
+        assert!(error.is_transient(), "{error}");
+    }
+}
+
+/// Kills the process `KILLS` times while it processes the events of all payments, and checks the result.
+async fn run(seed: u64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let kill = Arc::new(KillAtCall::default());
+    let injector = Arc::new(Injector::active_during_runs(kill.clone()));
+    let mut world = World::with_injector(Company::new(COMPANY, seed), 2, injector.clone()).await;
+    let stream = world.engine.stream("dueday-orders").unwrap();
+    let stock_wire = Wire::with_injector(Arc::new(Injector::new(Arc::new(YieldBeforeEachCall))));
+    let stock_table = OrdersTable::new(world.engine.client_with_wire(Arc::new(stock_wire)), "dueday-orders");
+    let stock_desk = OrderDesk::new(stock_table, Buckets::new(BUCKETS), new_clock());
+    let all: Vec<ReceivedEvent> = world.company.paid.iter().map(event_of).collect();
+    let (mut queue, mut kills, mut deliveries) = (all.clone(), 0, 0);
+    while kills < KILLS || !queue.is_empty() {
+        // The queue delivers events again that were processed long ago.
+        let repeated = if queue.len() < BATCH && kills < KILLS { BATCH } else { rng.random_range(0..2) };
+        queue.extend((0..repeated).map(|_| all[rng.random_range(0..all.len())].clone()));
+        queue.shuffle(&mut rng);
+        let batch = queue.split_off(queue.len().saturating_sub(BATCH));
+        let number = if kills < KILLS { injector.calls() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
+        kill.number.store(number, Ordering::SeqCst);
+        kill.takes_effect.store(rng.random_bool(0.5), Ordering::SeqCst);
+        // A new process knows nothing of the one before.
+        let desk = world.desk_after_restart();
+        let quantity = rng.random_range(1..6);
+        let (processed, ()) =
+            futures::join!(injector.run(process(&desk, &batch)), receive(&world, &stock_desk, deliveries, quantity),);
+        let product = world.company.products[deliveries % world.company.products.len()].id.clone();
+        *world.received.entry(format!("PRODUCT#{product}")).or_insert(0) += i64::try_from(quantity).unwrap();
+        deliveries += 1;
+        match processed {
+            Some(failed) => queue.extend(failed),
+            // The queue did not hear that a part of the batch was processed.
+            None => {
+                kills += 1;
+                queue.extend(batch);
+            }
+        }
+        assert!(deliveries < 4 * KILLS, "seed {seed}: the queue does not become empty");
+    }
+    assert_eq!(kills, KILLS, "seed {seed}");
+    fill_all(&world.desk_without_faults()).await;
+    world.assert_consistent(&world.company.paid, &format!("seed {seed}")).await;
+
+    let (events, contents) = (published(&stream).await, world.contents().await);
+    assert_eq!(disagreements(&events, &contents), Vec::<String>::new(), "seed {seed}");
+    let mut by_id = BTreeMap::new();
+    for (id, event_type, data) in &events {
+        let first = by_id.entry(id).or_insert((event_type, data));
+        assert_eq!(*first, (event_type, data), "seed {seed}: two contents of {id}");
+    }
+    let placed = events.iter().filter(|(_, event_type, _)| event_type == "order.placed").count();
+    assert_eq!(placed, contents.orders.len(), "seed {seed}: each order is placed once");
+    assert!(placed > 40, "seed {seed}: {placed} orders");
+    let was_filled_later = events.iter().any(|(_, event_type, _)| event_type == "order.backordered");
+    assert!(was_filled_later, "seed {seed}: the stock was never too small");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn months_have_one_order_each_after_the_process_was_killed_100_times() {
+    for seed in 1..=2 {
+        run(seed).await;
+    }
+}

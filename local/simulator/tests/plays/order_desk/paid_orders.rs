@@ -1,0 +1,152 @@
+//! The comparison of orders with the receipts of their payments: it finds each missing order and each missing receipt, also if
+//! an order is placed between the scans of both tables.
+
+use std::sync::Arc;
+
+use audit::{RecentOrders, compare_orders_with_receipts};
+use aws_sdk_dynamodb::types::AttributeValue;
+use billing::{Account, Money, Receipt};
+use chrono::{DateTime, TimeDelta, Utc};
+use dynamo::{Entity as _, TIME_TO_LIVE, expiry};
+use emulator::Wire;
+use orders::{OrdersAudit, PaidPeriod};
+use simulator::{Company, CompanySize};
+use store::Table;
+use testkit::sample;
+
+use crate::order_desk::world::World;
+
+const SMALL: CompanySize = CompanySize { customers: 8, employees: 20, products: 3, warehouses: 3, months: 2 };
+
+/// The name of the payments table.
+const PAYMENTS: &str = "dueday";
+
+/// Returns the time of the audits: some weeks after the latest payment.
+pub fn now() -> DateTime<Utc> {
+    "2025-03-15T12:00:00Z".parse().unwrap()
+}
+
+/// A world with the orders and the receipts of all paid months whose SKUs have products.
+pub struct PaidWorld {
+    pub world: World,
+    pub payments: Table,
+    /// The paid months that have an order.
+    pub paid: Vec<PaidPeriod>,
+}
+
+/// Returns the receipt of the payment `paid`.
+fn receipt_of(paid: &PaidPeriod) -> Receipt {
+    Receipt {
+        account: paid.account.clone(),
+        subscription: paid.order.subscription,
+        sku: paid.sku.clone(),
+        product_name: "Coffee".parse().unwrap(),
+        email: None,
+        due_on: paid.order.due_on,
+        amount: paid.amount,
+        payment: format!("pay_{}", paid.order.subscription).parse().unwrap(),
+        customer: None,
+        card: None,
+        processed_at: paid.paid_at,
+        refunded: Money::new(0, paid.amount.currency()),
+        refunded_at: None,
+        reversal: None,
+    }
+}
+
+impl PaidWorld {
+    /// Creates the world with the receipts of all paid months, and without orders.
+    pub async fn new() -> Self {
+        let mut company = Company::new(SMALL, 5);
+        company.paid.retain(|paid| company.skus.iter().any(|(sku, lines)| *sku == paid.sku && !lines.is_empty()));
+        let paid = company.paid.clone();
+        let world = World::new(company, 50).await;
+        let client = world.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let payments = Table::new(client, PAYMENTS, TimeDelta::days(190));
+        payments.create_if_absent().await.unwrap();
+        let world = Self { world, payments, paid };
+        for paid in &world.paid {
+            world.payments.put_account(&Account { id: paid.account.clone(), ..sample::account() }).await.unwrap();
+            world.put_receipt(paid).await;
+        }
+        assert!(world.paid.len() > 5, "{}", world.paid.len());
+        world
+    }
+
+    /// Stores the receipt of the payment `paid`.
+    pub async fn put_receipt(&self, paid: &PaidPeriod) {
+        let mut item = receipt_of(paid).to_item();
+        let expires = expiry(paid.paid_at, self.payments.receipt_retention());
+        item.insert(TIME_TO_LIVE.to_owned(), AttributeValue::N(expires.to_string()));
+        self.payments.client().put_item().table_name(PAYMENTS).set_item(Some(item)).send().await.unwrap();
+    }
+
+    /// Deletes the receipt of the payment `paid`.
+    pub async fn delete_receipt(&self, paid: &PaidPeriod) {
+        let key = receipt_of(paid).key().attributes();
+        self.payments.client().delete_item().table_name(PAYMENTS).set_key(Some(key)).send().await.unwrap();
+    }
+
+    pub async fn place(&self, paid: &[PaidPeriod]) {
+        let desk = self.world.desk_without_faults();
+        for paid in paid {
+            desk.place(paid).await.unwrap();
+        }
+    }
+
+    /// Scans the orders, as `dueday orders audit` does.
+    async fn scan_orders(&self) -> RecentOrders {
+        let mut audit = OrdersAudit::begin(&self.world.desk_without_faults().table);
+        let mut recent = RecentOrders::new(now(), self.payments.receipt_retention());
+        while let Some(orders) = audit.next_orders().await.unwrap() {
+            orders.iter().for_each(|order| recent.add(order));
+        }
+        recent
+    }
+
+    /// Compares the orders of an earlier scan with the receipts. Returns the check and the order of each difference.
+    async fn compare(&self, recent: &RecentOrders) -> Vec<(String, String)> {
+        let orders = self.world.desk_without_faults().table;
+        let all = DateTime::<Utc>::MIN_UTC..now();
+        let compared = compare_orders_with_receipts((&self.payments, &orders), recent, now(), all, |_| ()).await;
+        let mut differences = compared.unwrap().differences;
+        differences.sort();
+        differences.into_iter().map(|difference| (difference.check.to_string(), difference.item)).collect()
+    }
+}
+
+fn difference(check: &str, paid: &PaidPeriod) -> (String, String) {
+    (check.to_owned(), paid.order.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn order_that_is_placed_between_the_scans_hides_no_order_without_a_receipt() {
+    let world = PaidWorld::new().await;
+    let (last, earlier) = world.paid.split_last().unwrap();
+    world.place(earlier).await;
+    // Not the earliest one: receipts before the first receipt may have expired.
+    let without_receipt = &earlier[2];
+    world.delete_receipt(without_receipt).await;
+
+    let recent = world.scan_orders().await;
+    // The numbers of orders are equal now: the first scan has seen the order without a receipt, and the second scan will see
+    // the receipt of the new order.
+    world.place(std::slice::from_ref(last)).await;
+    assert_eq!(world.compare(&recent).await, [difference("paid", without_receipt)]);
+
+    world.put_receipt(without_receipt).await;
+    assert_eq!(world.compare(&recent).await, [], "the new order alone is no difference");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_missing_order_and_each_missing_receipt_is_found() {
+    let world = PaidWorld::new().await;
+    let (missing, placed) = world.paid.split_last().unwrap();
+    world.place(placed).await;
+    assert_eq!(world.compare(&world.scan_orders().await).await, [difference("ordered", missing)]);
+    world.delete_receipt(&placed[1]).await;
+    world.delete_receipt(&placed[3]).await;
+    let mut expected = [difference("paid", &placed[1]), difference("paid", &placed[3]), difference("ordered", missing)];
+    expected[..2].sort();
+    assert_eq!(world.compare(&world.scan_orders().await).await, expected);
+}

@@ -1,0 +1,49 @@
+//! The differences that the audit of the order desk finds.
+
+use orders::{AuditedNumber, NumberDifference};
+use serde::Serialize;
+use store::TableError;
+
+use super::super::{BrokenInvariant, Invariant};
+
+/// A stored number or item of the order desk that is not as the records say.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct OrderDifference {
+    /// The violated invariant.
+    pub check: Invariant,
+    /// What is compared, such as `house-blend in cork` or the id of an order.
+    pub item: String,
+    pub expected: String,
+    pub found: String,
+}
+
+impl OrderDifference {
+    /// Returns the difference for an item that cannot be read.
+    pub fn unreadable(error: &TableError) -> Self {
+        let (expected, found) = ("a readable item".to_owned(), error.to_string());
+        let item = match error {
+            TableError::Unreadable { key, .. } => key.to_string(),
+            _ => "-".to_owned(),
+        };
+        Self { check: Invariant::Readable, item, expected, found }
+    }
+}
+
+impl From<&NumberDifference> for OrderDifference {
+    fn from(NumberDifference { number, expected, found }: &NumberDifference) -> Self {
+        let check = match number {
+            AuditedNumber::Stock { .. } => Invariant::Stock,
+            AuditedNumber::TotalStock { .. } => Invariant::TotalStock,
+            AuditedNumber::QuarterTotal { .. } => Invariant::QuarterTotal,
+        };
+        let text = |value: i64| number.text_of(value);
+        let found = found.map_or_else(|| "none".to_owned(), text);
+        Self { check, item: number.to_string(), expected: text(*expected), found }
+    }
+}
+
+impl From<OrderDifference> for BrokenInvariant {
+    fn from(OrderDifference { check, item, expected, found }: OrderDifference) -> Self {
+        Self { invariant: check, key: item, what: format!("expected {expected}, found {found}") }
+    }
+}

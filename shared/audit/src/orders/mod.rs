@@ -1,0 +1,12 @@
+//! The checks of the order desk's table: the comparison of its orders with the receipts of their payments, and the differences
+//! of its stored numbers.
+
+mod difference;
+mod numbers;
+mod order_checker;
+mod paid_orders;
+
+pub use difference::OrderDifference;
+pub use numbers::check_stored_numbers;
+pub use order_checker::{MAX_ORDER_DELAY, OrderChecker, is_erased, order_of};
+pub use paid_orders::{Comparison, RecentOrders, compare_orders_with_receipts};

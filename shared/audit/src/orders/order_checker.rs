@@ -1,0 +1,157 @@
+//! The check of a receipt against its order, and of an order against its receipt.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use billing::{AccountId, Money, Period, Receipt, Sku};
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use orders::{Order, OrderId, OrdersTable};
+use store::{Table, TableError};
+
+use super::OrderDifference;
+use crate::Invariant;
+
+/// The longest time after a payment until its order is placed on AWS.
+pub const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
+
+/// The number of receipts that are read at the same time.
+const AT_ONCE: usize = 16;
+
+/// Compares receipts in the payments table with orders in the orders table.
+#[derive(Debug)]
+pub struct OrderChecker<'a> {
+    payments: &'a Table,
+    orders: &'a OrdersTable,
+    /// Whether each payment for the SKU has an order, by SKU.
+    skus: BTreeMap<Sku, bool>,
+}
+
+/// Returns the id of the order for the month that `receipt` shows as paid.
+pub fn order_of(receipt: &Receipt) -> OrderId {
+    OrderId { due_on: receipt.due_on, subscription: receipt.subscription }
+}
+
+/// Returns whether `account` was erased, or its erasure was requested.
+pub async fn is_erased(payments: &Table, account: &AccountId) -> Result<bool, TableError> {
+    let account = payments.get_account(account).await?;
+    Ok(account.is_none_or(|account| account.erasure_requested_at.is_some()))
+}
+
+/// Returns the difference of an order with the amount `total` and its `receipt`, which has another amount.
+fn other_amount(receipt: &Receipt, total: Money) -> OrderDifference {
+    OrderDifference {
+        check: Invariant::Paid,
+        item: order_of(receipt).to_string(),
+        expected: format!("a receipt of {total} for {}", receipt.account),
+        found: format!("a receipt of {} for the due date {}", receipt.amount, receipt.due_on),
+    }
+}
+
+impl<'a> OrderChecker<'a> {
+    /// Creates the checker of both tables.
+    pub fn new(payments: &'a Table, orders: &'a OrdersTable) -> Self {
+        Self { payments, orders, skus: BTreeMap::new() }
+    }
+
+    /// Returns the stored amount of the order of each of `receipts`; `None` for a receipt without an order, and an error for an
+    /// order that cannot be read. Sends one BatchGetItem request for each 100 receipts.
+    pub(super) async fn totals_of_orders(
+        &self,
+        receipts: &[Receipt],
+    ) -> Result<Vec<Option<Result<Money, TableError>>>, TableError> {
+        let ids: Vec<(OrderId, AccountId)> =
+            receipts.iter().map(|receipt| (order_of(receipt), receipt.account.clone())).collect();
+        self.orders.totals_of_orders(&ids).await
+    }
+
+    /// Returns whether each payment for `sku` has an order: the SKU has products, and it had products at each payment.
+    pub(super) async fn is_ordered(&mut self, sku: &Sku) -> Result<bool, TableError> {
+        if let Some(is_ordered) = self.skus.get(sku) {
+            return Ok(*is_ordered);
+        }
+        let has_products = !self.orders.lines_of_sku(sku).await?.is_empty();
+        // A month that was paid while the SKU had no products stays without an order.
+        let is_ordered = has_products && !self.orders.is_without_products_reported(sku).await?;
+        self.skus.insert(sku.clone(), is_ordered);
+        Ok(is_ordered)
+    }
+
+    /// Compares `receipts` with their orders. The order of each payment of the period `ordered` must have been placed. Sends one
+    /// BatchGetItem request for each 100 receipts, and further requests for each missing order.
+    pub async fn check_receipts(
+        &mut self,
+        receipts: &[Receipt],
+        ordered: &Range<DateTime<Utc>>,
+    ) -> Result<Vec<OrderDifference>, TableError> {
+        let mut differences = Vec::new();
+        for (receipt, total) in receipts.iter().zip(self.totals_of_orders(receipts).await?) {
+            let must_exist = ordered.contains(&receipt.processed_at);
+            differences.extend(self.check_receipt(receipt, total, must_exist).await?);
+        }
+        Ok(differences)
+    }
+
+    /// Compares `receipt` with its order, which has the amount `total` ([`OrderChecker::totals_of_orders`]). `must_exist` is
+    /// whether the order of each payment at this time must have been placed.
+    pub(super) async fn check_receipt(
+        &mut self,
+        receipt: &Receipt,
+        total: Option<Result<Money, TableError>>,
+        must_exist: bool,
+    ) -> Result<Option<OrderDifference>, TableError> {
+        match total {
+            Some(Ok(total)) if total != receipt.amount => Ok(Some(other_amount(receipt, total))),
+            None if must_exist => self.missing_order(receipt).await,
+            // The scan of the orders reports an order that cannot be read.
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Returns the difference if the order of `receipt` does not exist although it must.
+    async fn missing_order(&mut self, receipt: &Receipt) -> Result<Option<OrderDifference>, TableError> {
+        let order = order_of(receipt);
+        // A payment that was refunded in full or reversed, and the account of an erased customer, need no order.
+        let needs_order = receipt.net().minor() > 0 && self.is_ordered(&receipt.sku).await?;
+        if !needs_order
+            || self.orders.get_order(order).await?.is_some()
+            || is_erased(self.payments, &receipt.account).await?
+        {
+            return Ok(None);
+        }
+        let expected = format!("an order of {} for {}", receipt.account, receipt.sku);
+        let found = "none".to_owned();
+        Ok(Some(OrderDifference { check: Invariant::Ordered, item: order.to_string(), expected, found }))
+    }
+
+    /// Compares `orders` with the receipts of their payments, which have not expired at `now`. Sends one Query request for each
+    /// order.
+    pub async fn check_orders(&self, orders: &[Order], now: DateTime<Utc>) -> Result<Vec<OrderDifference>, TableError> {
+        let compared = stream::iter(orders).map(|order| self.check_order(order, now)).buffered(AT_ONCE);
+        let found: Vec<Option<OrderDifference>> = compared.try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Compares `order` with the receipt of its payment, which has not expired at `now`. Sends one Query request.
+    async fn check_order(&self, order: &Order, now: DateTime<Utc>) -> Result<Option<OrderDifference>, TableError> {
+        let OrderId { due_on, subscription } = order.id;
+        let period = Period::from_day(due_on);
+        let receipt = match self.payments.get_receipt_of_month(&order.customer, subscription, period, now).await {
+            Err(error @ TableError::Unreadable { .. }) => return Ok(Some(OrderDifference::unreadable(&error))),
+            receipt => receipt?,
+        };
+        let difference = |found| OrderDifference {
+            check: Invariant::Paid,
+            item: order.id.to_string(),
+            expected: format!("a receipt of {} for {}", order.total, order.customer),
+            found,
+        };
+        Ok(match receipt {
+            None => Some(difference("none".to_owned())),
+            Some(receipt) if receipt.due_on != due_on || receipt.amount != order.total => {
+                Some(difference(format!("a receipt of {} for the due date {}", receipt.amount, receipt.due_on)))
+            }
+            Some(_) => None,
+        })
+    }
+}

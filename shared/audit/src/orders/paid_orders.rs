@@ -1,0 +1,140 @@
+//! The comparison of all orders with the receipts of their payments, in both directions.
+//!
+//! The scan of the receipts finds the receipts without an order. It also computes the digest of the orders that have a receipt. Only
+//! if it differs from the digest of all recent orders, the receipts of the orders with the different due dates are read. An order
+//! that is placed between both scans only adds such a due date. It cannot hide an order without a receipt, as it could if the
+//! numbers of orders were compared.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::pin::pin;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use futures::StreamExt as _;
+use orders::{Order, OrderDigest, OrdersAudit, OrdersTable};
+use store::{Table, TableError};
+
+use super::{OrderChecker, OrderDifference, order_of};
+
+/// The number of orders in one batch read.
+const BATCH: usize = 100;
+
+/// The orders of a scan, as far as the comparison needs them.
+#[derive(Clone, Debug)]
+pub struct RecentOrders {
+    /// Receipts of earlier payments may have expired.
+    receipts_kept_from: DateTime<Utc>,
+    /// The number of all orders.
+    orders: u64,
+    /// The digest of the orders whose receipts have not expired.
+    digest: OrderDigest,
+    /// The time of the earliest payment with an order.
+    first_paid_at: Option<DateTime<Utc>>,
+}
+
+/// The result of the comparison.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// The number of receipts for SKUs with products.
+    pub receipts: u64,
+    pub differences: Vec<OrderDifference>,
+}
+
+impl RecentOrders {
+    /// Creates the state before the first order. `receipt_retention` is the time until a receipt expires.
+    pub fn new(now: DateTime<Utc>, receipt_retention: TimeDelta) -> Self {
+        let receipts_kept_from = now - receipt_retention + TimeDelta::days(1);
+        Self { receipts_kept_from, orders: 0, digest: OrderDigest::default(), first_paid_at: None }
+    }
+
+    /// Returns the time from which the receipts of all payments are kept.
+    pub fn receipts_kept_from(&self) -> DateTime<Utc> {
+        self.receipts_kept_from
+    }
+
+    /// Returns whether the receipt of a payment at this time has not expired.
+    fn has_receipt(&self, paid_at: DateTime<Utc>) -> bool {
+        paid_at >= self.receipts_kept_from
+    }
+
+    /// Adds `order`.
+    pub fn add(&mut self, order: &Order) {
+        self.orders = self.orders.saturating_add(1);
+        if self.has_receipt(order.placed_at) {
+            self.digest.add(order.id);
+        }
+        self.first_paid_at = Some(self.first_paid_at.map_or(order.placed_at, |first| first.min(order.placed_at)));
+    }
+
+    /// Returns the time of the earliest payment with an order; `None` if there are no orders.
+    pub fn first_paid_at(&self) -> Option<DateTime<Utc>> {
+        self.first_paid_at
+    }
+
+    /// Returns the number of all orders.
+    pub fn orders(&self) -> u64 {
+        self.orders
+    }
+}
+
+/// Compares the orders in `orders` with the receipts in `table`. `recent` are the orders of an earlier scan. Each payment of the
+/// period `ordered` must have an order. Calls `on_receipts` with the number of receipts that were read.
+pub async fn compare_orders_with_receipts(
+    (table, orders): (&Table, &OrdersTable),
+    recent: &RecentOrders,
+    now: DateTime<Utc>,
+    ordered: Range<DateTime<Utc>>,
+    on_receipts: impl Fn(u64),
+) -> Result<Comparison, TableError> {
+    let (mut comparison, mut checker) = (Comparison::default(), OrderChecker::new(table, orders));
+    let (mut with_receipt, mut read) = (OrderDigest::default(), 0_u64);
+    let mut first_receipt_at: Option<DateTime<Utc>> = None;
+    let mut batches = pin!(table.all_receipts(now).chunks(BATCH));
+    while let Some(batch) = batches.next().await {
+        let mut receipts = Vec::new();
+        for receipt in batch {
+            match receipt {
+                Ok(receipt) => receipts.push(receipt),
+                Err(error @ TableError::Unreadable { .. }) => {
+                    comparison.differences.push(OrderDifference::unreadable(&error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        for (receipt, total) in receipts.iter().zip(checker.totals_of_orders(&receipts).await?) {
+            let paid_at = receipt.processed_at;
+            first_receipt_at = Some(first_receipt_at.map_or(paid_at, |at| at.min(paid_at)));
+            if recent.has_receipt(paid_at) && total.is_some() {
+                with_receipt.add(order_of(receipt));
+            }
+            comparison.receipts = comparison.receipts.saturating_add(checker.is_ordered(&receipt.sku).await?.into());
+            comparison.differences.extend(checker.check_receipt(receipt, total, ordered.contains(&paid_at)).await?);
+        }
+        read = read.saturating_add(u64::try_from(receipts.len()).unwrap_or(u64::MAX));
+        on_receipts(read);
+    }
+    let due_dates = recent.digest.different_due_dates(&with_receipt);
+    if !due_dates.is_empty() {
+        // Receipts expire, so older orders have none.
+        let from = first_receipt_at.map_or(recent.receipts_kept_from, |first| first.max(recent.receipts_kept_from));
+        comparison.differences.extend(orders_without_receipt(&checker, orders, &due_dates, from, now).await?);
+    }
+    Ok(comparison)
+}
+
+/// Returns the orders with these `due_dates` that were paid at `from` or later and have no receipt.
+async fn orders_without_receipt(
+    checker: &OrderChecker<'_>,
+    orders: &OrdersTable,
+    due_dates: &BTreeSet<NaiveDate>,
+    from: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<Vec<OrderDifference>, TableError> {
+    let (mut scan, mut differences) = (OrdersAudit::begin(orders), Vec::new());
+    while let Some(page) = scan.next_orders().await? {
+        let is_checked = |order: &Order| order.placed_at >= from && due_dates.contains(&order.id.due_on);
+        let checked: Vec<Order> = page.into_iter().filter(is_checked).collect();
+        differences.extend(checker.check_orders(&checked, now).await?);
+    }
+    Ok(differences)
+}
