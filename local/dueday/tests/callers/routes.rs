@@ -74,6 +74,8 @@ const OPERATOR: [&str; 60] = [
     "advance_order",
     "advance_orders",
     "put_order_lines",
+    "split_order",
+    "replace_order",
     "hand_over_customer",
     "put_sku",
     "get_sku",

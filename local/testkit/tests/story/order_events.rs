@@ -35,6 +35,8 @@ fn backordered() -> Order {
     let currency = "EUR".parse().unwrap();
     let order = Order {
         id: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
+        follow_up: None,
+        follow_ups: 0,
         customer: "acme".parse().unwrap(),
         representative: Some("e-1".parse().unwrap()),
         status: OrderStatus::BackOrdered,

@@ -30,6 +30,8 @@ pub struct OrderCount {
     orders: u64,
     /// The number of orders whose receipts have not expired.
     recent: u64,
+    /// The follow-up orders and their customers. They have no receipt of their own, but a main order.
+    follow_ups: Vec<(OrderId, AccountId)>,
     /// The time of the earliest payment with an order.
     first_paid_at: Option<DateTime<Utc>>,
 }
@@ -46,12 +48,16 @@ impl OrderCount {
     /// Creates the count before the first order. `receipt_retention` is the time until a receipt expires.
     pub fn new(now: DateTime<Utc>, receipt_retention: TimeDelta) -> Self {
         let receipts_kept_from = now - receipt_retention + TimeDelta::days(1);
-        Self { receipts_kept_from, orders: 0, recent: 0, first_paid_at: None }
+        Self { receipts_kept_from, orders: 0, recent: 0, follow_ups: Vec::new(), first_paid_at: None }
     }
 
     /// Counts `order`.
     pub fn add(&mut self, order: &Order) {
         self.orders = self.orders.saturating_add(1);
+        if order.follow_up.is_some() {
+            self.follow_ups.push((order.id, order.customer.clone()));
+            return;
+        }
         self.recent = self.recent.saturating_add((order.placed_at >= self.receipts_kept_from).into());
         self.first_paid_at = Some(self.first_paid_at.map_or(order.placed_at, |first| first.min(order.placed_at)));
     }
@@ -111,7 +117,7 @@ pub async fn is_erased(payments: &Table, account: &AccountId) -> Result<bool, Ta
 }
 
 pub fn order_of(receipt: &Receipt) -> OrderId {
-    OrderId { due_on: receipt.due_on, subscription: receipt.subscription }
+    OrderId::of_month(receipt.due_on, receipt.subscription)
 }
 
 /// Compares the orders in `orders` with the receipts in `table`. `count` are the orders of an earlier scan. Each
@@ -166,7 +172,29 @@ pub async fn compare(
         let from = first_receipt_at.map_or(count.receipts_kept_from, |first| first.max(count.receipts_kept_from));
         comparison.differences.extend(orders_without_receipt(table, orders, from, now).await?);
     }
+    comparison.differences.extend(follow_ups_without_main_order(orders, &count.follow_ups).await?);
     Ok(comparison)
+}
+
+/// Returns the follow-up orders whose main orders do not exist.
+async fn follow_ups_without_main_order(
+    orders: &OrdersTable,
+    follow_ups: &[(OrderId, AccountId)],
+) -> Result<Vec<Difference>, TableError> {
+    let mut differences = Vec::new();
+    for batch in follow_ups.chunks(BATCH) {
+        let mains: Vec<(OrderId, AccountId)> =
+            batch.iter().map(|(id, customer)| (id.main(), customer.clone())).collect();
+        let totals = orders.totals_of_orders(&mains).await?;
+        let without = batch.iter().zip(totals).filter(|(_, total)| total.is_none());
+        differences.extend(without.map(|((id, customer), _)| Difference {
+            check: Check::Paid,
+            item: id.to_string(),
+            expected: format!("a main order {} of {customer}", id.main()),
+            found: "none".to_owned(),
+        }));
+    }
+    Ok(differences)
 }
 
 /// Returns the difference of an order with the amount `total` and its `receipt`.
@@ -188,9 +216,9 @@ async fn orders_without_receipt(
 ) -> Result<Vec<Difference>, TableError> {
     let (mut scan, mut differences) = (OrdersAudit::begin(orders), Vec::new());
     while let Some(page) = scan.next_orders().await? {
-        let recent = page.into_iter().filter(|order| order.placed_at >= from);
+        let recent = page.into_iter().filter(|order| order.follow_up.is_none() && order.placed_at >= from);
         let compared = stream::iter(recent).map(|order| async move {
-            let OrderId { due_on, subscription } = order.id;
+            let OrderId { due_on, subscription, .. } = order.id;
             let period = Period::from_day(due_on);
             let receipt = match table.get_receipt_of_month(&order.customer, subscription, period, now).await {
                 Err(error @ TableError::Unreadable { .. }) => return Ok(Some(Difference::unreadable(&error))),
