@@ -48,7 +48,7 @@ const OWN: [&str; 22] = [
     "put_order_address",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 60] = [
+const OPERATOR: [&str; 62] = [
     "put_account",
     "erase_account",
     "create_subscription",
