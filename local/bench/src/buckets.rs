@@ -100,7 +100,7 @@ async fn create_orders(args: &BucketsArgs, buckets: Buckets) -> Result<Client, F
     for start in (0..args.orders).step_by(WRITES_PER_REQUEST as usize) {
         let orders = (start..args.orders.min(start + WRITES_PER_REQUEST)).map(|n| {
             let due_on = first + Days::new(u64::from(n % 700));
-            let order = OrderId { due_on, subscription: SubscriptionId::new(Ulid::from_parts(1, n.into())) };
+            let order = OrderId::of_month(due_on, SubscriptionId::new(Ulid::from_parts(1, n.into())));
             let status = if n % 100 < args.percent { "OPEN" } else { "DELIVERED" };
             order_item(order, status, n, buckets.bucket_of(order))
         });

@@ -219,7 +219,7 @@ fn monthly_payments(
             let paid_at: DateTime<Utc> = due_on.and_hms_opt(7, 0, 0).expect("a time").and_utc()
                 + chrono::TimeDelta::milliseconds(i64::try_from(n).unwrap_or_default());
             paid.push(PaidPeriod {
-                order: OrderId { due_on, subscription },
+                order: OrderId::of_month(due_on, subscription),
                 account: account.clone(),
                 sku: sku.clone(),
                 amount,

@@ -28,6 +28,10 @@ pub struct StoredOrder {
     pub lines: BTreeMap<String, i64>,
     /// The same quantities, in the item that also contains the order's status.
     pub stored_lines: BTreeMap<String, i64>,
+    /// The number of follow-up orders of a main order.
+    pub follow_ups: i64,
+    /// The id of the order that a follow-up order follows; `None` for a main order.
+    pub follows: Option<String>,
     /// Whether the returned products were not added to the stock again.
     pub is_written_off: bool,
     /// The effects on the stock of the movements of the order, in the order of their keys.
@@ -123,6 +127,8 @@ impl OrdersTableContents {
                     order.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
                     order.warehouse = text(item, "Warehouse");
                     order.stored_lines = stored_lines(item);
+                    order.follow_ups = number(item, "FollowUps").unwrap_or_default();
+                    order.follows = text(item, "Follows");
                     order.is_written_off = item.get("WrittenOff").is_some_and(|value| value.as_bool() == Ok(&true));
                 } else if sk.starts_with("EMP#") {
                     if !order.representative.is_empty() {
@@ -174,11 +180,38 @@ impl OrdersTableContents {
         contents
     }
 
+    /// Returns the inconsistencies of the follow-up orders with their main orders: a main order with the number n of follow-up
+    /// orders has those with the parts 2 to n + 1, which have the same customer and no amount.
+    fn inconsistent_follow_ups(&self) -> Vec<String> {
+        let mut violations = Vec::new();
+        let mut expected = BTreeSet::new();
+        for (id, main) in self.orders.iter().filter(|(_, order)| order.follows.is_none()) {
+            for part in (2..).zip(0..main.follow_ups).map(|(part, _)| part) {
+                let id = format!("{id}.{part}");
+                let follow_up = self.orders.get(&id);
+                if follow_up.is_none_or(|of| of.customer != main.customer || (of.amount, of.refunded) != (0, 0)) {
+                    violations.push(format!("{id} is counted, but it is {follow_up:?}"));
+                }
+                expected.insert(id);
+            }
+        }
+        let follow_ups = self.orders.iter().filter(|(_, order)| order.follows.is_some());
+        for (id, order) in follow_ups {
+            let followed = format!("ORDER#{}", order.follows.as_deref().unwrap_or_default());
+            if !expected.contains(id) || !self.orders.contains_key(&followed) || followed == *id {
+                violations.push(format!("{id} follows {followed}, but its main order does not count it"));
+            }
+        }
+        violations
+    }
+
     /// Returns all inconsistencies. `arrived` is the quantity of each product that the warehouses received; `paid` are
     /// the keys of the orders that must exist.
     pub fn inconsistencies(&self, arrived: &BTreeMap<String, i64>, paid: &BTreeSet<String>) -> Vec<String> {
         let mut violations = self.violations.clone();
-        let ordered: BTreeSet<String> = self.orders.keys().cloned().collect();
+        let ordered: BTreeSet<String> =
+            self.orders.iter().filter(|(_, order)| order.follows.is_none()).map(|(id, _)| id.clone()).collect();
+        violations.extend(self.inconsistent_follow_ups());
         violations
             .extend(paid.difference(&ordered).map(|order| format!("{order} was paid, but the order does not exist")));
         violations.extend(ordered.difference(paid).map(|order| format!("{order} exists, but was not paid")));
@@ -225,7 +258,8 @@ impl OrdersTableContents {
                     *reserved.entry(product).or_default() += quantity;
                 }
             }
-            if !["RETURNED", "CANCELLED"].contains(&order.status.as_str()) && order.representative != "EMP#-" {
+            let is_credited = !["RETURNED", "CANCELLED"].contains(&order.status.as_str()) && order.follows.is_none();
+            if is_credited && order.representative != "EMP#-" {
                 let month: u32 = order.placed_at[5..7].parse().unwrap_or_default();
                 let quarter = format!("{}-Q{}", &order.placed_at[..4], month.div_ceil(3));
                 *credited.entry((order.representative.clone(), quarter, order.currency.clone())).or_default() +=

@@ -15,7 +15,10 @@ mod table;
 
 pub use audit::{AuditReport, OrdersAudit, open_stocks};
 pub use config::*;
-pub use desk::{AdvanceOutcome, DeskError, FillCounts, OrderDesk, PlaceOutcome};
+pub use desk::{
+    AdvanceOutcome, CreatedFollowUp, DeskError, FillCounts, FollowUpOutcome, OrderDesk, PlaceOutcome,
+    ReplacementRequest,
+};
 pub use dynamo::KeySchema;
 pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};

@@ -184,8 +184,9 @@ pub struct CreditedView {
     pub(super) customer: AccountId,
     /// The status of the order.
     pub(super) status: OrderStatus,
-    /// The amount of the payment, in minor units of the currency.
-    pub(super) amount: MinorUnits,
+    /// The amount of the payment, in minor units of the currency; 0 for a follow-up order.
+    #[schema(minimum = 0, maximum = 999_999_999_999_i64)]
+    pub(super) amount: i64,
     /// The currency of the amount.
     pub(super) currency: Currency,
     /// When the payment was made.
@@ -230,6 +231,6 @@ impl From<Confidential> for ConfidentialView {
 
 impl From<CreditedOrder> for CreditedView {
     fn from(CreditedOrder { order, customer, status, placed_at, total }: CreditedOrder) -> Self {
-        Self { id: order, customer, status, amount: total.into(), currency: total.currency(), placed_at }
+        Self { id: order, customer, status, amount: total.minor(), currency: total.currency(), placed_at }
     }
 }

@@ -7,6 +7,7 @@ mod customers;
 mod employee_lists;
 mod employee_view;
 mod employees;
+mod follow_ups;
 mod lines;
 mod many_orders;
 mod openapi;
@@ -77,6 +78,8 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(orders::advance_order))
         .routes(routes!(orders::correct_address))
         .routes(routes!(orders::change_lines))
+        .routes(routes!(follow_ups::split_order))
+        .routes(routes!(follow_ups::replace_order))
         .routes(routes!(customers::put, customers::read))
         .routes(routes!(customers::hand_over_customer))
         .routes(routes!(customers::list_orders))

@@ -1,8 +1,8 @@
 //! `/orders`: the orders of products, one for each paid month of a subscription.
 
 use ::orders::{
-    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderList, OrderStatus, Parcel, Quarter,
-    QuarterTotal, Shipment, Step, WarehouseId,
+    AdvanceOutcome, BackOrderReason, EmployeeId, FollowUpReason, Order, OrderId, OrderLine, OrderList, OrderStatus,
+    Parcel, Quarter, QuarterTotal, Shipment, Step, WarehouseId,
 };
 use axum::Json;
 use axum::extract::State;
@@ -11,7 +11,7 @@ use axum::response::Response;
 use billing::{AccountId, Currency, Label};
 use chrono::{DateTime, Utc};
 use dynamo::StoredResponse;
-use rest::body::{Body, MinorUnits};
+use rest::body::Body;
 use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
@@ -31,8 +31,16 @@ use super::requested_desk::RequestedDesk;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Order)]
 pub struct OrderView {
-    /// The identifier of the order: the due date of the payment, and the identifier of the subscription.
+    /// The identifier of the order: the due date of the payment, and the identifier of the subscription; for a follow-up
+    /// order also its part number.
     id: OrderId,
+    /// The order that this follow-up order was split from or replaces; null for the main order of a paid month.
+    follows: Option<OrderId>,
+    /// Why this follow-up order exists; null for the main order of a paid month.
+    reason: Option<FollowUpReason>,
+    /// The number of follow-up orders that the paid month ever had; 0 for a follow-up order, which its main order counts.
+    #[schema(maximum = 98)]
+    follow_ups: u8,
     /// The account that paid.
     customer: AccountId,
     /// The employee to whom the order is credited; null if the customer had no representative.
@@ -54,8 +62,9 @@ pub struct OrderView {
     tracking_number: Option<Label>,
     /// Whether the returned products were not sellable, so that they were not added to the stock again.
     written_off: bool,
-    /// The amount of the payment, in minor units of the currency.
-    amount: MinorUnits,
+    /// The amount of the payment, in minor units of the currency; 0 for a follow-up order.
+    #[schema(minimum = 0, maximum = 999_999_999_999_i64)]
+    amount: i64,
     /// The part of the payment that was refunded, in minor units. An order whose payment is refunded in full before it is
     /// shipped is cancelled.
     #[schema(minimum = 0)]
@@ -146,6 +155,13 @@ pub struct StepPath {
     step: StepName,
 }
 
+impl OrderWithLines {
+    /// Creates the view of an order with its lines.
+    pub fn new(order: Order, lines: Vec<OrderLine>) -> Self {
+        Self { order: order.into(), lines: lines.into_iter().map(LineView::from).collect() }
+    }
+}
+
 impl From<Order> for OrderView {
     fn from(order: Order) -> Self {
         let (shipped_at, parcel) = match order.shipment {
@@ -154,6 +170,9 @@ impl From<Order> for OrderView {
         };
         Self {
             id: order.id,
+            follows: order.follow_up.map(|follow_up| follow_up.follows),
+            reason: order.follow_up.map(|follow_up| follow_up.reason),
+            follow_ups: order.follow_ups,
             customer: order.customer,
             representative: order.representative,
             status: order.status,
@@ -164,7 +183,7 @@ impl From<Order> for OrderView {
             carrier: parcel.carrier,
             tracking_number: parcel.tracking_number,
             written_off: order.is_written_off,
-            amount: order.total.into(),
+            amount: order.total.minor(),
             refunded_amount: order.refunded.minor(),
             currency: order.total.currency(),
             placed_at: order.placed_at,
@@ -216,9 +235,7 @@ impl StepName {
 }
 
 fn order_json(order: &Order, lines: &[OrderLine]) -> String {
-    let lines = lines.iter().cloned().map(LineView::from).collect();
-    let view = OrderWithLines { order: order.clone().into(), lines };
-    serde_json::to_string(&view).expect("a view is representable")
+    serde_json::to_string(&OrderWithLines::new(order.clone(), lines.to_vec())).expect("a view is representable")
 }
 
 fn order_response(order: &Order, lines: &[OrderLine]) -> Response {

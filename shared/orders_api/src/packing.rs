@@ -1,6 +1,8 @@
 //! `/warehouses/{warehouse}/orders`: the orders that a warehouse picks and ships, as JSON or as packing slips to print.
 
-use ::orders::{NamedLine, OrderList, OrderStatus, OrderToPack, OrdersTable, ProductId, ShippingAddress};
+use ::orders::{
+    FollowUpReason, NamedLine, OrderList, OrderStatus, OrderToPack, OrdersTable, ProductId, ShippingAddress,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -121,13 +123,18 @@ fn slip(OrderToPack { order, lines }: &OrderToPack) -> Value {
         context! { name, street, postal_code => postal_code.as_str(), city, country => country.as_str() }
     });
     let number = order.id.to_string();
+    let follows = order.follow_up.map(|follow_up| follow_up.follows.to_string());
+    let reason = order.follow_up.map(|follow_up| match follow_up.reason {
+        FollowUpReason::Remainder => "Remainder",
+        FollowUpReason::Replacement => "Replacement",
+    });
     let paid_on = order.placed_at.date_naive().to_string();
-    context! { code => Value::from_safe_string(code(&number)), number, paid_on, address, lines }
+    context! { code => Value::from_safe_string(code(&number)), number, paid_on, follows, reason, address, lines }
 }
 
 /// Returns `text` as a QR code in SVG.
 fn code(text: &str) -> String {
-    // A QR code can contain 2,900 bytes, and an order number has 37.
+    // A QR code can contain 2,900 bytes, and an order number has at most 40.
     let code = QrCode::new(text).expect("an order number is short enough");
     let svg = code.render::<svg::Color<'_>>().min_dimensions(CODE_PIXELS, CODE_PIXELS).build();
     // The declaration of an XML document is not allowed within HTML.

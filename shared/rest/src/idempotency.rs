@@ -92,6 +92,12 @@ impl RequiredIdempotencyKey {
         Self(lines.join("\n"))
     }
 
+    /// Returns the idempotency record to store with the change; the caller must add the response to it. `now` is the time of
+    /// the request.
+    pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
+        IdempotencyKey(Some(format!("{:x}", Sha256::digest(self.0)))).request(body_hash, now)
+    }
+
     /// Returns an id that is the same for each repetition of the request.
     pub fn id(&self) -> Ulid {
         let digest = Sha256::digest(format!("{:x}", Sha256::digest(&self.0)));

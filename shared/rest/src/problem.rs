@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use billing::{RefundRefusal, Refusal};
 use delivery::QueueError;
 use gateways::GatewayError;
-use orders::{DeskError, LinesError, MovementError};
+use orders::{DeskError, FollowUpError, LinesError, MovementError};
 use serde::Serialize;
 use settling::RefundError;
 use settling::SetupError;
@@ -362,6 +362,13 @@ impl From<DeskError> for Problem {
             DeskError::NoProduct(_) => Self::refused_field("product", error),
             DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
             DeskError::Lines(error) => Self::invalid_field("lines", error),
+            DeskError::FollowUp(
+                FollowUpError::NoLines
+                | FollowUpError::NothingLeft
+                | FollowUpError::KeepNothingListed
+                | FollowUpError::MoreThanOrdered { .. },
+            ) => Self::refused_field("lines", error),
+            DeskError::FollowUp(_) => Self::conflict(error.to_string()),
             DeskError::NoLines | DeskError::TooManyChanges(_) => Self::refused_field("lines", error),
             DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
             DeskError::MovementMismatch(_) => Self::refused_field("movement", error),

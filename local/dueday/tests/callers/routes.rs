@@ -48,7 +48,7 @@ const OWN: [&str; 22] = [
     "put_order_address",
 ];
 const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 61] = [
+const OPERATOR: [&str; 63] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -74,6 +74,8 @@ const OPERATOR: [&str; 61] = [
     "advance_order",
     "advance_orders",
     "put_order_lines",
+    "split_order",
+    "replace_order",
     "hand_over_customer",
     "put_sku",
     "get_sku",

@@ -82,7 +82,7 @@ const ORDER_FILES: [(&str, &str); 3] = [
 ];
 
 /// Every command of the order desk, in the order of a day.
-const ORDERS: [&str; 25] = [
+const ORDERS: [&str; 31] = [
     "orders import {folder}/goods.csv",
     "orders import {folder}/goods.csv",
     "orders people {folder}/people.csv",
@@ -94,8 +94,14 @@ const ORDERS: [&str; 25] = [
     "orders stock beans",
     "orders receive beans ams 500",
     "orders hand-over acme ada",
+    "orders split {order}",
+    "orders split {order} --keep beans=1",
+    "orders replace {order} --reason parcel-lost",
     "orders pick {order}",
     "orders ship {order}",
+    "orders replace {order} --reason parcel-lost --line beans=1",
+    "orders show {order}",
+    "orders show {order}.2",
     "orders deliver {order}",
     "orders cancel {order}",
     "orders return {order}",

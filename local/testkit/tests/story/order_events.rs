@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use billing::{CloudEvent, EventType, Money};
-use orders::{BackOrderReason, Order, OrderLine, OrderStatus, Parcel, ShippingAddress, Step, order_events};
+use orders::{
+    BackOrderReason, FollowUpReason, Order, OrderLine, OrderStatus, Parcel, ShippingAddress, Step, order_events,
+};
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
@@ -35,6 +37,8 @@ fn backordered() -> Order {
     let currency = "EUR".parse().unwrap();
     let order = Order {
         id: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
+        follow_up: None,
+        follow_ups: 0,
         customer: "acme".parse().unwrap(),
         representative: Some("e-1".parse().unwrap()),
         status: OrderStatus::BackOrdered,
@@ -61,6 +65,13 @@ fn with_version(order: Order, version: u64) -> Order {
 
 fn filled() -> Order {
     with_version(backordered().filled_from("cork".parse().unwrap(), Some(address())).unwrap(), 2)
+}
+
+/// Returns a new replacement of the order, which waits for stock.
+fn replacement() -> Order {
+    let (_, id) = filled().with_follow_up().unwrap();
+    let new = filled().followed_by(id, FollowUpReason::Replacement, lines(&[("beans", 1)]), None, 0);
+    new.waiting_for(BackOrderReason::Stock, lines(&[("beans", 1)]))
 }
 
 /// Returns the order after `steps`, one after the other.
@@ -115,7 +126,9 @@ fn changes() -> Vec<Change> {
             with_version(filled(), 3),
             &[],
         ),
+        ("a replacement is created", None, replacement(), &["order.placed", "order.backordered"]),
         unchanged("only the version", filled()),
+        unchanged("one more follow-up order", Order { follow_ups: 1, ..filled() }),
         unchanged("another address", Order { address: None, ..filled() }),
         unchanged("another representative", Order { representative: None, ..filled() }),
         unchanged("a refund in part", Order { refunded: Money::new(1, filled().total.currency()), ..filled() }),
@@ -188,6 +201,22 @@ fn events_of_orders_match_their_schemas_and_contain_no_address() {
     }
     let all = EventType::iter().map(|event_type| event_type.to_string());
     assert_eq!(checked, all.filter(|name| name.starts_with("order.")).collect());
+}
+
+#[test]
+fn events_of_a_follow_up_order_name_the_order_that_it_follows() {
+    let parts = |change: &Change| {
+        let event = json_of(&events_of_change(change)[0]);
+        ["order", "follows", "reason", "amount"].map(|name| event["data"][name].clone())
+    };
+    let id = "2027-01-31.01JZXCVBNM0123456789ABCDEF";
+    for (name, expected) in [
+        ("a replacement is created", [json!(format!("{id}.2")), json!(id), json!("replacement"), json!(0)]),
+        ("placed without stock", [json!(id), Value::Null, Value::Null, json!(1_299)]),
+    ] {
+        let change = changes().into_iter().find(|change| change.0 == name).unwrap();
+        assert_eq!(parts(&change), expected, "{name}");
+    }
 }
 
 #[test]

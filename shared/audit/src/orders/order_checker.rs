@@ -29,7 +29,7 @@ pub struct OrderChecker<'a> {
 
 /// Returns the id of the order for the month that `receipt` shows as paid.
 pub fn order_of(receipt: &Receipt) -> OrderId {
-    OrderId { due_on: receipt.due_on, subscription: receipt.subscription }
+    OrderId::of_month(receipt.due_on, receipt.subscription)
 }
 
 /// Returns whether `account` was erased, or its erasure was requested.
@@ -124,17 +124,35 @@ impl<'a> OrderChecker<'a> {
         Ok(Some(OrderDifference { check: Invariant::Ordered, item: order.to_string(), expected, found }))
     }
 
-    /// Compares `orders` with the receipts of their payments, which have not expired at `now`. Sends one Query request for each
-    /// order.
+    /// Compares `orders` with the receipts of their payments, which have not expired at `now`, and the follow-up orders in `orders`
+    /// with their main orders. Sends one Query request for each main order, and one BatchGetItem request for each 100 follow-up
+    /// orders.
     pub async fn check_orders(&self, orders: &[Order], now: DateTime<Utc>) -> Result<Vec<OrderDifference>, TableError> {
-        let compared = stream::iter(orders).map(|order| self.check_order(order, now)).buffered(AT_ONCE);
+        let (main, follow_ups): (Vec<&Order>, Vec<&Order>) = orders.iter().partition(|order| order.follow_up.is_none());
+        let compared = stream::iter(main).map(|order| self.check_order(order, now)).buffered(AT_ONCE);
         let found: Vec<Option<OrderDifference>> = compared.try_collect().await?;
-        Ok(found.into_iter().flatten().collect())
+        Ok(found.into_iter().flatten().chain(self.check_follow_ups(&follow_ups).await?).collect())
+    }
+
+    /// Returns a difference for each of the follow-up orders `orders` whose main order does not exist. A follow-up order has no
+    /// receipt of its own.
+    async fn check_follow_ups(&self, orders: &[&Order]) -> Result<Vec<OrderDifference>, TableError> {
+        let main: Vec<(OrderId, AccountId)> =
+            orders.iter().map(|order| (order.id.main(), order.customer.clone())).collect();
+        let totals = self.orders.totals_of_orders(&main).await?;
+        let without_main = orders.iter().zip(totals).filter(|(_, total)| total.is_none());
+        let difference = |(order, _): (&&Order, _)| OrderDifference {
+            check: Invariant::Paid,
+            item: order.id.to_string(),
+            expected: format!("a main order {} of {}", order.id.main(), order.customer),
+            found: "none".to_owned(),
+        };
+        Ok(without_main.map(difference).collect())
     }
 
     /// Compares `order` with the receipt of its payment, which has not expired at `now`. Sends one Query request.
     async fn check_order(&self, order: &Order, now: DateTime<Utc>) -> Result<Option<OrderDifference>, TableError> {
-        let OrderId { due_on, subscription } = order.id;
+        let OrderId { due_on, subscription, .. } = order.id;
         let period = Period::from_day(due_on);
         let receipt = match self.payments.get_receipt_of_month(&order.customer, subscription, period, now).await {
             Err(error @ TableError::Unreadable { .. }) => return Ok(Some(OrderDifference::unreadable(&error))),

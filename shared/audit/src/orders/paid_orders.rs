@@ -3,7 +3,7 @@
 //! The scan of the receipts finds the receipts without an order. It also computes the digest of the orders that have a receipt. Only
 //! if it differs from the digest of all recent orders, the receipts of the orders with the different due dates are read. An order
 //! that is placed between both scans only adds such a due date. It cannot hide an order without a receipt, as it could if the
-//! numbers of orders were compared.
+//! numbers of orders were compared. A follow-up order has no receipt; its main order must exist.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -28,6 +28,8 @@ pub struct RecentOrders {
     orders: u64,
     /// The digest of the orders whose receipts have not expired.
     digest: OrderDigest,
+    /// Whether there are follow-up orders, which have no receipt of their own.
+    has_follow_ups: bool,
     /// The time of the earliest payment with an order.
     first_paid_at: Option<DateTime<Utc>>,
 }
@@ -44,7 +46,13 @@ impl RecentOrders {
     /// Creates the state before the first order. `receipt_retention` is the time until a receipt expires.
     pub fn new(now: DateTime<Utc>, receipt_retention: TimeDelta) -> Self {
         let receipts_kept_from = now - receipt_retention + TimeDelta::days(1);
-        Self { receipts_kept_from, orders: 0, digest: OrderDigest::default(), first_paid_at: None }
+        Self {
+            receipts_kept_from,
+            orders: 0,
+            digest: OrderDigest::default(),
+            has_follow_ups: false,
+            first_paid_at: None,
+        }
     }
 
     /// Returns the time from which the receipts of all payments are kept.
@@ -60,6 +68,10 @@ impl RecentOrders {
     /// Adds `order`.
     pub fn add(&mut self, order: &Order) {
         self.orders = self.orders.saturating_add(1);
+        if order.follow_up.is_some() {
+            self.has_follow_ups = true;
+            return;
+        }
         if self.has_receipt(order.placed_at) {
             self.digest.add(order.id);
         }
@@ -114,16 +126,16 @@ pub async fn compare_orders_with_receipts(
         on_receipts(read);
     }
     let due_dates = recent.digest.different_due_dates(&with_receipt);
-    if !due_dates.is_empty() {
+    if !due_dates.is_empty() || recent.has_follow_ups {
         // Receipts expire, so older orders have none.
         let from = first_receipt_at.map_or(recent.receipts_kept_from, |first| first.max(recent.receipts_kept_from));
-        comparison.differences.extend(orders_without_receipt(&checker, orders, &due_dates, from, now).await?);
+        comparison.differences.extend(check_orders_of(&checker, orders, &due_dates, from, now).await?);
     }
     Ok(comparison)
 }
 
-/// Returns the orders with these `due_dates` that were paid at `from` or later and have no receipt.
-async fn orders_without_receipt(
+/// Checks the follow-up orders, and the main orders with these `due_dates` that were paid at `from` or later.
+async fn check_orders_of(
     checker: &OrderChecker<'_>,
     orders: &OrdersTable,
     due_dates: &BTreeSet<NaiveDate>,
@@ -132,7 +144,9 @@ async fn orders_without_receipt(
 ) -> Result<Vec<OrderDifference>, TableError> {
     let (mut scan, mut differences) = (OrdersAudit::begin(orders), Vec::new());
     while let Some(page) = scan.next_orders().await? {
-        let is_checked = |order: &Order| order.placed_at >= from && due_dates.contains(&order.id.due_on);
+        let is_checked = |order: &Order| {
+            order.follow_up.is_some() || (order.placed_at >= from && due_dates.contains(&order.id.due_on))
+        };
         let checked: Vec<Order> = page.into_iter().filter(is_checked).collect();
         differences.extend(checker.check_orders(&checked, now).await?);
     }

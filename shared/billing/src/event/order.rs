@@ -16,12 +16,18 @@ pub struct OrderData {
     pub subscription: SubscriptionId,
     /// The due date of the payment.
     pub due_on: NaiveDate,
+    /// The id of the order that a follow-up order was split from or replaces; `None` for the main order of a paid month.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
+    /// Why a follow-up order exists: `remainder` or `replacement`; `None` for the main order of a paid month.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The version of the order after the change. Of two events of an order, the event with the higher version is the later
     /// one. Changes without an event have versions too, so versions have gaps.
     pub version: u64,
     /// The status of the order, such as `OPEN`.
     pub status: String,
-    /// The amount of the payment.
+    /// The amount of the payment; 0 for a follow-up order.
     #[serde(flatten)]
     pub amount: Money,
     /// The refunded part of the amount, in minor units of the currency.

@@ -18,6 +18,8 @@ fn order_data(world: &World, version: u64) -> OrderData {
         account: gold.account.clone(),
         order: format!("{}.{}", gold.due_on, gold.id),
         subscription: gold.id,
+        follows: None,
+        reason: None,
         due_on: gold.due_on,
         version,
         status: "SHIPPED".to_owned(),

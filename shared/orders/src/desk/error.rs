@@ -4,8 +4,8 @@ use chrono::NaiveDate;
 use ulid::Ulid;
 
 use super::super::{
-    CorrectionError, EmployeeId, LinesError, MAX_LINES, MovementError, OrderId, PlaceId, ProductId, ProductsError,
-    ReferenceKind, TransitionError, WarehouseId,
+    CorrectionError, EmployeeId, FollowUpError, LinesError, MAX_LINES, MovementError, OrderId, PlaceId, ProductId,
+    ProductsError, ReferenceKind, TransitionError, WarehouseId,
 };
 use billing::{AccountId, Label};
 use dynamo::TableError;
@@ -21,6 +21,8 @@ pub enum DeskError {
     Correction(#[from] CorrectionError),
     #[error(transparent)]
     Products(#[from] ProductsError),
+    #[error(transparent)]
+    FollowUp(#[from] FollowUpError),
     #[error("an order must have at least one product; cancel the order instead")]
     NoLines,
     #[error("at most {MAX_LINES} products of an order can change at once, not {0}")]
@@ -80,6 +82,7 @@ impl DeskError {
             Self::Transition(_)
             | Self::Correction(_)
             | Self::Products(_)
+            | Self::FollowUp(_)
             | Self::NoLines
             | Self::TooManyChanges(_)
             | Self::OtherParcel(_)

@@ -4,6 +4,7 @@
 mod customers;
 mod error;
 mod filling;
+mod follow_ups;
 mod goods;
 mod order_lines;
 mod people;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 pub use error::DeskError;
+pub use follow_ups::{CreatedFollowUp, FollowUpOutcome, ReplacementRequest};
 
 use billing::{AccountId, Money, Sku};
 use clock::Clock;
@@ -132,6 +134,8 @@ impl OrderDesk {
             let refunds = if attempt == 0 { None } else { self.table.get_refunds(paid.order).await? };
             let order = Order {
                 id: paid.order,
+                follow_up: None,
+                follow_ups: 0,
                 customer: paid.account.clone(),
                 representative: customer.representative.clone(),
                 status: OrderStatus::BackOrdered,

@@ -41,10 +41,7 @@ impl OrderDesk {
             let after = self.check_exchange(&before, &old, after).await?;
             let change = self.clock.ulid();
             if before.lines.is_empty() {
-                // An earlier version placed the order. First store its lines, so that the event of the change follows from them.
-                let with_lines = Order { version: before.version.saturating_add(1), ..before.clone() };
-                let (table, records) = (self.table.without_requester(), ChangeRecords::default());
-                table.change_order(&before, &with_lines, &old, records, change).await.map_err(DeskError::from)?;
+                self.store_lines(&before, &old).await?;
                 continue;
             }
             let written = self.table.change_lines(&before, &old, &after, change).await.map_err(DeskError::from)?;
@@ -53,6 +50,15 @@ impl OrderDesk {
             }
         }
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
+    }
+
+    /// Stores the lines of an order that an earlier version placed in its own item, so that the event of a change follows from
+    /// them. Changes nothing if another request changes the order at the same time.
+    pub(super) async fn store_lines(&self, order: &Order, lines: &[OrderLine]) -> Result<(), DeskError> {
+        let with_lines = Order { version: order.version.saturating_add(1), ..order.clone() };
+        let (table, records) = (self.table.without_requester(), ChangeRecords::default());
+        table.change_order(order, &with_lines, lines, records, self.clock.ulid()).await?;
+        Ok(())
     }
 
     /// Checks the products of `after`, and the stock of its warehouse. Returns `after` with its next version, and with the reason

@@ -1,13 +1,14 @@
-//! Refunds of payments: an order whose payment is refunded before the shipment is cancelled.
+//! Refunds of payments: the orders of a month whose payment is refunded before the shipment are cancelled.
 
 use super::super::table::{ChangeRecords, WriteOutcome};
-use super::super::{OrderRefunds, OrderStatus, RefundNews};
+use super::super::{Order, OrderRefunds, OrderStatus, RefundNews};
 use super::{DeskError, MAX_RETRIES, OrderDesk};
 
 impl OrderDesk {
     /// Records a refund, and subtracts its amount from the quarter total of the order's representative. If the payment is
-    /// refunded completely and the order is not shipped yet, cancels the order and restores its stock. If the order is not
-    /// placed yet, placing it takes the refund into account. Nothing changes if the refund is recorded already.
+    /// refunded completely, cancels the order and its follow-up orders that are not shipped yet, and restores their stock. If
+    /// the order is not placed yet, placing it takes the refund into account. If the refund is recorded already, only the
+    /// follow-up orders are cancelled that an earlier call did not cancel.
     ///
     /// # Errors
     /// Other requests changed the order at the same time, or the table cannot be used. It is safe to repeat the call.
@@ -15,8 +16,15 @@ impl OrderDesk {
         for _ in 0..MAX_RETRIES {
             let stored = self.table.get_refunds(news.order).await?;
             let before = stored.clone().unwrap_or_else(|| OrderRefunds::none(news.order));
-            let Some(after) = before.after(news) else { return Ok(()) };
-            let written = match self.table.get_order(news.order).await? {
+            let order = self.table.get_order(news.order).await?;
+            let Some(after) = before.after(news) else {
+                return match order {
+                    Some((order, _)) => self.cancel_refunded_follow_ups(&order).await,
+                    None => Ok(()),
+                };
+            };
+            let mut main = None;
+            let written = match order {
                 None => self.table.store_refunds(stored.as_ref(), &after, &news.account).await?,
                 Some((order, lines)) => {
                     if news.has_failed && order.status == OrderStatus::Cancelled && order.is_refunded_in_full() {
@@ -25,13 +33,35 @@ impl OrderDesk {
                     let refunded = order.refunded_by(&after);
                     let refunds = Some((stored.as_ref(), &after));
                     let records = ChangeRecords { refunds, ..ChangeRecords::default() };
-                    self.table.change_order(&order, &refunded, &lines, records, self.clock.ulid()).await?
+                    let change = self.clock.ulid();
+                    let written = self.table.change_order(&order, &refunded, &lines, records, change).await?;
+                    main = Some(refunded);
+                    written
                 }
             };
             if written == WriteOutcome::Done {
-                return Ok(());
+                return match &main {
+                    Some(main) => self.cancel_refunded_follow_ups(main).await,
+                    None => Ok(()),
+                };
             }
         }
         Err(DeskError::WriteConflict { item: format!("the order {}", news.order) })
+    }
+
+    /// Cancels the follow-up orders of `main` that are not shipped yet, if the payment of the month is refunded in full. No
+    /// follow-up order is created later, because that is refused after such a refund.
+    async fn cancel_refunded_follow_ups(&self, main: &Order) -> Result<(), DeskError> {
+        if !main.is_refunded_in_full() {
+            return Ok(());
+        }
+        for id in main.follow_up_ids() {
+            match self.advance(id, OrderStatus::Cancelled).await {
+                // An order that is shipped already is not cancelled.
+                Ok(_) | Err(DeskError::Transition(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }

@@ -90,10 +90,8 @@ mod tests {
     fn orders_are_spread_evenly_over_the_buckets() {
         let (buckets, mut counts) = (Buckets::new(15), [0u32; 15]);
         for n in 0..15_000 {
-            let order = OrderId {
-                due_on: "2027-01-31".parse().unwrap(),
-                subscription: billing::SubscriptionId::new(ulid::Ulid::from_parts(1, n)),
-            };
+            let subscription = billing::SubscriptionId::new(ulid::Ulid::from_parts(1, n));
+            let order = OrderId::of_month("2027-01-31".parse().unwrap(), subscription);
             counts[buckets.bucket_of(order) as usize] += 1;
         }
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");

@@ -38,12 +38,15 @@ identifier!(
 );
 
 /// The identifier of an order. It consists of the due date and the subscription of the order's payment. A subscription
-/// has only one receipt for each due date, so each paid month has at most one order.
+/// has only one receipt for each due date, so each paid month has at most one main order. The id of a follow-up order also
+/// contains its part number, from 2 to 99; the main order is the part 1, and its id does not contain the number.
 ///
 /// ```
 /// use orders::OrderId;
-/// let id: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse()?;
-/// assert_eq!(id.to_string(), "2027-01-31.01JZXCVBNM0123456789ABCDEF");
+/// let main: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse()?;
+/// assert_eq!(main.to_string(), "2027-01-31.01JZXCVBNM0123456789ABCDEF");
+/// let follow_up: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF.2".parse()?;
+/// assert_eq!((follow_up.part(), follow_up.main()), (2, main));
 /// # Ok::<(), orders::OrderIdError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -52,13 +55,22 @@ pub struct OrderId {
     /// The due date of the payment.
     pub due_on: NaiveDate,
     pub subscription: SubscriptionId,
+    /// 1 for the main order, from 2 to [`MAX_PART`] for a follow-up order.
+    part: u8,
 }
+
+/// The largest part number of an order: a paid month has at most 98 follow-up orders.
+pub const MAX_PART: u8 = 99;
+/// The part number of the main order of a paid month.
+const MAIN_PART: u8 = 1;
+
 billing::openapi_schema!(
     OrderId,
     "OrderId",
     billing::openapi::build_pattern_schema(
-        "The identifier of an order: the due date of the payment, a dot, and the identifier of the subscription.",
-        "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}$"
+        "The identifier of an order: the due date of the payment, a dot, and the identifier of the subscription. The \
+            identifier of a follow-up order ends with a dot and its part number, from 2 to 99.",
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}(\\.([2-9]|[1-9][0-9]))?$"
     )
 );
 
@@ -67,14 +79,52 @@ billing::openapi_schema!(
 #[error("must be an order id such as 2026-03-31.01JZXCVBNM0123456789ABCDEF")]
 pub struct OrderIdError;
 
+impl OrderId {
+    /// Returns the id of the main order of the paid month of `subscription` whose payment was due on `due_on`.
+    pub fn of_month(due_on: NaiveDate, subscription: SubscriptionId) -> Self {
+        Self { due_on, subscription, part: MAIN_PART }
+    }
+
+    /// Returns the id of the main order of the same paid month.
+    pub fn main(self) -> Self {
+        Self { part: MAIN_PART, ..self }
+    }
+
+    /// Returns whether this is the id of the main order of a paid month.
+    pub fn is_main(self) -> bool {
+        self.part == MAIN_PART
+    }
+
+    /// Returns the part number: 1 for the main order, from 2 to [`MAX_PART`] for a follow-up order.
+    pub fn part(self) -> u8 {
+        self.part
+    }
+
+    /// Returns the id of the follow-up order number `number` of the same paid month: the first one has the number 1, and the
+    /// part number 2. Returns `None` if the number is 0, or if the part number would be larger than [`MAX_PART`].
+    pub fn follow_up(self, number: u8) -> Option<Self> {
+        let part =
+            number.checked_add(MAIN_PART).filter(|part| (MAIN_PART.saturating_add(1)..=MAX_PART).contains(part))?;
+        Some(Self { part, ..self })
+    }
+}
+
 impl FromStr for OrderId {
     type Err = OrderIdError;
 
     fn from_str(text: &str) -> Result<Self, OrderIdError> {
-        let (due_on, subscription) = text.split_once('.').ok_or(OrderIdError)?;
+        let (due_on, rest) = text.split_once('.').ok_or(OrderIdError)?;
+        let (subscription, part) = match rest.split_once('.') {
+            None => (rest, MAIN_PART),
+            Some((subscription, part)) => (subscription, part.parse().map_err(|_| OrderIdError)?),
+        };
+        if !(MAIN_PART..=MAX_PART).contains(&part) {
+            return Err(OrderIdError);
+        }
         let id = Self {
             due_on: parse_date(due_on).map_err(|_| OrderIdError)?,
             subscription: subscription.parse().map_err(|_| OrderIdError)?,
+            part,
         };
         // Accept only the canonical text, so that an order has exactly one key.
         if id.to_string() == text { Ok(id) } else { Err(OrderIdError) }
@@ -83,7 +133,8 @@ impl FromStr for OrderId {
 
 impl fmt::Display for OrderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.due_on, self.subscription)
+        write!(f, "{}.{}", self.due_on, self.subscription)?;
+        if self.is_main() { Ok(()) } else { write!(f, ".{}", self.part) }
     }
 }
 
@@ -110,6 +161,41 @@ mod tests {
         for text in ["", "2027-01-31", "2027-1-31.01JZXCVBNM0123456789ABCDEF", "2027-02-30.01JZXCVBNM0123456789ABCDEF"]
         {
             assert_eq!(text.parse::<OrderId>(), Err(OrderIdError), "{text}");
+        }
+    }
+
+    #[test]
+    fn part_number_of_a_follow_up_is_from_2_to_99_and_has_one_text() {
+        let main: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap();
+        for (part, expected) in [
+            (".2", Some(2)),
+            (".9", Some(9)),
+            (".10", Some(10)),
+            (".99", Some(99)),
+            (".0", None),
+            (".1", None),
+            (".02", None),
+            (".+2", None),
+            (".-2", None),
+            (".100", None),
+            (".257", None),
+            (".", None),
+            (".2.", None),
+            (".2.3", None),
+            (".2 ", None),
+        ] {
+            let text = format!("{main}{part}");
+            let parsed = text.parse::<OrderId>().ok();
+            assert_eq!(parsed.map(OrderId::part), expected, "{text}");
+            if let Some(id) = parsed {
+                assert_eq!((id.to_string(), id.main(), id.is_main()), (text, main, false));
+                assert_eq!(main.follow_up(id.part() - 1), Some(id));
+            }
+        }
+        assert!(main.is_main() && main.part() == 1);
+        // The columns are: the number of the follow-up, and its part number.
+        for (number, part) in [(0, None), (1, Some(2)), (98, Some(99)), (99, None), (255, None)] {
+            assert_eq!(main.follow_up(number).map(OrderId::part), part, "{number}");
         }
     }
 }

@@ -8,6 +8,7 @@ mod buckets;
 mod company;
 mod customer;
 mod fill;
+mod follow_up;
 mod ids;
 mod ledger;
 mod lines;
@@ -30,7 +31,10 @@ pub use company::{
 };
 pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use fill::{FillPass, FillTarget, FillTask, WaitingOrder};
-pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};
+pub use follow_up::{FollowUp, FollowUpError, FollowUpReason, check_part, lines_without};
+pub use ids::{
+    DepartmentId, EmployeeId, JobId, LocationId, MAX_PART, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId,
+};
 pub use ledger::{AuditedItem, AuditedNumber, Ledger, NumberDifference};
 pub use lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
 pub use movement::{
@@ -48,4 +52,4 @@ pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};
 pub use refunds::{KnownRefund, OrderRefunds, RefundNews};
 pub use warehouse::Warehouse;
-pub use warehouse_choice::{choose_warehouse, missing_lines};
+pub use warehouse_choice::{choose_warehouse, lines_in_stock, missing_lines};

@@ -4,7 +4,9 @@ use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
-use super::{EmployeeId, OrderId, OrderRefunds, OrderStatus, ProductId, Quarter, ShippingAddress, WarehouseId};
+use super::{
+    EmployeeId, FollowUp, OrderId, OrderRefunds, OrderStatus, ProductId, Quarter, ShippingAddress, WarehouseId,
+};
 use billing::{AccountId, Label, Money};
 
 /// Returns a range that contains the days of all orders: from 1970-01-01 until 73,000 days (about 200 years) later.
@@ -33,10 +35,14 @@ pub struct OrderLine {
     pub quantity: u32,
 }
 
-/// An order of the products for one paid month.
+/// An order of the products for one paid month, or of a part of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Order {
     pub id: OrderId,
+    /// The order that this order follows, and the reason; `None` for the main order of a paid month.
+    pub follow_up: Option<FollowUp>,
+    /// The number of follow-up orders that the paid month ever had. 0 for a follow-up order: its main order counts them.
+    pub follow_ups: u8,
     pub customer: AccountId,
     /// The employee to whom the order is credited. `None` if the customer had no representative.
     pub representative: Option<EmployeeId>,
@@ -59,7 +65,7 @@ pub struct Order {
     pub shipment: Option<Shipment>,
     /// Whether the returned products were not sellable. They were not added to the stock again.
     pub is_written_off: bool,
-    /// The amount of the payment.
+    /// The amount of the payment; 0 for a follow-up order, because its main order has the amount.
     pub total: Money,
     /// The part of the payment that was refunded. It does not count in the quarter total of the representative.
     pub refunded: Money,
@@ -164,9 +170,9 @@ impl Order {
         Money::new(minor, self.total.currency())
     }
 
-    /// Returns whether the whole payment was refunded.
+    /// Returns whether the whole payment was refunded. False for a follow-up order, which has no payment of its own.
     pub fn is_refunded_in_full(&self) -> bool {
-        self.refunded == self.total
+        self.follow_up.is_none() && self.refunded == self.total
     }
 
     /// Returns the order with the refunded amount of `refunds`. An order that is refunded in full and still has to be shipped
@@ -284,6 +290,8 @@ mod tests {
     fn order(status: OrderStatus) -> Order {
         Order {
             id: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
+            follow_up: None,
+            follow_ups: 0,
             customer: "acme".parse().unwrap(),
             representative: None,
             status,

@@ -66,6 +66,8 @@ fn data_of(order: &Order) -> OrderData {
         order: order.id.to_string(),
         subscription: order.id.subscription,
         due_on: order.id.due_on,
+        follows: order.follow_up.map(|follow_up| follow_up.follows.to_string()),
+        reason: order.follow_up.map(|follow_up| follow_up.reason.to_string()),
         version: order.version,
         status: order.status.to_string(),
         amount: order.total,

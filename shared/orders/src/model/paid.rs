@@ -19,7 +19,7 @@ pub struct PaidPeriod {
 impl From<PaymentData> for PaidPeriod {
     fn from(data: PaymentData) -> Self {
         Self {
-            order: OrderId { due_on: data.due_on, subscription: data.subscription },
+            order: OrderId::of_month(data.due_on, data.subscription),
             account: data.account,
             sku: data.sku,
             amount: data.amount,

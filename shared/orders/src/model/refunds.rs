@@ -20,7 +20,7 @@ pub struct RefundNews {
 impl RefundNews {
     /// Creates the news of the event `payment.refunded`, or of `payment.refund_failed` if `has_failed` is true.
     pub fn new(data: RefundData, has_failed: bool) -> Self {
-        let order = OrderId { due_on: data.due_on, subscription: data.subscription };
+        let order = OrderId::of_month(data.due_on, data.subscription);
         Self { order, account: data.account, refund: data.refund, amount: data.amount, has_failed }
     }
 }

@@ -26,6 +26,33 @@ pub fn choose_warehouse<'a>(
     })
 }
 
+/// Returns the part of `lines` that one warehouse has in stock: of each product the needed pieces, or as many as there are.
+/// Chooses a warehouse in `region` if one of them has any of the products. Among these, chooses the warehouse that has the
+/// most products, then the one that has the most pieces, and then the smallest id. Empty if no warehouse has any.
+pub fn lines_in_stock(
+    region: &PlaceId,
+    lines: &[OrderLine],
+    stock: &[Stock],
+    warehouses: &[Warehouse],
+) -> Vec<OrderLine> {
+    let part_in = |warehouse: &Warehouse| -> Vec<OrderLine> {
+        let in_stock = |line: &OrderLine| {
+            let is_stock_of_line = |stock: &&Stock| stock.warehouse == warehouse.id && stock.product == line.product;
+            let available = stock.iter().find(is_stock_of_line).map_or(0, |stock| stock.quantity);
+            let quantity = line.quantity.min(u32::try_from(available).unwrap_or(u32::MAX));
+            (quantity > 0).then(|| OrderLine { product: line.product.clone(), quantity })
+        };
+        lines.iter().filter_map(in_stock).collect()
+    };
+    let parts = warehouses.iter().map(|warehouse| (warehouse, part_in(warehouse)));
+    let best = parts.filter(|(_, part)| !part.is_empty()).max_by_key(|(warehouse, part)| {
+        let pieces: u64 = part.iter().fold(0, |sum, line| sum.saturating_add(line.quantity.into()));
+        // Among warehouses of equal rank, choose the smallest id.
+        (warehouse.region == *region, part.len(), pieces, std::cmp::Reverse(warehouse.id.clone()))
+    });
+    best.map(|(_, part)| part).unwrap_or_default()
+}
+
 /// Returns the lines of which no warehouse has the needed quantity, each with the number of pieces that the warehouse with
 /// the largest stock of the product lacks. Empty if each product is in stock, but in different warehouses.
 pub fn missing_lines(lines: &[OrderLine], stock: &[Stock]) -> Vec<OrderLine> {
@@ -87,6 +114,42 @@ mod tests {
             let found = choose_warehouse(&"eu".parse().unwrap(), lines, &stock(&rows), &warehouses);
             assert_eq!(found.map(|warehouse| warehouse.id.as_str()), chosen, "{lines:?} {rows:?}");
             assert_eq!(missing_lines(lines, &stock(&rows)), missing, "{lines:?} {rows:?}");
+        }
+    }
+
+    #[test]
+    fn part_in_stock_is_from_one_warehouse_preferably_in_the_region_with_the_most_products() {
+        let warehouses = [("ams", "eu"), ("ber", "eu"), ("nyc", "na")].map(|(id, region)| Warehouse {
+            id: id.parse().unwrap(),
+            name: "Warehouse".parse().unwrap(),
+            region: region.parse().unwrap(),
+            version: 1,
+        });
+        let line =
+            |(product, quantity): &(&str, u32)| OrderLine { product: product.parse().unwrap(), quantity: *quantity };
+        let lines: Vec<OrderLine> = [("beans", 3), ("cups", 2)].iter().map(line).collect();
+        // The columns are: the stock, and the part of the order that is in stock.
+        for (stock, expected) in [
+            (vec![], vec![]),
+            (vec![("ams", "beans", 0)], vec![]),
+            (vec![("ams", "beans", 2)], vec![("beans", 2)]),
+            (vec![("ams", "beans", 9)], vec![("beans", 3)]),
+            (vec![("ams", "beans", 9), ("ber", "cups", 1), ("ber", "beans", 1)], vec![("beans", 1), ("cups", 1)]),
+            (vec![("ams", "cups", 1), ("ber", "beans", 2)], vec![("beans", 2)]),
+            (vec![("ams", "cups", 2), ("ber", "beans", 2)], vec![("cups", 2)]),
+            (vec![("ams", "cups", 1), ("nyc", "cups", 2), ("nyc", "beans", 3)], vec![("cups", 1)]),
+            (vec![("nyc", "beans", 1), ("nyc", "tea", 9)], vec![("beans", 1)]),
+        ] {
+            let in_stock: Vec<Stock> = stock
+                .iter()
+                .map(|(warehouse, product, quantity)| Stock {
+                    warehouse: warehouse.parse().unwrap(),
+                    product: product.parse().unwrap(),
+                    quantity: *quantity,
+                })
+                .collect();
+            let part = lines_in_stock(&"eu".parse().unwrap(), &lines, &in_stock, &warehouses);
+            assert_eq!(part, expected.iter().map(line).collect::<Vec<_>>(), "{stock:?}");
         }
     }
 }

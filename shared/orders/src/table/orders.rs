@@ -253,7 +253,7 @@ impl OrdersTable {
 /// Adds to `writes` the movement of the products of `order`, and the changes of their stock: for each product, the stock in
 /// the warehouse of the order, and the total stock. `recorded` are the version that the order gets, and the present time.
 /// Adds nothing if the order has no warehouse.
-fn move_products<'a>(
+pub(super) fn move_products<'a>(
     writes: WriteTransaction<'a>,
     order: &Order,
     lines: &[OrderLine],

@@ -152,6 +152,13 @@ impl WriteTransaction<'_> {
         self.update(key, &format!("ADD #{STOCK} :quantity, #{MOVEMENTS} :one"), PRESENT, values)
     }
 
+    /// Adds an update that counts `count` movements of the stock in the item with the key `key`, without a change of the stock,
+    /// on condition that the item exists.
+    pub fn count_movements(self, key: Key, count: u64) -> Self {
+        let values = HashMap::from([(":count".to_owned(), number(count))]);
+        self.update(key, &format!("ADD #{MOVEMENTS} :count"), PRESENT, values)
+    }
+
     /// Adds an update of the stock in the item with the key `key` from `before` to `after` pieces, which counts the movement,
     /// on condition that the stock is `before`. Creates the item if `before` is `None`.
     pub fn set_stock(self, key: Key, before: Option<u64>, after: u64) -> Self {

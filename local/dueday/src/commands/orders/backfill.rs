@@ -150,7 +150,7 @@ async fn place_all(
         if is_erased(payments, &month.account).await? {
             continue;
         }
-        let OrderId { due_on, subscription } = month.order;
+        let OrderId { due_on, subscription, .. } = month.order;
         let receipt = ReceiptId { due_on, subscription, sku: month.sku.clone() };
         for refund in payments.get_refunds_by_receipt(&month.account, &receipt).await? {
             if refund.status == RefundStatus::Succeeded {

@@ -34,6 +34,15 @@ pub struct OrderView {
     customer: String,
     representative: Option<String>,
     status: OrderStatus,
+    /// The order that a follow-up order follows, and the reason; `None` for a main order, and in the list of a
+    /// representative's orders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The number of follow-up orders; `None` if there are none, and in the list of a representative's orders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follow_ups: Option<u8>,
     waits_for: Option<String>,
     warehouse: Option<String>,
     placed_at: chrono::DateTime<chrono::Utc>,
@@ -80,6 +89,9 @@ impl From<&Order> for OrderView {
             customer: order.customer.to_string(),
             representative: order.representative.as_ref().map(ToString::to_string),
             status: order.status,
+            follows: order.follow_up.map(|follow_up| follow_up.follows.to_string()),
+            reason: order.follow_up.map(|follow_up| follow_up.reason.to_string()),
+            follow_ups: Some(order.follow_ups).filter(|count| *count != 0),
             waits_for: order.waits_for.map(|reason| reason.to_string()),
             warehouse: order.warehouse.as_ref().map(ToString::to_string),
             placed_at: order.placed_at,
@@ -109,6 +121,9 @@ impl OrderView {
             customer: order.customer.to_string(),
             representative: Some(to.to_owned()),
             status: order.status,
+            follows: None,
+            reason: None,
+            follow_ups: None,
             waits_for: None,
             warehouse: None,
             placed_at: order.placed_at,
@@ -194,7 +209,13 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
         });
         let refunded = view.refunded_amount.map(|_| format!("refunded: {}\n", order.refunded));
         let written_off = view.written_off.map(|_| "the returned products were not sellable\n".to_owned());
-        let further = [address, shipped, refunded, written_off].into_iter().flatten().collect::<String>();
+        let follow_up = order.follow_up.map(|of| format!("{} of the order {}\n", of.reason, of.follows));
+        let follow_ups = view.follow_ups.map(|_| {
+            let ids: Vec<String> = order.follow_up_ids().map(|id| id.to_string()).collect();
+            format!("follow-up orders: {}\n", ids.join(", "))
+        });
+        let further =
+            [follow_up, address, shipped, refunded, written_off, follow_ups].into_iter().flatten().collect::<String>();
         format!("{}\n{}{further}", table(&COLUMNS, [view.cells(context)]), lines.collect::<String>())
     })?;
     Ok(Exit::Done)

@@ -4,6 +4,7 @@ mod audit;
 mod backfill;
 mod csv_file;
 mod filling;
+mod follow_ups;
 mod fulfilment;
 mod list;
 mod packing;
@@ -93,6 +94,12 @@ enum Action {
         #[arg(value_name = "PRODUCT=N", required = true, value_parser = parse_line)]
         lines: Vec<OrderLine>,
     },
+    /// Split an order that is not picked yet: it keeps what can be shipped now, and another order gets the rest
+    #[command(after_help = follow_ups::SPLIT_AFTER_HELP)]
+    Split(follow_ups::SplitArgs),
+    /// Send products of a shipped order again, without a payment
+    #[command(after_help = follow_ups::REPLACE_AFTER_HELP)]
+    Replace(follow_ups::ReplaceArgs),
     /// Set a customer's shipping address, and reserve stock for the orders that were waiting for it
     Address(AddressArgs),
     /// Assign a customer and its unshipped orders to another representative
@@ -256,6 +263,8 @@ async fn run_action(
         }
         Action::Cancel(ids) => list::change_status(context, desk, ids, OrderStatus::Cancelled).await,
         Action::Lines { order, lines } => list::change_lines(context, desk, *order, lines).await,
+        Action::Split(args) => follow_ups::split(context, desk, args).await,
+        Action::Replace(args) => follow_ups::replace(context, desk, args).await,
         Action::Address(address) => fulfilment::set_address(context, desk, open_table, address).await,
         Action::HandOver { account, representative } => {
             fulfilment::hand_over(context, desk, open_table, account, representative).await

@@ -86,7 +86,7 @@ async fn audit_policy_for_the_order_desk_matches_its_requests() {
     let buckets = unrecorded.get_or_store_buckets(Buckets::default()).await.unwrap();
     let desk = OrderDesk::new(unrecorded, buckets, world.system.clock.clone());
     let first = &receipts[0];
-    let order = OrderId { due_on: first.due_on, subscription: first.subscription };
+    let order = OrderId::of_month(first.due_on, first.subscription);
     let (account, sku, amount, paid_at) = (first.account.clone(), first.sku.clone(), first.amount, first.processed_at);
     desk.place(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
 

@@ -5,6 +5,7 @@ mod audit;
 mod crash;
 mod events;
 mod filling;
+mod follow_ups;
 mod kills;
 mod naive_reader;
 mod order_life_cycle;

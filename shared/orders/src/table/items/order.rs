@@ -6,8 +6,8 @@ use serde_with::skip_serializing_none;
 use super::super::{OrdersTable, keys};
 use super::{DATA, id_in_pk, id_in_sk, item_with};
 use crate::{
-    BackOrderReason, Customer, EmployeeId, KnownRefund, Order, OrderId, OrderLine, OrderRefunds, OrderStatus, Parcel,
-    PlaceId, ProductId, Shipment, ShippingAddress, WarehouseId,
+    BackOrderReason, Customer, EmployeeId, FollowUp, FollowUpReason, KnownRefund, Order, OrderId, OrderLine,
+    OrderRefunds, OrderStatus, Parcel, PlaceId, ProductId, Shipment, ShippingAddress, WarehouseId,
 };
 use billing::{AccountId, Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
@@ -27,6 +27,9 @@ pub struct OrderItem {
     carrier: Option<Label>,
     tracking_number: Option<Label>,
     written_off: Option<bool>,
+    follows: Option<OrderId>,
+    reason: Option<FollowUpReason>,
+    follow_ups: Option<u8>,
     payment_amount: i64,
     refunded_amount: Option<i64>,
     currency: Currency,
@@ -57,6 +60,9 @@ impl Entity<OrdersTable> for Order {
             carrier: self.shipment.as_ref().and_then(|shipment| shipment.parcel.carrier.clone()),
             tracking_number: self.shipment.as_ref().and_then(|shipment| shipment.parcel.tracking_number.clone()),
             written_off: self.is_written_off.then_some(true),
+            follows: self.follow_up.map(|follow_up| follow_up.follows),
+            reason: self.follow_up.map(|follow_up| follow_up.reason),
+            follow_ups: Some(self.follow_ups).filter(|count| *count != 0),
             payment_amount: self.total.minor(),
             refunded_amount: Some(self.refunded.minor()).filter(|minor| *minor != 0),
             currency: self.total.currency(),
@@ -70,6 +76,8 @@ impl Entity<OrdersTable> for Order {
         let parcel = Parcel { carrier: read.carrier, tracking_number: read.tracking_number };
         Ok(Self {
             id: id_in_pk(&key, keys::ORDERS)?,
+            follow_up: read.follows.zip(read.reason).map(|(follows, reason)| FollowUp { follows, reason }),
+            follow_ups: read.follow_ups.unwrap_or_default(),
             customer: id_in_sk(&key, keys::CUSTOMERS)?,
             representative: read.representative,
             status: read.status,

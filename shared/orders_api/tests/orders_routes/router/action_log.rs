@@ -195,6 +195,27 @@ fn cases() -> Vec<Case> {
             (json!({"products": "2 x beans"}), json!({"products": "4 x beans"})),
         ),
         case(
+            "split_order",
+            &format!("POST {order}/split"),
+            json!({"lines": [{"product": "beans", "quantity": 3}]}),
+            json!({"lines": [{"product": "beans", "quantity": 4}]}),
+            "order.change",
+            Some("acme"),
+            (
+                json!({"products": "4 x beans"}),
+                json!({"products": "3 x beans", "follow_up": format!("{}.2", paid_month(0).order)}),
+            ),
+        ),
+        case(
+            "replace_order",
+            &format!("POST {order}.2/replacements"),
+            json!({"reason": "parcel lost"}),
+            json!({"reason": "parcel lost", "lines": [{"product": "beans", "quantity": 2}]}),
+            "order.change",
+            Some("acme"),
+            (json!({}), json!({"products": "1 x beans", "follows": format!("{}.2", paid_month(0).order)})),
+        ),
+        case(
             "put_order_address",
             &format!("PUT {order}/address"),
             address_body_of("Leeds North"),
@@ -308,13 +329,22 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
             let leave = json!({"on": "2027-03-01"});
             assert_eq!(test_desk.send_as_operator("POST /employees/e-10/leave", &leave).await.status, 200);
         }
+        if case.operation == "replace_order" {
+            for step in ["pick", "ship"] {
+                let follow_up = format!("POST /orders/{}.2/{step}", paid_month(0).order);
+                assert_eq!(test_desk.send_as_operator(&follow_up, &json!({})).await.status, 200);
+            }
+        }
+        // Without a key, a repeated request would create another follow-up order.
+        let creates_an_order = ["split_order", "replace_order"].contains(&case.operation);
+        let headers: &[(&str, &str)] = if creates_an_order { &[("idempotency-key", "k-1")] } else { &[] };
         let before = test_desk.logged().await;
         let (request, body) = &case.refused;
-        let refused = test_desk.send_as_operator(request, body).await;
+        let refused = test_desk.send_as_operator_with(request, headers, body).await;
         assert!((400..500).contains(&refused.status), "{request}: {}", refused.json);
         assert_eq!(test_desk.logged().await.len(), before.len(), "{request} was refused");
 
-        let response = test_desk.send_as_operator(&case.request, &case.body).await;
+        let response = test_desk.send_as_operator_with(&case.request, headers, &case.body).await;
         assert!([200, 201].contains(&response.status), "{}: {}", case.request, response.json);
         let mut new = test_desk.logged().await;
         new.retain(|entry| !before.contains(entry));
@@ -331,7 +361,8 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
         }
         test_desk.clock.set(test_desk.clock.now() + TimeDelta::seconds(1));
 
-        let (count, repeated) = (before.len() + 1, test_desk.send_as_operator(&case.request, &case.body).await);
+        let repeated = test_desk.send_as_operator_with(&case.request, headers, &case.body).await;
+        let count = before.len() + 1;
         assert!([200, 201].contains(&repeated.status), "{}: {}", case.request, repeated.json);
         assert_eq!(test_desk.logged().await.len(), count, "{} repeated", case.request);
     }

@@ -3,6 +3,7 @@
 mod access;
 mod action_log;
 mod company;
+mod follow_ups;
 mod lifecycle;
 mod lists;
 mod order_lines;

@@ -64,10 +64,7 @@ pub fn acme_caller() -> Caller {
 pub fn paid_month(n: u64) -> PaidPeriod {
     let subscription = ulid::Ulid::from_parts(1_000 + n % 7, n.into());
     PaidPeriod {
-        order: OrderId {
-            due_on: "2027-01-31".parse().unwrap(),
-            subscription: billing::SubscriptionId::new(subscription),
-        },
+        order: OrderId::of_month("2027-01-31".parse().unwrap(), billing::SubscriptionId::new(subscription)),
         account: "acme".parse().unwrap(),
         sku: "coffee".parse().unwrap(),
         amount: Money::new(1_299, "EUR".parse().unwrap()),

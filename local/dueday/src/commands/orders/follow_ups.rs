@@ -1,0 +1,100 @@
+//! Creates follow-up orders: splits orders, and replaces shipped products.
+
+use billing::Label;
+use clap::Args;
+use orders::{CreatedFollowUp, DeskError, FollowUpOutcome, Order, OrderDesk, OrderId, OrderLine, ReplacementRequest};
+use serde::Serialize;
+
+use super::filling::FillReport;
+use super::list::OrderView;
+use super::parse_line;
+use crate::context::Context;
+use crate::{Exit, Failure};
+
+pub const SPLIT_AFTER_HELP: &str = "\
+Without --keep, the order keeps the products that one warehouse has in stock; this is for an order that waits for stock. The \
+other products get an order of their own, whose id is the id of the order with a part number, such as .2.
+
+Examples:
+  dueday orders split 2027-01-31.01JZXCVBNM0123456789ABCDEF
+  dueday orders split 2027-01-31.01JZXCVBNM0123456789ABCDEF --keep beans=2 --keep cups=1";
+
+pub const REPLACE_AFTER_HELP: &str = "\
+The replacement is another order with the amount 0. It is filled or waits like a new order. Each call creates a replacement.
+
+Example:
+  dueday orders replace 2027-01-31.01JZXCVBNM0123456789ABCDEF --reason 'parcel lost' --line beans=1";
+
+/// The arguments of `dueday orders split`.
+#[derive(Debug, Args)]
+pub struct SplitArgs {
+    order: OrderId,
+    /// A product that the order keeps, and its quantity, such as beans=2 [default: what one warehouse has in stock]
+    #[arg(long, value_name = "PRODUCT=N", value_parser = parse_line)]
+    keep: Vec<OrderLine>,
+}
+
+/// The arguments of `dueday orders replace`.
+#[derive(Debug, Args)]
+pub struct ReplaceArgs {
+    order: OrderId,
+    /// Why the products are sent again; the action log contains it
+    #[arg(long)]
+    reason: Label,
+    /// A product to send again, and its quantity, such as beans=2 [default: all products of the order]
+    #[arg(long = "line", value_name = "PRODUCT=N", value_parser = parse_line)]
+    lines: Vec<OrderLine>,
+}
+
+#[derive(Serialize)]
+struct FollowUpView {
+    order: OrderView,
+    follow_up: OrderView,
+}
+
+/// Splits an order, and fills waiting orders.
+pub async fn split(context: &Context, desk: &OrderDesk, args: &SplitArgs) -> Result<Exit, Failure> {
+    let keep = Some(args.keep.as_slice()).filter(|keep| !keep.is_empty());
+    let outcome = desk.split(args.order, keep, None, |_| String::new(), |_| Ok::<_, DeskError>(())).await?;
+    print_created(context, desk, args.order, outcome).await
+}
+
+/// Sends products of a shipped order again, and fills waiting orders.
+pub async fn replace(context: &Context, desk: &OrderDesk, args: &ReplaceArgs) -> Result<Exit, Failure> {
+    let lines = Some(args.lines.clone()).filter(|lines| !lines.is_empty());
+    let replacement = ReplacementRequest { lines, reason: args.reason.clone() };
+    let outcome = desk.replace(args.order, &replacement, None, |_| String::new()).await?;
+    print_created(context, desk, args.order, outcome).await
+}
+
+/// Fills waiting orders, and prints the two orders.
+async fn print_created(
+    context: &Context,
+    desk: &OrderDesk,
+    id: OrderId,
+    outcome: FollowUpOutcome,
+) -> Result<Exit, Failure> {
+    let FollowUpOutcome::Created(created) = outcome else {
+        // Only a request with an idempotency key has a saved response.
+        return Err(DeskError::WriteConflict { item: format!("the order {id}") }.into());
+    };
+    let report = FillReport::fill_waiting_orders(context, desk).await;
+    // The orders may have been filled.
+    let CreatedFollowUp { order, follow_up } = *created;
+    let [order, follow_up] = [current(desk, order).await?, current(desk, follow_up).await?];
+    let view = FollowUpView { order: OrderView::from(&order), follow_up: OrderView::from(&follow_up) };
+    context.print(&view, || {
+        let line = |order: &Order| {
+            let products: Vec<String> =
+                order.lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
+            format!("the order {} is {} and has {}\n", order.id, order.status, products.join(", "))
+        };
+        format!("{}{}{}\n", line(&order), line(&follow_up), report.text())
+    })?;
+    Ok(report.exit())
+}
+
+/// Returns the stored order, or `order` if it does not exist any more.
+async fn current(desk: &OrderDesk, order: Order) -> Result<Order, Failure> {
+    Ok(desk.table.get_order(order.id).await?.map_or(order, |(order, _)| order))
+}

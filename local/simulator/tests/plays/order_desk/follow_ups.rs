@@ -1,0 +1,316 @@
+//! Follow-up orders: splits and replacements that stop at each request, and that compete with other changes of the same order.
+
+use std::sync::Arc;
+
+use billing::Money;
+use chrono::TimeDelta;
+use dynamo::{IdempotentRequest, StoredResponse};
+use emulator::{Call, Fault, Injector};
+use futures::future::join_all;
+use orders::{
+    DeskError, FollowUpOutcome, OrderDesk, OrderId, OrderLine, OrderStatus, PaidPeriod, RefundNews, ReplacementRequest,
+};
+use simulator::{Company, CompanySize};
+use ulid::Ulid;
+
+use crate::order_desk::races::YieldBeforeEachCall;
+use crate::order_desk::world::{World, fill_all, now};
+
+const SMALL: CompanySize = CompanySize { customers: 3, employees: 20, products: 2, warehouses: 2, months: 1 };
+
+/// Returns a company whose three customers have an address and pay for three pieces of each of the two products.
+fn company() -> Company {
+    let mut company = Company::new(SMALL, 9);
+    let sku = company.skus[0].0.clone();
+    let line = |product: &orders::Product| OrderLine { product: product.id.clone(), quantity: 3 };
+    company.skus[0].1 = company.products.iter().map(line).collect();
+    let address = company.customers.iter().find_map(|(_, address)| address.clone());
+    company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    company
+}
+
+/// Returns the request with the idempotency key `key`.
+fn request(key: &str) -> IdempotentRequest {
+    IdempotentRequest {
+        made_at: now(),
+        key_hash: key.to_owned(),
+        request_hash: "body".to_owned(),
+        response: StoredResponse::default(),
+        expires_at: now() + TimeDelta::hours(48),
+    }
+}
+
+/// Returns the lines with `quantity` pieces of the first product.
+fn first_product(world: &World, quantity: u32) -> Vec<OrderLine> {
+    vec![OrderLine { product: world.company.products[0].id.clone(), quantity }]
+}
+
+async fn split(
+    desk: &OrderDesk,
+    id: OrderId,
+    keep: Option<&[OrderLine]>,
+    key: Option<&str>,
+) -> Result<FollowUpOutcome, DeskError> {
+    let request = key.map(request);
+    desk.split(id, keep, request.as_ref(), |_| String::new(), |_| Ok::<_, DeskError>(())).await
+}
+
+async fn replace(desk: &OrderDesk, id: OrderId, key: Option<&str>) -> Result<FollowUpOutcome, DeskError> {
+    let replacement = ReplacementRequest { lines: None, reason: "parcel lost".parse().unwrap() };
+    let request = key.map(request);
+    desk.replace(id, &replacement, request.as_ref(), |_| String::new()).await
+}
+
+/// Returns the news that the payment `paid` was refunded in full.
+fn refund(paid: &PaidPeriod) -> RefundNews {
+    let amount = Money::new(paid.amount.minor(), paid.amount.currency());
+    RefundNews { order: paid.order, account: paid.account.clone(), refund: "r".to_owned(), amount, has_failed: false }
+}
+
+/// Returns the statuses of the main order of `paid` and of its follow-up orders.
+async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
+    let contents = world.contents().await;
+    let main = format!("ORDER#{}", paid.order);
+    let of_month = contents.orders.iter().filter(|(id, _)| **id == main || id.starts_with(&format!("{main}.")));
+    of_month.map(|(_, order)| order.status.clone()).collect()
+}
+
+async fn ship(desk: &OrderDesk, id: OrderId) {
+    for next in [OrderStatus::Picked, OrderStatus::Shipped] {
+        // After an interruption, the order may be shipped already.
+        match desk.advance(id, next).await {
+            Ok(_) | Err(DeskError::Transition(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Places three orders, of which two are filled, and creates follow-up orders. Everything may be repeated after an interruption.
+async fn process_everything(world: &World, paid: &[PaidPeriod]) {
+    let desk = &world.desk;
+    for paid in paid {
+        desk.place(paid).await.unwrap();
+    }
+    split(desk, paid[0].order, Some(&first_product(world, 2)), Some("open")).await.unwrap();
+    split(desk, paid[2].order, None, Some("backordered")).await.unwrap();
+    ship(desk, paid[1].order).await;
+    replace(desk, paid[1].order, Some("replaced")).await.unwrap();
+    desk.record_refund(&refund(&paid[0])).await.unwrap();
+    desk.record_refund(&refund(&paid[1])).await.unwrap();
+    fill_all(desk).await;
+}
+
+/// Processes everything with `fault` at the call with this `number`, again after a crash, and checks the result. Returns the
+/// number of calls.
+async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
+    let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+    let mut company = company();
+    company.warehouses.truncate(1);
+    let region = &company.warehouses[0].region;
+    for (_, address) in &mut company.customers {
+        *address = address.take().map(|address| orders::ShippingAddress { region: region.clone(), ..address });
+    }
+    // The stock suffices for two orders, and one piece of each product is left.
+    let world = World::with_injector(company, 7, injector.clone()).await;
+    let paid = world.company.paid.clone();
+    if injector.run(process_everything(&world, &paid)).await.is_none() {
+        injector.run(process_everything(&world, &paid)).await.unwrap();
+    }
+    let when = format!("{fault:?} at {number}");
+    world.assert_consistent(&paid, &when).await;
+    let mut found = Vec::new();
+    for paid in &paid {
+        found.push(statuses(&world, paid).await.join(" "));
+    }
+    // The restored pieces of the cancelled orders fill the remainder of the last order.
+    assert_eq!(found, ["CANCELLED CANCELLED", "SHIPPED CANCELLED", "OPEN OPEN"], "{when}");
+    let contents = world.contents().await;
+    let quantities =
+        |part: &str| contents.orders[&format!("ORDER#{}{part}", paid[2].order)].lines.values().sum::<i64>();
+    assert_eq!((quantities(""), quantities(".2")), (2, 4), "{when}");
+    injector.calls()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn follow_ups_are_created_once_even_if_each_call_is_interrupted() {
+    let calls = run_with_fault_at(u64::MAX, Fault::CrashBefore).await;
+    assert!(calls > 60, "{calls}");
+    for number in 1..=calls {
+        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+            run_with_fault_at(number, fault).await;
+        }
+    }
+}
+
+/// A change that competes with a split.
+#[derive(Clone, Copy, Debug)]
+enum Rival {
+    Cancel,
+    Pick,
+    Refund,
+    Delivery,
+    Split,
+    HandOver,
+}
+
+/// Makes the change of `rival`.
+async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
+    let keep = first_product(world, 1);
+    match rival {
+        Rival::Cancel => drop(desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap()),
+        Rival::Pick => {
+            let picked = desk.advance(paid.order, OrderStatus::Picked).await;
+            assert!(picked.is_ok() || matches!(picked, Err(DeskError::Transition(_))), "{picked:?}");
+        }
+        Rival::Refund => desk.record_refund(&refund(paid)).await.unwrap(),
+        Rival::Delivery => {
+            for product in world.company.products.clone() {
+                let warehouse = &world.company.warehouses[0].id;
+                desk.receive(&product.id, warehouse, 3, Ulid::generate()).await.unwrap();
+                *world.received.entry(format!("PRODUCT#{}", product.id)).or_default() += 3;
+            }
+            fill_all(desk).await;
+        }
+        Rival::Split => {
+            let second = split(desk, paid.order, Some(&keep), None).await;
+            assert!(second.is_ok() || matches!(second, Err(DeskError::FollowUp(_))), "{second:?}");
+        }
+        Rival::HandOver => {
+            let days = crate::order_desk::world::all_days();
+            desk.hand_over(&paid.account, &"e-10".parse().unwrap(), days).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
+    use Rival::{Cancel, Delivery, HandOver, Pick, Refund, Split};
+    // The stock of each product in each warehouse: with 2, the order waits; with 9, it is open.
+    for (stock, rival) in [
+        (2, Cancel),
+        (2, Refund),
+        (2, Delivery),
+        (2, Split),
+        (2, HandOver),
+        (9, Cancel),
+        (9, Pick),
+        (9, Refund),
+        (9, Split),
+        (9, HandOver),
+    ] {
+        // The split stops after `step` steps, the other change is made completely, and then the split continues. There are
+        // two steps for each request to the table.
+        let (mut created, mut refused) = (0, 0);
+        for step in (0..).step_by(2) {
+            let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+            let mut world = World::with_injector(company(), stock, injector).await;
+            let (desk, splitting, paid) =
+                (world.desk_without_faults(), world.desk.clone(), world.company.paid[0].clone());
+            desk.place(&paid).await.unwrap();
+            let keep = first_product(&world, 2);
+            let mut first = Box::pin(split(&splitting, paid.order, Some(&keep), None));
+            let mut result = None;
+            for _ in 0..step {
+                // Otherwise the runtime stops to serve this task after a number of operations.
+                tokio::task::yield_now().await;
+                if let std::task::Poll::Ready(ready) = futures::poll!(&mut first) {
+                    result = Some(ready);
+                    break;
+                }
+            }
+            let is_finished_first = result.is_some();
+            make(rival, &mut world, &desk, &paid).await;
+            let result = match result {
+                Some(result) => result,
+                None => first.await,
+            };
+            match result {
+                Ok(_) => created += 1,
+                Err(DeskError::FollowUp(_)) => refused += 1,
+                Err(error) => panic!("{rival:?} at step {step}: {error}"),
+            }
+            let when = format!("{rival:?} at step {step} with stock {stock}");
+            fill_all(&desk).await;
+            world.assert_consistent(std::slice::from_ref(&paid), &when).await;
+            let statuses = statuses(&world, &paid).await;
+            if matches!(rival, Refund) {
+                assert!(statuses.iter().all(|status| status == "CANCELLED"), "{when}: {statuses:?}");
+            }
+            if matches!(rival, HandOver) {
+                let contents = world.contents().await;
+                assert!(contents.orders.values().all(|order| order.representative == "EMP#e-10"), "{when}");
+            }
+            if is_finished_first {
+                break;
+            }
+        }
+        assert!(created > 0, "{rival:?} with stock {stock}");
+        assert_eq!(refused > 0, !matches!(rival, Delivery | HandOver), "{rival:?} with stock {stock}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simultaneous_replacements_get_different_numbers_and_the_last_pieces_once() {
+    let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+    let world = World::with_injector(company(), 7, injector).await;
+    let (desk, paid) = (&world.desk, &world.company.paid[0]);
+    desk.place(paid).await.unwrap();
+    ship(desk, paid.order).await;
+    // Twelve replacements; each warehouse has the products of at most two.
+    let replacing = (0..12).map(|_| async {
+        loop {
+            match replace(desk, paid.order, None).await {
+                Ok(FollowUpOutcome::Created(created)) => return created.follow_up.id.part(),
+                Err(error) if error.is_transient() => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    let mut parts = join_all(replacing).await;
+    parts.sort_unstable();
+    assert_eq!(parts, (2..=13).collect::<Vec<u8>>());
+    let statuses = statuses(&world, paid).await;
+    assert_eq!(statuses.iter().filter(|status| *status == "OPEN").count(), 3, "{statuses:?}");
+    world.assert_consistent(std::slice::from_ref(paid), "after the race").await;
+}
+
+#[tokio::test]
+async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_split() {
+    let size = CompanySize { customers: 1, products: 20, warehouses: 1, ..SMALL };
+    let mut company = Company::new(size, 9);
+    let sku = company.skus[0].0.clone();
+    let line = |product: &orders::Product| OrderLine { product: product.id.clone(), quantity: 2 };
+    company.skus[0].1 = company.products.iter().map(line).collect();
+    let address = Company::new(SMALL, 9).customers.into_iter().find_map(|(_, address)| address);
+    let region = company.warehouses[0].region.clone();
+    company.customers[0].1 = address.map(|address| orders::ShippingAddress { region, ..address });
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    // With one piece of each product in stock, the order of two pieces of each waits, keeps one of each, and is filled.
+    for (stock, keep) in [(1, None), (2, Some(1))] {
+        let world = World::new(company.clone(), stock).await;
+        let (desk, paid) = (&world.desk, &world.company.paid[0]);
+        desk.place(paid).await.unwrap();
+        let kept =
+            |quantity| company.products.iter().map(|of| OrderLine { product: of.id.clone(), quantity }).collect();
+        let keep: Option<Vec<OrderLine>> = keep.map(kept);
+        let FollowUpOutcome::Created(created) = split(desk, paid.order, keep.as_deref(), Some("k")).await.unwrap()
+        else {
+            panic!("the order is split");
+        };
+        assert_eq!((created.order.status, created.order.lines.len()), (OrderStatus::Open, 20));
+        assert_eq!(created.follow_up.lines.len(), 20);
+        world.assert_consistent(std::slice::from_ref(paid), "after the split").await;
+        ship(desk, paid.order).await;
+        for part in 3..=99 {
+            let Ok(FollowUpOutcome::Created(created)) = replace(desk, paid.order, None).await else {
+                panic!("{part}");
+            };
+            assert_eq!(created.follow_up.id.part(), part);
+        }
+        let refused = replace(desk, paid.order, None).await.unwrap_err().to_string();
+        assert_eq!(refused, "a paid month can have at most 98 follow-up orders");
+        world.assert_consistent(std::slice::from_ref(paid), "with all follow-up orders").await;
+    }
+}

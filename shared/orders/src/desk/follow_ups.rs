@@ -1,0 +1,263 @@
+//! Follow-up orders: splits an order whose products cannot be shipped together, and replaces shipped products.
+
+use super::super::table::{NewFollowUp, WriteOutcome};
+use super::super::{
+    BackOrderReason, Customer, FollowUpError, FollowUpReason, Order, OrderId, OrderLine, OrderStatus, check_lines,
+    check_part, lines_in_stock, lines_without,
+};
+use super::{DeskError, MAX_RETRIES, OrderDesk, StockSource};
+use billing::Label;
+use dynamo::{IdempotentRequest, Replayed, StoredResponse};
+
+/// A follow-up order, and the order that it follows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreatedFollowUp {
+    /// The order that was split or is replaced, after the change.
+    pub order: Order,
+    pub follow_up: Order,
+}
+
+/// The outcome of a request for a follow-up order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FollowUpOutcome {
+    /// The follow-up order was created.
+    Created(Box<CreatedFollowUp>),
+    /// The saved response to an earlier request with the same idempotency key.
+    Replayed(Replayed),
+}
+
+/// The products to replace, and the reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplacementRequest {
+    /// The products to send again; `None` for all products of the order.
+    pub lines: Option<Vec<OrderLine>>,
+    /// Why products are replaced. It is stored in the action log.
+    pub reason: Label,
+}
+
+/// The stored orders from which a follow-up order is computed.
+struct StoredOrders {
+    order: Order,
+    /// The main order of the month. It is `order` itself, unless `order` is a follow-up order.
+    main: Order,
+    customer: Customer,
+}
+
+/// Returns `request` with the response about `created` that is saved.
+fn with_response(
+    request: &IdempotentRequest,
+    to_json: impl Fn(&CreatedFollowUp) -> String,
+    created: &CreatedFollowUp,
+) -> IdempotentRequest {
+    let CreatedFollowUp { order, follow_up } = created;
+    // The saved response outlives an erasure of the account, so it contains no address.
+    let created =
+        CreatedFollowUp { order: order.without_personal_data(), follow_up: follow_up.without_personal_data() };
+    let response = StoredResponse { json: to_json(&created), version: created.order.version };
+    IdempotentRequest { response, ..request.clone() }
+}
+
+impl OrderDesk {
+    /// Splits an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order: the order keeps the
+    /// products `keep`, or without `keep` those that one warehouse has in stock. A follow-up order gets the other products.
+    /// If the order is backordered and one warehouse has all the products that it keeps, it is filled in the same
+    /// transaction; a fill task tries the follow-up order. The follow-up order of an open order is open, too: the stock
+    /// stays reserved. If `request` is set, the response is saved under its idempotency key, and a repeated request gets it.
+    ///
+    /// # Errors
+    /// The order does not exist or is picked already; [`check_lines`] rejects `keep`, or it is not a part of the products of
+    /// the order; without `keep`, the order is open, or no warehouse has a part of the products in stock, or one has all;
+    /// the payment was refunded in full; other requests changed the same items at the same time; the table cannot be used;
+    /// or the error of `precondition`.
+    pub async fn split<E: From<DeskError>>(
+        &self,
+        id: OrderId,
+        keep: Option<&[OrderLine]>,
+        request: Option<&IdempotentRequest>,
+        to_json: impl Fn(&CreatedFollowUp) -> String,
+        precondition: impl Fn(&Order) -> Result<(), E>,
+    ) -> Result<FollowUpOutcome, E> {
+        check_lines(keep.unwrap_or_default()).map_err(DeskError::from)?;
+        for _ in 0..MAX_RETRIES {
+            if let Some(replayed) = self.saved_follow_up(request).await? {
+                return Ok(FollowUpOutcome::Replayed(replayed));
+            }
+            let stored = self.stored_orders(id).await?;
+            precondition(&stored.order)?;
+            stored.order.check_splittable().map_err(DeskError::from)?;
+            let (created, main) = self.split_stored(&stored, keep).await?;
+            let request = request.map(|request| with_response(request, &to_json, &created));
+            let new = NewFollowUp {
+                main: (&stored.main, &main),
+                order: (&stored.order, &created.order),
+                follow_up: &created.follow_up,
+                customer: &stored.customer,
+                request: request.as_ref(),
+                reason: None,
+            };
+            let written = self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
+            if written == WriteOutcome::Done {
+                return Ok(FollowUpOutcome::Created(Box::new(created)));
+            }
+        }
+        Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
+    }
+
+    /// Creates a follow-up order that replaces products of an order that is `SHIPPED`, `DELIVERED` or `RETURNED`. The
+    /// replacement is filled or backordered like a new order. If `request` is set, the response is saved under its
+    /// idempotency key, and a repeated request gets it.
+    ///
+    /// # Errors
+    /// The order does not exist or was not shipped; [`check_lines`] rejects the lines, or they are not a part of the products
+    /// of the order; the payment was refunded in full; the account does not exist; other requests changed the same items at
+    /// the same time; or the table cannot be used.
+    pub async fn replace(
+        &self,
+        id: OrderId,
+        replacement: &ReplacementRequest,
+        request: Option<&IdempotentRequest>,
+        to_json: impl Fn(&CreatedFollowUp) -> String,
+    ) -> Result<FollowUpOutcome, DeskError> {
+        check_lines(replacement.lines.as_deref().unwrap_or_default())?;
+        for _ in 0..MAX_RETRIES {
+            if let Some(replayed) = self.saved_follow_up(request).await? {
+                return Ok(FollowUpOutcome::Replayed(replayed));
+            }
+            let stored = self.stored_orders(id).await?;
+            stored.order.check_replaceable()?;
+            let (created, main) = self.replace_stored(&stored, replacement).await?;
+            let request = request.map(|request| with_response(request, &to_json, &created));
+            let new = NewFollowUp {
+                main: (&stored.main, &main),
+                order: (&stored.order, &created.order),
+                follow_up: &created.follow_up,
+                customer: &stored.customer,
+                request: request.as_ref(),
+                reason: Some(&replacement.reason),
+            };
+            match self.table.create_follow_up(&new, self.clock.ulid()).await? {
+                WriteOutcome::Done => return Ok(FollowUpOutcome::Created(Box::new(created))),
+                WriteOutcome::NoAccount => return Err(DeskError::NoAccount(created.order.customer)),
+                WriteOutcome::Refused(_) => {}
+            }
+        }
+        Err(DeskError::WriteConflict { item: format!("the order {id}") })
+    }
+
+    async fn saved_follow_up(&self, request: Option<&IdempotentRequest>) -> Result<Option<Replayed>, DeskError> {
+        match request {
+            Some(request) => Ok(self.table.saved_response(request).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads the order `id` with its lines, its main order and its customer.
+    async fn stored_orders(&self, id: OrderId) -> Result<StoredOrders, DeskError> {
+        let mut order = self.order_with_lines(id).await?;
+        order.lines.sort();
+        let main = if id.is_main() { order.clone() } else { self.order_with_lines(id.main()).await? };
+        let customer = self.find_or_create_customer(&order.customer).await?;
+        Ok(StoredOrders { order, main, customer })
+    }
+
+    /// Reads an order. If an earlier version placed it, first stores its lines in its own item, so that the event of a change
+    /// follows from them.
+    async fn order_with_lines(&self, id: OrderId) -> Result<Order, DeskError> {
+        let (before, lines) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
+        if !before.lines.is_empty() {
+            return Ok(before);
+        }
+        self.store_lines(&before, &lines).await?;
+        let (order, _) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
+        Ok(order)
+    }
+
+    /// Returns the two parts of the order, and its main order after the split.
+    async fn split_stored(
+        &self,
+        stored: &StoredOrders,
+        keep: Option<&[OrderLine]>,
+    ) -> Result<(CreatedFollowUp, Order), DeskError> {
+        let StoredOrders { order: before, main, customer } = stored;
+        let (main, id) = main.with_follow_up()?;
+        let mut kept = match keep {
+            Some(keep) => keep.to_vec(),
+            None => self.lines_to_keep(before, customer).await?,
+        };
+        // The items of the lines are sorted by product.
+        kept.sort();
+        let rest = lines_without(&before.lines, &kept)?;
+        let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
+        let follow_up = before.followed_by(id, FollowUpReason::Remainder, rest, representative, bucket);
+        let version = before.version.saturating_add(1);
+        let follow_ups = if before.id == main.id { main.follow_ups } else { before.follow_ups };
+        let order = Order { version, follow_ups, ..before.with_lines(kept)? };
+        let (order, follow_up) = if order.status == OrderStatus::Open {
+            // The stock of the other products is handed over to the follow-up order, which has the same address.
+            let (warehouse, address) = (before.warehouse.clone(), before.address.clone());
+            let warehouse = warehouse.ok_or(FollowUpError::NothingInStock)?;
+            (order, follow_up.filled_from(warehouse, address)?)
+        } else {
+            let order = self.filled_or_waiting(order, customer).await?;
+            let waits_for = self.waiting(follow_up, customer).await?;
+            (order, waits_for)
+        };
+        Ok((CreatedFollowUp { order, follow_up }, main))
+    }
+
+    /// Returns the replacement, and the main order of its month.
+    async fn replace_stored(
+        &self,
+        stored: &StoredOrders,
+        replacement: &ReplacementRequest,
+    ) -> Result<(CreatedFollowUp, Order), DeskError> {
+        let StoredOrders { order: before, main, customer } = stored;
+        let (main, id) = main.with_follow_up()?;
+        let mut lines = replacement.lines.clone().unwrap_or_else(|| before.lines.clone());
+        lines.sort();
+        check_part(&before.lines, &lines)?;
+        let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
+        let follow_up = before.followed_by(id, FollowUpReason::Replacement, lines, representative, bucket);
+        let follow_up = self.filled_or_waiting(follow_up, customer).await?;
+        let order = match before.id == main.id {
+            true => Order { version: main.version.saturating_add(1), ..main.clone() },
+            false => before.clone(),
+        };
+        Ok((CreatedFollowUp { order, follow_up }, main))
+    }
+
+    /// Returns the part of the products of a backordered order that one warehouse has in stock.
+    async fn lines_to_keep(&self, order: &Order, customer: &Customer) -> Result<Vec<OrderLine>, DeskError> {
+        if order.status != OrderStatus::BackOrdered {
+            return Err(FollowUpError::KeepNothingListed.into());
+        }
+        let address = customer.address.as_ref().ok_or(FollowUpError::NoAddress)?;
+        let queries = order.lines.iter().map(|line| self.table.get_stock(&line.product, None));
+        let stock = futures::future::try_join_all(queries).await?.concat();
+        let warehouses = self.table.get_warehouses().await?;
+        let part = lines_in_stock(&address.region, &order.lines, &stock, &warehouses);
+        match part {
+            part if part.is_empty() => Err(FollowUpError::NothingInStock.into()),
+            part if part == order.lines => Err(FollowUpError::AllInStock.into()),
+            part => Ok(part),
+        }
+    }
+
+    /// Returns the backordered `order` filled from a warehouse that has all its products, or with the reason why it waits.
+    async fn filled_or_waiting(&self, order: Order, customer: &Customer) -> Result<Order, DeskError> {
+        Ok(match self.find_warehouse_with_stock(customer, &order.lines).await? {
+            StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
+            StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), missing: Vec::new(), ..order },
+            StockSource::OutOfStock(missing) => Order { waits_for: Some(BackOrderReason::Stock), missing, ..order },
+        })
+    }
+
+    /// Returns the backordered `order` with the reason why it waits until its fill task is tried.
+    async fn waiting(&self, order: Order, customer: &Customer) -> Result<Order, DeskError> {
+        Ok(match self.find_warehouse_with_stock(customer, &order.lines).await? {
+            StockSource::NoAddress => order.waiting_for(BackOrderReason::Address, Vec::new()),
+            StockSource::Warehouse(_) => order.waiting_for(BackOrderReason::Stock, Vec::new()),
+            StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
+        })
+    }
+}

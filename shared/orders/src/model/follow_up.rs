@@ -1,0 +1,279 @@
+//! Follow-up orders: further orders of a month that is paid already. The remainder of an order that is shipped in parts, and the
+//! replacement of an order that was lost or broken, have the whole life of an order, and the amount 0.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString};
+
+use super::{EmployeeId, MAX_PART, Order, OrderId, OrderLine, OrderStatus, ProductId};
+use billing::Money;
+
+/// The reason why a follow-up order exists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "The reason why a follow-up order exists. `remainder`: it contains the products that another order \
+            did not keep when it was split. `replacement`: it replaces products of another order, for example because the \
+            parcel was lost."
+    )
+)]
+pub enum FollowUpReason {
+    /// The follow-up order contains the products that the other order did not keep when it was split.
+    Remainder,
+    /// The follow-up order replaces products of the other order.
+    Replacement,
+}
+
+/// The relation of a follow-up order to the order that it follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FollowUp {
+    /// The order that was split or is replaced. It can be a follow-up order itself.
+    pub follows: OrderId,
+    pub reason: FollowUpReason,
+}
+
+/// The reason why a follow-up order is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FollowUpError {
+    #[error("an order that is {0} cannot be split; it must be BACKORDERED or OPEN")]
+    NotSplittable(OrderStatus),
+    #[error("an order that is {0} cannot be replaced; it must be SHIPPED, DELIVERED or RETURNED")]
+    NotReplaceable(OrderStatus),
+    #[error("the payment of the order {0} was refunded in full")]
+    Refunded(OrderId),
+    #[error("a paid month can have at most {} follow-up orders", MAX_PART.saturating_sub(1))]
+    TooMany,
+    #[error("the order has {ordered} pieces of {product}, and {quantity} were requested")]
+    MoreThanOrdered { product: ProductId, ordered: u32, quantity: u32 },
+    #[error("at least one product must be listed")]
+    NoLines,
+    #[error("the order would keep all its products; list fewer")]
+    NothingLeft,
+    #[error("the products of an open order are reserved already; list the products that it keeps")]
+    KeepNothingListed,
+    #[error(
+        "the customer has no shipping address, so no warehouse was looked for; list the products that the order keeps"
+    )]
+    NoAddress,
+    #[error("no warehouse has a product of the order in stock; list the products that the order keeps")]
+    NothingInStock,
+    #[error("one warehouse has all products of the order in stock, so the order need not be split")]
+    AllInStock,
+}
+
+/// Checks that `part` is a part of `lines`, or all of them.
+///
+/// # Errors
+/// `part` is empty, or contains a product that is not in `lines`, or more pieces of it than `lines`.
+pub fn check_part(lines: &[OrderLine], part: &[OrderLine]) -> Result<(), FollowUpError> {
+    if part.is_empty() {
+        return Err(FollowUpError::NoLines);
+    }
+    for OrderLine { product, quantity } in part {
+        let ordered = lines.iter().find(|line| line.product == *product).map_or(0, |line| line.quantity);
+        if *quantity > ordered {
+            return Err(FollowUpError::MoreThanOrdered { product: product.clone(), ordered, quantity: *quantity });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the lines that are left of `lines` without those of `part`, in the sequence of `lines`.
+///
+/// # Errors
+/// The errors of [`check_part`]; or nothing is left.
+pub fn lines_without(lines: &[OrderLine], part: &[OrderLine]) -> Result<Vec<OrderLine>, FollowUpError> {
+    check_part(lines, part)?;
+    let left = |line: &OrderLine| {
+        let kept = part.iter().find(|kept| kept.product == line.product).map_or(0, |kept| kept.quantity);
+        let quantity = line.quantity.saturating_sub(kept);
+        (quantity > 0).then(|| OrderLine { product: line.product.clone(), quantity })
+    };
+    let rest: Vec<OrderLine> = lines.iter().filter_map(left).collect();
+    if rest.is_empty() { Err(FollowUpError::NothingLeft) } else { Ok(rest) }
+}
+
+impl Order {
+    /// Checks that the order can be split into two orders: it is not picked yet.
+    ///
+    /// # Errors
+    /// The order is neither backordered nor open.
+    pub fn check_splittable(&self) -> Result<(), FollowUpError> {
+        match self.status {
+            OrderStatus::BackOrdered | OrderStatus::Open => Ok(()),
+            status => Err(FollowUpError::NotSplittable(status)),
+        }
+    }
+
+    /// Checks that products of the order can be replaced: they were shipped.
+    ///
+    /// # Errors
+    /// The order was not shipped.
+    pub fn check_replaceable(&self) -> Result<(), FollowUpError> {
+        match self.status {
+            OrderStatus::Shipped | OrderStatus::Delivered | OrderStatus::Returned => Ok(()),
+            status => Err(FollowUpError::NotReplaceable(status)),
+        }
+    }
+
+    /// Returns the main order with one more follow-up order, and the id of the new follow-up order.
+    ///
+    /// # Errors
+    /// The payment was refunded in full, or the month has the largest number of follow-up orders.
+    pub fn with_follow_up(&self) -> Result<(Self, OrderId), FollowUpError> {
+        if self.is_refunded_in_full() {
+            return Err(FollowUpError::Refunded(self.id));
+        }
+        let follow_ups = self.follow_ups.saturating_add(1);
+        let id = self.id.follow_up(follow_ups).ok_or(FollowUpError::TooMany)?;
+        Ok((Self { follow_ups, ..self.clone() }, id))
+    }
+
+    /// Returns the ids of all follow-up orders that the month of this main order ever had.
+    pub fn follow_up_ids(&self) -> impl Iterator<Item = OrderId> + use<> {
+        let id = self.id;
+        (1..=self.follow_ups).filter_map(move |number| id.follow_up(number))
+    }
+
+    /// Returns the backordered follow-up order `id` of this order, with `lines` as its products. Its place among the waiting
+    /// orders is that of this order, because the payment was made at the same time.
+    pub fn followed_by(
+        &self,
+        id: OrderId,
+        reason: FollowUpReason,
+        lines: Vec<OrderLine>,
+        representative: Option<EmployeeId>,
+        bucket: u32,
+    ) -> Self {
+        let nothing = Money::new(0, self.total.currency());
+        Self {
+            id,
+            follow_up: Some(FollowUp { follows: self.id, reason }),
+            follow_ups: 0,
+            customer: self.customer.clone(),
+            representative,
+            status: OrderStatus::BackOrdered,
+            waits_for: None,
+            missing: Vec::new(),
+            lines,
+            warehouse: None,
+            address: None,
+            shipment: None,
+            is_written_off: false,
+            total: nothing,
+            refunded: nothing,
+            placed_at: self.placed_at,
+            bucket,
+            version: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+
+    fn lines(lines: &[(&str, u32)]) -> Vec<OrderLine> {
+        let line =
+            |(product, quantity): &(&str, u32)| OrderLine { product: product.parse().unwrap(), quantity: *quantity };
+        lines.iter().map(line).collect()
+    }
+
+    fn order(status: OrderStatus, follow_ups: u8) -> Order {
+        let currency = "EUR".parse().unwrap();
+        let main: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap();
+        let order = Order {
+            id: main,
+            follow_up: None,
+            follow_ups,
+            customer: "acme".parse().unwrap(),
+            representative: None,
+            status,
+            waits_for: None,
+            missing: Vec::new(),
+            lines: lines(&[("beans", 3), ("cups", 1)]),
+            warehouse: None,
+            address: None,
+            shipment: None,
+            is_written_off: false,
+            total: Money::new(1_299, currency),
+            refunded: Money::new(0, currency),
+            placed_at: "2027-01-31T06:00:02Z".parse().unwrap(),
+            bucket: 0,
+            version: 4,
+        };
+        order.waiting_for(super::super::BackOrderReason::Stock, lines(&[("cups", 1)]))
+    }
+
+    #[test]
+    fn lines_are_split_into_two_parts_that_add_up_to_the_order() {
+        let more = |product: &str, ordered, quantity| {
+            Err(FollowUpError::MoreThanOrdered { product: product.parse().unwrap(), ordered, quantity })
+        };
+        // The columns are: the lines that are kept, and the lines that are left or the error.
+        for (kept, expected) in [
+            (vec![("beans", 3)], Ok(vec![("cups", 1)])),
+            (vec![("beans", 1)], Ok(vec![("beans", 2), ("cups", 1)])),
+            (vec![("cups", 1), ("beans", 2)], Ok(vec![("beans", 1)])),
+            (vec![("beans", 4)], more("beans", 3, 4)),
+            (vec![("beans", 1), ("tea", 1)], more("tea", 0, 1)),
+            (vec![("beans", 3), ("cups", 1)], Err(FollowUpError::NothingLeft)),
+            (vec![], Err(FollowUpError::NoLines)),
+        ] {
+            let left = lines_without(&lines(&[("beans", 3), ("cups", 1)]), &lines(&kept));
+            assert_eq!(left, expected.map(|left| lines(&left)), "{kept:?}");
+        }
+    }
+
+    #[test]
+    fn an_order_is_split_before_it_is_picked_and_replaced_after_it_is_shipped() {
+        use OrderStatus::{BackOrdered, Delivered, Open, Returned, Shipped};
+        for status in OrderStatus::iter() {
+            let order = order(status, 0);
+            let is_early = [BackOrdered, Open].contains(&status);
+            let is_shipped = [Shipped, Delivered, Returned].contains(&status);
+            assert_eq!((order.check_splittable().is_ok(), order.check_replaceable().is_ok()), (is_early, is_shipped));
+        }
+    }
+
+    #[test]
+    fn main_order_numbers_its_follow_ups_until_99_and_not_after_a_refund_in_full() {
+        // The columns are: the follow-ups so far, the refunded amount, and the part number or the error.
+        for (follow_ups, refunded, expected) in [
+            (0, 0, Ok(2)),
+            (0, 1_298, Ok(2)),
+            (97, 0, Ok(99)),
+            (98, 0, Err(FollowUpError::TooMany)),
+            (3, 1_299, Err(FollowUpError::Refunded(order(OrderStatus::Open, 0).id))),
+        ] {
+            let main = order(OrderStatus::Shipped, follow_ups);
+            let main = Order { refunded: Money::new(refunded, main.total.currency()), ..main };
+            let next = main.with_follow_up();
+            assert_eq!(
+                next.as_ref().map(|(_, id)| id.part()).map_err(Clone::clone),
+                expected,
+                "{follow_ups} {refunded}"
+            );
+            if let Ok((after, id)) = next {
+                assert_eq!((after.follow_ups, after.follow_up_ids().last()), (follow_ups + 1, Some(id)));
+            }
+        }
+    }
+
+    #[test]
+    fn follow_up_has_no_amount_and_is_never_refunded_in_full() {
+        let main = order(OrderStatus::BackOrdered, 0);
+        let (_, id) = main.with_follow_up().unwrap();
+        let rest = lines(&[("cups", 1)]);
+        let follow_up = main.followed_by(id, FollowUpReason::Remainder, rest.clone(), None, 3);
+        assert_eq!(follow_up.follow_up.map(|of| of.follows), Some(main.id));
+        assert_eq!((follow_up.lines.clone(), follow_up.placed_at, follow_up.bucket), (rest, main.placed_at, 3));
+        assert_eq!((follow_up.missing.len(), follow_up.version), (0, 1));
+        assert_eq!((follow_up.amount_in_total().minor(), follow_up.is_refunded_in_full()), (0, false));
+    }
+}

@@ -1,0 +1,140 @@
+//! Creating follow-up orders.
+
+use std::collections::BTreeSet;
+
+use ulid::Ulid;
+
+use super::super::{BackOrderReason, Customer, FillTarget, Order, OrderId, OrderMovement, OrderStatus, StockEffect};
+use super::items;
+use super::orders::move_products;
+use super::products::list_of;
+use super::write_transaction::{WriteOutcome, WriteTransaction};
+use super::{OrdersTable, keys};
+use billing::{ActionKind, ItemChange, Label};
+use chrono::{DateTime, Utc};
+use dynamo::{Entity as _, IdempotentRequest, TableError};
+
+/// A follow-up order, and everything that the same transaction changes or checks.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFollowUp<'a> {
+    /// The main order of the month before and after the change.
+    pub main: (&'a Order, &'a Order),
+    /// The order that is split or replaced, before and after the change. If it is the main order, it also counts the follow-up
+    /// order.
+    pub order: (&'a Order, &'a Order),
+    pub follow_up: &'a Order,
+    /// The customer that must not have changed since it was read.
+    pub customer: &'a Customer,
+    /// The request whose response is saved.
+    pub request: Option<&'a IdempotentRequest>,
+    /// Why products are replaced; `None` if the order is split.
+    pub reason: Option<&'a Label>,
+}
+
+impl OrdersTable {
+    /// Creates a follow-up order with its edges, counts it in the main order, changes the lines and the edges of an order that is
+    /// split, and deducts the products of orders that become `OPEN` from the stock, in one transaction. The transaction also
+    /// writes the fill task, with the change `change`, of a product of each order that waits for stock. Returns `Refused` if an
+    /// order or the customer changed since it was read, or if the stock does not suffice; and `NoAccount` if the table has a
+    /// requester, products are replaced, and the account does not exist or is being erased.
+    ///
+    /// A transaction has at most 100 actions. A split of an order of 20 products has at most 91: 20 edges of the order and
+    /// 20 of the follow-up order, two actions for each of 20 products whose stock changes, and 11 others.
+    pub async fn create_follow_up(&self, new: &NewFollowUp<'_>, change: Ulid) -> Result<WriteOutcome, TableError> {
+        let (before, after) = new.order;
+        let (follow_up, at) = (new.follow_up, DateTime::from(change.datetime()));
+        let mut writes = self.transaction();
+        if new.main.0.id != before.id {
+            writes = writes.change(new.main.0, new.main.1);
+        }
+        writes = if before == after { writes.check_unchanged(before) } else { writes.change(before, after) };
+        let is_split = before.lines != after.lines;
+        if is_split {
+            writes = change_edges(writes, before, after);
+        }
+        writes = writes.create(follow_up.to_item()).create(items::representative_edge(follow_up));
+        for line in &follow_up.lines {
+            writes = writes.create(items::product_edge(follow_up, line));
+        }
+        if let Some(edge) = items::warehouse_edge(follow_up, &follow_up.lines) {
+            writes = writes.create(edge);
+        }
+        writes = match is_split && before.status == OrderStatus::Open {
+            true => hand_over_stock(writes, new, at),
+            false => {
+                let mut writes = writes;
+                for order in [after, follow_up] {
+                    let is_filled = order.status == OrderStatus::Open && (order.id == follow_up.id || is_split);
+                    if is_filled {
+                        let recorded = (order.version, at);
+                        writes = move_products(writes, order, &order.lines, StockEffect::Deducted, recorded);
+                    }
+                }
+                writes
+            }
+        };
+        let waiting = [after, follow_up].into_iter().filter(|order| order.waits_for == Some(BackOrderReason::Stock));
+        let targets: BTreeSet<_> = waiting.filter_map(|order| order.lines.first()).map(|line| &line.product).collect();
+        for product in targets {
+            writes = writes.request_fill(&FillTarget::Product(product.clone()), change);
+        }
+        writes = writes.check_unchanged(new.customer).save_response(new.request);
+        if !is_split {
+            writes = writes.check_account(&follow_up.customer);
+        }
+        writes.log_with_reason(ActionKind::ChangeOrder, new.reason, || log_entry(new)).commit().await
+    }
+}
+
+/// Adds the changes of the edges of an order that is split.
+fn change_edges<'a>(mut writes: WriteTransaction<'a>, before: &Order, after: &Order) -> WriteTransaction<'a> {
+    let order = keys::key_of_order(before.id);
+    let has_new_status = before.status != after.status;
+    if has_new_status {
+        let representative = keys::key_of_representative(before.representative.as_ref());
+        let data = keys::status_data(after);
+        writes = writes.update_edge_data(keys::key_of_edge(order.clone(), representative), &data);
+    }
+    for removed in before.lines.iter().filter(|line| after.lines.iter().all(|kept| kept.product != line.product)) {
+        writes = writes.delete(keys::key_of_edge(order.clone(), keys::key_of_product(&removed.product)));
+    }
+    for line in after.lines.iter().filter(|line| has_new_status || !before.lines.contains(line)) {
+        writes = writes.put(items::product_edge(after, line));
+    }
+    match items::warehouse_edge(after, &after.lines) {
+        Some(edge) => writes.put(edge),
+        None => writes,
+    }
+}
+
+/// Adds the movements by which the products of the follow-up order change from the order that is split to the follow-up order.
+/// The stock of the warehouse stays the same, but its movements are counted: so an audit notices that they were added.
+fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: DateTime<Utc>) -> WriteTransaction<'a> {
+    let ((before, after), follow_up) = (new.order, new.follow_up);
+    let from = OrderMovement::of_exchange(before, (&before.lines, &after.lines), after.version, at);
+    let to = OrderMovement::of_change(follow_up, &follow_up.lines, StockEffect::Deducted, follow_up.version, at);
+    let mut writes = writes;
+    for change in to.iter().flat_map(OrderMovement::stock_changes) {
+        let product = keys::key_of_product(&change.product);
+        writes = writes.count_movements(keys::key_of_edge(product, keys::key_of_warehouse(&change.warehouse)), 2);
+    }
+    from.into_iter().chain(to).fold(writes, |writes, movement| writes.create(movement.to_item()))
+}
+
+/// Returns the entry of the action log: of the order that is split, or of the replacement.
+fn log_entry(new: &NewFollowUp<'_>) -> ItemChange {
+    let ((before, after), follow_up) = (new.order, new.follow_up);
+    if before.lines == after.lines {
+        let entry = ItemChange::new(follow_up.id, follow_up.version).of_account(&follow_up.customer);
+        return entry.field("follows", None::<OrderId>, Some(before.id)).field(
+            "products",
+            None,
+            list_of(&follow_up.lines),
+        );
+    }
+    let entry = ItemChange::new(after.id, after.version).of_account(&after.customer);
+    entry
+        .field("products", list_of(&before.lines), list_of(&after.lines))
+        .field("status", Some(before.status), Some(after.status))
+        .field("follow_up", None::<OrderId>, Some(follow_up.id))
+}

@@ -1,0 +1,139 @@
+//! `/orders/{order}/split` and `/orders/{order}/replacements`: follow-up orders of a month that is paid already.
+
+use ::orders::{CreatedFollowUp, FollowUpOutcome, Order, OrderLine, ReplacementRequest};
+use axum::http::StatusCode;
+use axum::response::Response;
+use billing::Label;
+use dynamo::StoredResponse;
+use rest::body::Body;
+use rest::caller::Operator;
+use rest::etag::IfMatch;
+use rest::idempotency::{IdempotencyKey, RequiredIdempotencyKey, json_response, replayed_response};
+use rest::parameters::{NoParameters, Path, Query};
+use rest::{Now, Problem};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::lines::LineFields;
+use super::orders::OrderWithLines;
+use super::parameters::{OrderPath, order_not_found};
+use super::requested_desk::RequestedDesk;
+
+/// The products that an order keeps when it is split.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SplitOrder)]
+pub struct SplitFields {
+    /// The products that the order keeps: a part of its products, each listed once. Absent: the products that one warehouse has
+    /// in stock, for an order that is backordered.
+    #[serde(default)]
+    #[schema(min_items = 1, max_items = 20)]
+    lines: Option<Vec<LineFields>>,
+}
+
+/// The products to send again, and the reason.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ReplaceOrder)]
+pub struct ReplacementFields {
+    /// Why the products are sent again. The action log contains it.
+    reason: Label,
+    /// The products to send again: products of the order, each listed once. Absent: all products of the order.
+    #[serde(default)]
+    #[schema(min_items = 1, max_items = 20)]
+    lines: Option<Vec<LineFields>>,
+}
+
+/// A follow-up order, and the order that it follows.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FollowUp)]
+pub struct FollowUpView {
+    /// The order that was split or is replaced.
+    order: OrderWithLines,
+    /// The follow-up order.
+    follow_up: OrderWithLines,
+}
+
+fn order_lines(lines: Option<Vec<LineFields>>) -> Option<Vec<OrderLine>> {
+    lines.map(|lines| lines.into_iter().map(OrderLine::from).collect())
+}
+
+fn follow_up_json(created: &CreatedFollowUp) -> String {
+    let view = |order: &Order| OrderWithLines::new(order.clone(), order.lines.clone());
+    let view = FollowUpView { order: view(&created.order), follow_up: view(&created.follow_up) };
+    serde_json::to_string(&view).expect("a view is representable")
+}
+
+fn response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
+    match outcome {
+        FollowUpOutcome::Created(created) => {
+            let (json, version) = (follow_up_json(&created), created.order.version);
+            Ok(json_response(StatusCode::CREATED, StoredResponse { json, version }))
+        }
+        FollowUpOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::CREATED),
+    }
+}
+
+/// Split an order
+///
+/// Splits an order that is not picked yet, so that a part of it can be shipped now. The order keeps the listed products, or those
+/// that one warehouse has in stock; a follow-up order gets the others. If the order is backordered and one warehouse has all
+/// products that it keeps, it is open then. The follow-up order of an open order is open, too; that of a backordered order is
+/// tried within a few minutes.
+#[utoipa::path(
+    post,
+    path = "/orders/{order}/split",
+    operation_id = "split_order",
+    tag = "orders",
+    params(OrderPath, IdempotencyKey, IfMatch),
+    request_body = SplitFields,
+    responses((status = 201, description = "The two orders", body = FollowUpView,
+        headers(("ETag" = String, description = "The version of the order that was split, in double quotes"))))
+)]
+#[expect(clippy::too_many_arguments, reason = "each is an extractor")]
+pub async fn split_order(
+    RequestedDesk(desk): RequestedDesk,
+    now: Now,
+    _: Operator,
+    Path(OrderPath { order }): Path<OrderPath>,
+    _: Query<NoParameters>,
+    if_match: IfMatch,
+    key: IdempotencyKey,
+    body: Body<SplitFields>,
+) -> Result<Response, Problem> {
+    let id = order.ok_or_else(order_not_found)?;
+    let request = key.request(&body.hash, now.at);
+    let keep = order_lines(body.value.lines);
+    let precondition = |order: &Order| if_match.check_version(order.version);
+    response(desk.split(id, keep.as_deref(), request.as_ref(), follow_up_json, precondition).await?)
+}
+
+/// Replace products of an order
+///
+/// Creates a follow-up order that sends products of a shipped order again, without a payment, for example because the parcel was
+/// lost. It is filled or backordered like a new order.
+#[utoipa::path(
+    post,
+    path = "/orders/{order}/replacements",
+    operation_id = "replace_order",
+    tag = "orders",
+    params(OrderPath, RequiredIdempotencyKey),
+    request_body = ReplacementFields,
+    responses((status = 201, description = "The order and its replacement", body = FollowUpView,
+        headers(("ETag" = String, description = "The version of the order that is replaced, in double quotes"))))
+)]
+pub async fn replace_order(
+    RequestedDesk(desk): RequestedDesk,
+    now: Now,
+    _: Operator,
+    Path(OrderPath { order }): Path<OrderPath>,
+    _: Query<NoParameters>,
+    key: RequiredIdempotencyKey,
+    body: Body<ReplacementFields>,
+) -> Result<Response, Problem> {
+    let id = order.ok_or_else(order_not_found)?;
+    let request = key.request(&body.hash, now.at);
+    let ReplacementFields { reason, lines } = body.value;
+    let replacement = ReplacementRequest { lines: order_lines(lines), reason };
+    response(desk.replace(id, &replacement, request.as_ref(), follow_up_json).await?)
+}
