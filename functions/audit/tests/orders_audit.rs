@@ -90,7 +90,7 @@ impl World {
         let mut partitions = deployment.table.partitions();
         while let Some(partition) = partitions.next().await.unwrap() {
             for receipt in &partition.receipts {
-                let order = OrderId { due_on: receipt.due_on, subscription: receipt.subscription };
+                let order = OrderId::of_month(receipt.due_on, receipt.subscription);
                 let (account, sku) = (receipt.account.clone(), receipt.sku.clone());
                 let (amount, paid_at) = (receipt.amount, receipt.processed_at);
                 world.desk.place(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
