@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use billing::{CloudEvent, EventType, Money};
-use orders::{BackOrderReason, FollowUpReason, Order, OrderLine, OrderStatus, Parcel, ShippingAddress, Step, order_events};
+use orders::{
+    BackOrderReason, FollowUpReason, Order, OrderLine, OrderStatus, Parcel, ShippingAddress, Step, order_events,
+};
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
