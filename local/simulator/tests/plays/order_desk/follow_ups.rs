@@ -314,3 +314,40 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
         world.assert_consistent(std::slice::from_ref(paid), "with all follow-up orders").await;
     }
 }
+
+#[tokio::test]
+async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() {
+    // The replacement stops after `step` steps, the customer is handed over, and then the replacement continues.
+    for step in (0..).step_by(2) {
+        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let world = World::with_injector(company(), 9, injector).await;
+        let (desk, paid) = (world.desk_without_faults(), &world.company.paid[0]);
+        desk.place(paid).await.unwrap();
+        ship(&desk, paid.order).await;
+        let mut first = Box::pin(replace(&world.desk, paid.order, None));
+        let mut result = None;
+        for _ in 0..step {
+            // Otherwise the runtime stops to serve this task after a number of operations.
+            tokio::task::yield_now().await;
+            if let std::task::Poll::Ready(ready) = futures::poll!(&mut first) {
+                result = Some(ready);
+                break;
+            }
+        }
+        let is_finished_first = result.is_some();
+        let days = crate::order_desk::world::all_days();
+        desk.hand_over(&paid.account, &"e-10".parse().unwrap(), days).await.unwrap();
+        let result = match result {
+            Some(result) => result,
+            None => first.await,
+        };
+        assert!(matches!(result, Ok(FollowUpOutcome::Created(_))), "step {step}: {result:?}");
+        let contents = world.contents().await;
+        let replacement = &contents.orders[&format!("ORDER#{}.2", paid.order)];
+        assert_eq!(replacement.representative, "EMP#e-10", "step {step}");
+        world.assert_consistent(std::slice::from_ref(paid), &format!("step {step}")).await;
+        if is_finished_first {
+            break;
+        }
+    }
+}
