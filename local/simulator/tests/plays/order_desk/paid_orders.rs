@@ -9,7 +9,7 @@ use billing::{Account, Money, Receipt};
 use chrono::{DateTime, TimeDelta, Utc};
 use dynamo::{Entity as _, TIME_TO_LIVE, expiry};
 use emulator::Wire;
-use orders::{OrdersAudit, PaidPeriod};
+use orders::{OrderStatus, OrdersAudit, PaidPeriod, ReplacementRequest};
 use simulator::{Company, CompanySize};
 use store::Table;
 use testkit::sample;
@@ -149,4 +149,24 @@ async fn each_missing_order_and_each_missing_receipt_is_found() {
     let mut expected = [difference("paid", &placed[1]), difference("paid", &placed[3]), difference("ordered", missing)];
     expected[..2].sort();
     assert_eq!(world.compare(&world.scan_orders().await).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn follow_up_order_needs_no_receipt_but_a_main_order() {
+    let world = PaidWorld::new().await;
+    world.place(&world.paid).await;
+    let (desk, month) = (world.world.desk_without_faults(), &world.paid[2]);
+    for next in [OrderStatus::Picked, OrderStatus::Shipped] {
+        desk.advance(month.order, next).await.unwrap();
+    }
+    let replacement = ReplacementRequest { lines: None, reason: "lost".parse().unwrap() };
+    desk.replace(month.order, &replacement, None, |_| String::new()).await.unwrap();
+    assert_eq!(world.compare(&world.scan_orders().await).await, []);
+
+    let key = |name: &str| AttributeValue::S(name.to_owned());
+    let (order, customer) = (format!("ORDER#{}", month.order), format!("CUSTOMER#{}", month.account));
+    let delete = desk.table.client().delete_item().table_name("dueday-orders");
+    delete.key("PK", key(&order)).key("SK", key(&customer)).send().await.unwrap();
+    let follow_up = ("paid".to_owned(), format!("{}.2", month.order));
+    assert!(world.compare(&world.scan_orders().await).await.contains(&follow_up));
 }
