@@ -18,6 +18,8 @@ pub struct StoredOrder {
     pub amount: i64,
     /// The refunded part of the amount, as the order states it.
     pub refunded: i64,
+    /// The refunded part of the amount, in the edge to the representative.
+    pub credited_refund: i64,
     /// The sum of the refunds that did not fail, in the item with the refunds.
     pub refunds: i64,
     pub currency: String,
@@ -137,6 +139,7 @@ impl OrdersTableContents {
                             .push(format!("{pk} has two representatives: {} and {sk}", order.representative));
                     }
                     order.representative.clone_from(&sk);
+                    order.credited_refund = number(item, "RefundedAmount").unwrap_or_default();
                 } else if sk.starts_with("PRODUCT#") {
                     order.lines.insert(sk.clone(), number(item, "Quantity").unwrap_or_default());
                 }
@@ -223,6 +226,10 @@ impl OrdersTableContents {
                     "{id} has the representative {}, but its edge leads to {}",
                     order.stored_representative, order.representative
                 ));
+            }
+            if order.credited_refund != order.refunded {
+                let (refunded, edge) = (order.refunded, order.credited_refund);
+                violations.push(format!("{id} is refunded by {refunded}, but its representative's edge says {edge}"));
             }
             if order.refunded != order.refunds.min(order.amount) {
                 violations

@@ -189,6 +189,9 @@ pub struct CreditedView {
     pub(super) amount: i64,
     /// The currency of the amount.
     pub(super) currency: Currency,
+    /// The part of the amount that was refunded, in minor units of the currency. The quarter total does not contain it.
+    #[schema(minimum = 0)]
+    pub(super) refunded_amount: i64,
     /// When the payment was made.
     pub(super) placed_at: DateTime<Utc>,
 }
@@ -230,7 +233,8 @@ impl From<Confidential> for ConfidentialView {
 }
 
 impl From<CreditedOrder> for CreditedView {
-    fn from(CreditedOrder { order, customer, status, placed_at, total }: CreditedOrder) -> Self {
-        Self { id: order, customer, status, amount: total.minor(), currency: total.currency(), placed_at }
+    fn from(CreditedOrder { order, customer, status, placed_at, total, refunded }: CreditedOrder) -> Self {
+        let (amount, refunded_amount, currency) = (total.minor(), refunded.minor(), total.currency());
+        Self { id: order, customer, status, amount, refunded_amount, currency, placed_at }
     }
 }

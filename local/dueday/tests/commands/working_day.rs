@@ -178,6 +178,9 @@ async fn numbers_of_a_working_day_add_up() {
     let movements = run(&data, "orders movements beans", &[]);
     let changes = movements.as_array().unwrap().iter().map(|movement| movement["stock_change"].as_i64().unwrap());
     assert_eq!(changes.sum::<i64>(), 260 + 40 + 200 - 3 - 10, "{movements}");
+    let of_order = run(&data, &format!("orders movements --order {}", to_pick[1]), &[]);
+    let changes = of_order.as_array().unwrap().iter().map(|movement| movement["stock_change"].as_i64().unwrap());
+    assert_eq!(changes.sum::<i64>(), 0, "the order was returned: {of_order}");
     run(&data, "orders audit", &[]);
 }
 

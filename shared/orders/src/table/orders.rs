@@ -21,6 +21,8 @@ pub struct CreditedOrder {
     pub status: OrderStatus,
     pub placed_at: DateTime<Utc>,
     pub total: Money,
+    /// The part of the payment that was refunded.
+    pub refunded: Money,
 }
 
 /// The part of an order that is stored in the edge to one of its products.
@@ -123,7 +125,9 @@ impl OrdersTable {
             let ((status, placed_at), credit) =
                 (read_status_and_instant(&item)?, from_item::<RepresentativeEdgeItem>(&item)?);
             let total = Money::new(credit.payment_amount, credit.currency);
-            Ok(CreditedOrder { order: items::order_id_in(&item)?, customer: credit.customer, status, placed_at, total })
+            let refunded = Money::new(credit.refunded_amount.unwrap_or_default(), credit.currency);
+            let (order, customer) = (items::order_id_in(&item)?, credit.customer);
+            Ok(CreditedOrder { order, customer, status, placed_at, total, refunded })
         };
         Ok(page.read(read))
     }
@@ -173,8 +177,12 @@ impl OrdersTable {
         // The item of an order that an earlier version placed gets its lines, so that the event of this change has them.
         let after = &Order { lines: lines.to_vec(), ..after.clone() };
         let mut writes = self.transaction().change(before, after);
-        let representative = keys::key_of_representative(before.representative.as_ref());
-        writes = writes.update_edge_data(keys::key_of_edge(keys::key_of_order(before.id), representative), &data);
+        let edge = items::representative_edge(after);
+        writes = match before.refunded == after.refunded {
+            true => writes.update_edge_data(key_of(&edge), &data),
+            // The edge contains the refunded amount, too.
+            false => writes.put(edge),
+        };
         for line in lines {
             writes = writes.update_edge_data(
                 keys::key_of_edge(keys::key_of_order(before.id), keys::key_of_product(&line.product)),

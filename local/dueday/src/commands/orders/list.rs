@@ -128,7 +128,7 @@ impl OrderView {
             warehouse: None,
             placed_at: order.placed_at,
             amount: order.total.minor(),
-            refunded_amount: None,
+            refunded_amount: Some(order.refunded.minor()).filter(|minor| *minor != 0),
             currency: order.total.currency().to_string(),
             address: None,
             shipped_at: None,

@@ -123,7 +123,7 @@ enum Action {
     WriteOff(stock::WriteOffArgs),
     /// Move pieces of a product from the stock of a warehouse to the stock of another one
     Transfer(stock::TransferArgs),
-    /// List the changes of a product's stock that were requested, newest first
+    /// List the requested changes of a product's stock, or those by the products of an order, newest first
     Movements(stock::MovementsArgs),
     /// Compare the stock with its movements, the totals with the orders, and the orders with the receipts
     #[command(after_help = audit::AFTER_HELP)]

@@ -1,8 +1,12 @@
 //! Counts, writes off and transfers stock, and lists the movements of a product.
 
 use billing::Label;
+use chrono::{DateTime, Utc};
 use clap::Args;
-use orders::{Movement, MovementKind, MovementRequest, OrderDesk, ProductId, WarehouseId};
+use orders::{
+    Movement, MovementKind, MovementRequest, OrderDesk, OrderId, OrderMovement, OrderMovementLine, ProductId,
+    StockEffect, WarehouseId,
+};
 use serde::Serialize;
 use store::Paging;
 use ulid::Ulid;
@@ -29,6 +33,14 @@ const COLUMNS: [Column; 7] = [
     Column::number("change"),
     Column::text("reason"),
     Column::extra("movement"),
+];
+
+const ORDER_COLUMNS: [Column; 5] = [
+    Column::extra("recorded"),
+    Column::whole("effect"),
+    Column::text("warehouse"),
+    Column::text("product"),
+    Column::number("change"),
 ];
 
 /// The largest number of movements in a list.
@@ -93,7 +105,11 @@ pub struct MovementId {
 /// The arguments of `dueday orders movements`.
 #[derive(Debug, Args)]
 pub struct MovementsArgs {
-    product: ProductId,
+    #[arg(required_unless_present = "order")]
+    product: Option<ProductId>,
+    /// List the movements of the products of this order instead
+    #[arg(long, conflicts_with = "product")]
+    order: Option<OrderId>,
     /// The largest number of movements to list
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = |text: &str| parse_number::<usize>(text, 1..=MAX_LISTED))]
@@ -110,7 +126,34 @@ struct MovementView {
     quantity: u64,
     stock_change: i64,
     reason: Option<String>,
-    recorded_at: chrono::DateTime<chrono::Utc>,
+    recorded_at: DateTime<Utc>,
+}
+
+/// The movement of one product of an order.
+#[derive(Serialize)]
+struct OrderMovementView {
+    /// The version that the order got from the change.
+    version: u64,
+    effect: StockEffect,
+    warehouse: String,
+    product: String,
+    stock_change: i64,
+    recorded_at: DateTime<Utc>,
+}
+
+impl OrderMovementView {
+    /// Returns the movement of each product in `movement`.
+    fn of_lines(movement: &OrderMovement) -> Vec<Self> {
+        let view = |line: &OrderMovementLine| Self {
+            version: movement.version,
+            effect: movement.effect,
+            warehouse: movement.warehouse.to_string(),
+            product: line.product.to_string(),
+            stock_change: line.stock_change,
+            recorded_at: movement.at,
+        };
+        movement.lines.iter().map(view).collect()
+    }
 }
 
 impl From<&Movement> for MovementView {
@@ -169,17 +212,66 @@ pub async fn transfer(context: &Context, desk: &OrderDesk, args: &TransferArgs) 
         .await
 }
 
+/// Lists the movements of a product or of an order.
 pub async fn movements(context: &Context, desk: &OrderDesk, args: &MovementsArgs) -> Result<Exit, Failure> {
-    let MovementsArgs { product, limit } = args;
+    let paging = Paging { after: None, limit: Some(args.limit) };
+    match (&args.product, args.order) {
+        (Some(product), _) => movements_of_product(context, desk, product, &paging).await,
+        (None, Some(order)) => movements_of_order(context, desk, order, &paging).await,
+        // The parser requires one of them.
+        (None, None) => Ok(Exit::Done),
+    }
+}
+
+async fn movements_of_order(
+    context: &Context,
+    desk: &OrderDesk,
+    order: OrderId,
+    paging: &Paging,
+) -> Result<Exit, Failure> {
+    if desk.table.get_order(order).await?.is_none() {
+        return Err(Failure::Refused(format!("there is no order {order}")));
+    }
+    let movements = desk.table.movements_of_order(order, paging).await?.into_items()?;
+    let views: Vec<OrderMovementView> = movements.iter().flat_map(OrderMovementView::of_lines).collect();
+    context.print(&views, || {
+        let rows = views.iter().map(|view| {
+            vec![
+                recorded(context, view.recorded_at),
+                view.effect.to_string(),
+                view.warehouse.clone(),
+                view.product.clone(),
+                format!("{:+}", view.stock_change),
+            ]
+        });
+        match movements.len() {
+            0 => "no movements were recorded\n".to_owned(),
+            some => format!("{}\n{}\n", table(&ORDER_COLUMNS, rows), format_count(some as u64, "movement")),
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Returns the time `at` in the billing time zone.
+fn recorded(context: &Context, at: DateTime<Utc>) -> String {
+    at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string()
+}
+
+async fn movements_of_product(
+    context: &Context,
+    desk: &OrderDesk,
+    product: &ProductId,
+    paging: &Paging,
+) -> Result<Exit, Failure> {
     if desk.table.get_product(product).await?.is_none() {
         return Err(Failure::Refused(format!("there is no product {product}")));
     }
-    let page = desk.table.movements_of(product, &Paging { after: None, limit: Some(*limit) }).await?;
+    let page = desk.table.movements_of(product, paging).await?;
     let views: Vec<MovementView> = page.into_items()?.iter().map(MovementView::from).collect();
     context.print(&views, || {
         let rows = views.iter().map(|view| {
             vec![
-                view.recorded_at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string(),
+                recorded(context, view.recorded_at),
                 view.kind.to_string(),
                 view.warehouse.clone(),
                 view.to_warehouse.clone().unwrap_or_default(),

@@ -137,11 +137,14 @@ impl Entity<OrdersTable> for OrderRefunds {
 }
 
 /// The attributes of the edge from an order to its representative.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct RepresentativeEdgeItem {
     pub customer: AccountId,
     pub payment_amount: i64,
+    /// Absent if nothing is refunded.
+    pub refunded_amount: Option<i64>,
     pub currency: Currency,
 }
 
@@ -149,8 +152,13 @@ pub(in crate::table) struct RepresentativeEdgeItem {
 pub(in crate::table) fn representative_edge(order: &Order) -> Item {
     let key =
         keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
-    let Order { customer, total, .. } = order.clone();
-    let item = RepresentativeEdgeItem { customer, payment_amount: total.minor(), currency: total.currency() };
+    let Order { customer, total, refunded, .. } = order.clone();
+    let item = RepresentativeEdgeItem {
+        customer,
+        payment_amount: total.minor(),
+        refunded_amount: Some(refunded.minor()).filter(|minor| *minor != 0),
+        currency: total.currency(),
+    };
     item_with(key, Some(keys::status_data(order)), &item)
 }
 
