@@ -111,7 +111,8 @@ pub async fn split_order(
 /// Replace products of an order
 ///
 /// Creates a follow-up order that sends products of a shipped order again, without a payment, for example because the parcel was
-/// lost. It is filled or backordered like a new order.
+/// lost. It is filled or backordered like a new order. For 48 hours, a repeated request with the same key and the same body gets
+/// the same response, and sends nothing again.
 #[utoipa::path(
     post,
     path = "/orders/{order}/replacements",

@@ -57,7 +57,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct RequiredIdempotencyKey(
     /// A unique text for this request that you choose, such as a new UUID. Requests with the same key and the same body
-    /// are carried out once, however often they are sent.
+    /// are carried out once.
     #[param(value_type = String, min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$", required = true)]
     String,
 );

@@ -2,8 +2,8 @@
 
 use super::super::table::{NewFollowUp, WriteOutcome};
 use super::super::{
-    BackOrderReason, Customer, FollowUpError, FollowUpReason, Order, OrderId, OrderLine, OrderStatus, check_lines,
-    check_part, lines_in_stock, lines_without,
+    BackOrderReason, Customer, FollowUpError, FollowUpReason, Order, OrderId, OrderLine, OrderStatus, Stock,
+    check_lines, check_part, choose_warehouse, lines_in_stock, lines_without, missing_lines,
 };
 use super::{DeskError, MAX_RETRIES, OrderDesk, StockSource};
 use billing::Label;
@@ -82,9 +82,11 @@ impl OrderDesk {
             if let Some(replayed) = self.saved_follow_up(request).await? {
                 return Ok(FollowUpOutcome::Replayed(replayed));
             }
-            let stored = self.stored_orders(id).await?;
-            precondition(&stored.order)?;
-            stored.order.check_splittable().map_err(DeskError::from)?;
+            let check = |order: &Order| {
+                precondition(order)?;
+                Ok::<_, E>(order.check_splittable().map_err(DeskError::from)?)
+            };
+            let stored = self.stored_orders(id, check).await?;
             let (created, main) = self.split_stored(&stored, keep).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
             let new = NewFollowUp {
@@ -95,8 +97,12 @@ impl OrderDesk {
                 request: request.as_ref(),
                 reason: None,
             };
-            let written = self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
+            let (written, unblocked) =
+                self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
+                for target in unblocked {
+                    self.table.request_fill(&target, self.clock.ulid()).await.map_err(DeskError::from)?;
+                }
                 return Ok(FollowUpOutcome::Created(Box::new(created)));
             }
         }
@@ -123,8 +129,7 @@ impl OrderDesk {
             if let Some(replayed) = self.saved_follow_up(request).await? {
                 return Ok(FollowUpOutcome::Replayed(replayed));
             }
-            let stored = self.stored_orders(id).await?;
-            stored.order.check_replaceable()?;
+            let stored = self.stored_orders(id, |order| Ok::<_, DeskError>(order.check_replaceable()?)).await?;
             let (created, main) = self.replace_stored(&stored, replacement).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
             let new = NewFollowUp {
@@ -135,7 +140,7 @@ impl OrderDesk {
                 request: request.as_ref(),
                 reason: Some(&replacement.reason),
             };
-            match self.table.create_follow_up(&new, self.clock.ulid()).await? {
+            match self.table.create_follow_up(&new, self.clock.ulid()).await?.0 {
                 WriteOutcome::Done => return Ok(FollowUpOutcome::Created(Box::new(created))),
                 WriteOutcome::NoAccount => return Err(DeskError::NoAccount(created.order.customer)),
                 WriteOutcome::Refused(_) => {}
@@ -151,25 +156,20 @@ impl OrderDesk {
         }
     }
 
-    /// Reads the order `id` with its lines, its main order and its customer.
-    async fn stored_orders(&self, id: OrderId) -> Result<StoredOrders, DeskError> {
-        let mut order = self.order_with_lines(id).await?;
+    /// Reads the order `id` with its lines, its main order and its customer, if `check` returns `Ok` for the stored order.
+    async fn stored_orders<E: From<DeskError>>(
+        &self,
+        id: OrderId,
+        check: impl Fn(&Order) -> Result<(), E>,
+    ) -> Result<StoredOrders, E> {
+        let mut order = self.order_with_lines(id, check).await?;
         order.lines.sort();
-        let main = if id.is_main() { order.clone() } else { self.order_with_lines(id.main()).await? };
+        let main = match id.is_main() {
+            true => order.clone(),
+            false => self.order_with_lines(id.main(), |_| Ok::<_, E>(())).await?,
+        };
         let customer = self.find_or_create_customer(&order.customer).await?;
         Ok(StoredOrders { order, main, customer })
-    }
-
-    /// Reads an order. If an earlier version placed it, first stores its lines in its own item, so that the event of a change
-    /// follows from them.
-    async fn order_with_lines(&self, id: OrderId) -> Result<Order, DeskError> {
-        let (before, lines) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
-        if !before.lines.is_empty() {
-            return Ok(before);
-        }
-        self.store_lines(&before, &lines).await?;
-        let (order, _) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
-        Ok(order)
     }
 
     /// Returns the two parts of the order, and its main order after the split.
@@ -199,8 +199,8 @@ impl OrderDesk {
             (order, follow_up.filled_from(warehouse, address)?)
         } else {
             let order = self.filled_or_waiting(order, customer).await?;
-            let waits_for = self.waiting(follow_up, customer).await?;
-            (order, waits_for)
+            let follow_up = self.waiting(follow_up, customer, &order).await?;
+            (order, follow_up)
         };
         Ok((CreatedFollowUp { order, follow_up }, main))
     }
@@ -232,15 +232,12 @@ impl OrderDesk {
             return Err(FollowUpError::KeepNothingListed.into());
         }
         let address = customer.address.as_ref().ok_or(FollowUpError::NoAddress)?;
-        let queries = order.lines.iter().map(|line| self.table.get_stock(&line.product, None));
-        let stock = futures::future::try_join_all(queries).await?.concat();
-        let warehouses = self.table.get_warehouses().await?;
-        let part = lines_in_stock(&address.region, &order.lines, &stock, &warehouses);
-        match part {
-            part if part.is_empty() => Err(FollowUpError::NothingInStock.into()),
-            part if part == order.lines => Err(FollowUpError::AllInStock.into()),
-            part => Ok(part),
+        let (stock, warehouses) = (self.stock_of(&order.lines).await?, self.table.get_warehouses().await?);
+        if choose_warehouse(&address.region, &order.lines, &stock, &warehouses).is_some() {
+            return Err(FollowUpError::AllInStock.into());
         }
+        let part = lines_in_stock(&address.region, &order.lines, &stock, &warehouses);
+        if part.is_empty() { Err(FollowUpError::NothingInStock.into()) } else { Ok(part) }
     }
 
     /// Returns the backordered `order` filled from a warehouse that has all its products, or with the reason why it waits.
@@ -252,12 +249,22 @@ impl OrderDesk {
         })
     }
 
-    /// Returns the backordered `order` with the reason why it waits until its fill task is tried.
-    async fn waiting(&self, order: Order, customer: &Customer) -> Result<Order, DeskError> {
-        Ok(match self.find_warehouse_with_stock(customer, &order.lines).await? {
-            StockSource::NoAddress => order.waiting_for(BackOrderReason::Address, Vec::new()),
-            StockSource::Warehouse(_) => order.waiting_for(BackOrderReason::Stock, Vec::new()),
-            StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
-        })
+    /// Returns the backordered `follow_up` with the reason why it waits until its fill task is tried. If `kept`, the other part of
+    /// the order, is open, the same transaction deducts its products from the stock.
+    async fn waiting(&self, follow_up: Order, customer: &Customer, kept: &Order) -> Result<Order, DeskError> {
+        if customer.address.is_none() {
+            return Ok(follow_up.waiting_for(BackOrderReason::Address, Vec::new()));
+        }
+        let mut stock = self.stock_of(&follow_up.lines).await?;
+        let deducted = kept.lines.iter().filter(|_| kept.status == OrderStatus::Open);
+        for OrderLine { product, quantity } in deducted {
+            let here =
+                |stock: &&mut Stock| stock.product == *product && Some(&stock.warehouse) == kept.warehouse.as_ref();
+            if let Some(stock) = stock.iter_mut().find(here) {
+                stock.quantity = stock.quantity.saturating_sub((*quantity).into());
+            }
+        }
+        let missing = missing_lines(&follow_up.lines, &stock);
+        Ok(follow_up.waiting_for(BackOrderReason::Stock, missing))
     }
 }

@@ -26,7 +26,8 @@ use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse};
 use super::table::{ChangeRecords, WriteOutcome};
 use super::{
     BackOrderReason, Buckets, Customer, FillTarget, Order, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod,
-    Parcel, Requester, ShippingAddress, Step, WarehouseId, choose_representative, choose_warehouse, missing_lines,
+    Parcel, Requester, ShippingAddress, Step, Stock, WarehouseId, choose_representative, choose_warehouse,
+    missing_lines,
 };
 
 /// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
@@ -223,13 +224,17 @@ impl OrderDesk {
         lines: &[OrderLine],
     ) -> Result<StockSource, DeskError> {
         let Some(address) = &customer.address else { return Ok(StockSource::NoAddress) };
-        let queries = lines.iter().map(|line| self.table.get_stock(&line.product, None));
-        let stock = futures::future::try_join_all(queries).await?.concat();
-        let warehouses = self.table.get_warehouses().await?;
+        let (stock, warehouses) = (self.stock_of(lines).await?, self.table.get_warehouses().await?);
         Ok(match choose_warehouse(&address.region, lines, &stock, &warehouses) {
             Some(warehouse) => StockSource::Warehouse(warehouse.id.clone()),
             None => StockSource::OutOfStock(missing_lines(lines, &stock)),
         })
+    }
+
+    /// Returns the stock of the products of `lines` in each warehouse.
+    async fn stock_of(&self, lines: &[OrderLine]) -> Result<Vec<Stock>, DeskError> {
+        let queries = lines.iter().map(|line| self.table.get_stock(&line.product, None));
+        Ok(futures::future::try_join_all(queries).await?.concat())
     }
 
     /// Advances an order by `step`. An order that has the requested status already is returned without a change.

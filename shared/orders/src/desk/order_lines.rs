@@ -27,9 +27,8 @@ impl OrderDesk {
         }
         check_lines(lines).map_err(DeskError::from)?;
         for _ in 0..MAX_RETRIES {
-            let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
-            let (before, mut old) = stored.ok_or(DeskError::NoOrder(id))?;
-            precondition(&before)?;
+            let before = self.order_with_lines(id, &precondition).await?;
+            let mut old = before.lines.clone();
             let mut new = lines.to_vec();
             // The items of the lines are sorted by product.
             new.sort();
@@ -40,10 +39,6 @@ impl OrderDesk {
             }
             let after = self.check_exchange(&before, &old, after).await?;
             let change = self.clock.ulid();
-            if before.lines.is_empty() {
-                self.store_lines(&before, &old).await?;
-                continue;
-            }
             let written = self.table.change_lines(&before, &old, &after, change).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
                 return Ok(after);
@@ -52,13 +47,35 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 
-    /// Stores the lines of an order that an earlier version placed in its own item, so that the event of a change follows from
-    /// them. Changes nothing if another request changes the order at the same time.
-    pub(super) async fn store_lines(&self, order: &Order, lines: &[OrderLine]) -> Result<(), DeskError> {
+    /// Reads an order, if `check` returns `Ok` for it. If an earlier version placed it, then stores its lines in its own item, so
+    /// that the event of a change follows from them; this gives the order its next version.
+    pub(super) async fn order_with_lines<E: From<DeskError>>(
+        &self,
+        id: OrderId,
+        check: impl Fn(&Order) -> Result<(), E>,
+    ) -> Result<Order, E> {
+        let mut is_checked = false;
+        for _ in 0..MAX_RETRIES {
+            let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
+            let (order, lines) = stored.ok_or(DeskError::NoOrder(id))?;
+            // After the lines were stored, the order has another version, but the same content.
+            if !is_checked {
+                check(&order)?;
+            }
+            if !order.lines.is_empty() {
+                return Ok(order);
+            }
+            is_checked = self.store_lines(&order, &lines).await? == WriteOutcome::Done;
+        }
+        Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
+    }
+
+    /// Stores the lines of an order that an earlier version placed in its own item. Returns `Refused` if another request changes
+    /// the order at the same time.
+    async fn store_lines(&self, order: &Order, lines: &[OrderLine]) -> Result<WriteOutcome, DeskError> {
         let with_lines = Order { version: order.version.saturating_add(1), ..order.clone() };
         let (table, records) = (self.table.without_requester(), ChangeRecords::default());
-        table.change_order(order, &with_lines, lines, records, self.clock.ulid()).await?;
-        Ok(())
+        Ok(table.change_order(order, &with_lines, lines, records, self.clock.ulid()).await?)
     }
 
     /// Checks the products of `after`, and the stock of its warehouse. Returns `after` with its next version, and with the reason

@@ -60,7 +60,10 @@ pub enum FollowUpError {
     NoAddress,
     #[error("no warehouse has a product of the order in stock; list the products that the order keeps")]
     NothingInStock,
-    #[error("one warehouse has all products of the order in stock, so the order need not be split")]
+    #[error(
+        "one warehouse has all products of the order in stock, so the order need not be split; it is filled as soon as no \
+            older order waits for these products"
+    )]
     AllInStock,
 }
 

@@ -42,6 +42,11 @@ impl OrdersTable {
 }
 
 impl WriteTransaction<'_> {
+    /// Returns the number of writes and checks.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
     /// Adds a put of `item`, on condition that no item has its key.
     pub fn create(mut self, item: Item) -> Self {
         self.writes.push(self.table.dynamo.build_put_if(item, ABSENT, None));

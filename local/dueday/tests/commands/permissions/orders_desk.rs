@@ -206,6 +206,17 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
         }
         assert_eq!(send(&router, &request, body).await, 200, "{request}");
     }
+    let line = OrderLine { product: "beans".parse().unwrap(), quantity: 2 };
+    unrecorded_desk.table.set_lines_of_sku(&paid.sku, &[line]).await.unwrap();
+    let other = PaidPeriod { order: "2027-01-31.01JZXCVBNM0123456789ABCDEG".parse().unwrap(), ..paid.clone() };
+    unrecorded_desk.place(&other).await.unwrap();
+    let split = r#"{"lines": [{"product": "beans", "quantity": 1}]}"#;
+    assert_eq!(send(&router, &format!("POST /orders/{}/split", other.order), split).await, 201);
+    for step in [OrderStatus::Picked, OrderStatus::Shipped] {
+        unrecorded_desk.advance(other.order, step).await.unwrap();
+    }
+    let replace = format!("POST /orders/{}/replacements", other.order);
+    assert_eq!(send(&router, &replace, r#"{"reason": "lost"}"#).await, 201);
     // Cancelling a cancelled order succeeds, and the response is stored under the idempotency key.
     unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);

@@ -68,6 +68,11 @@ async fn backordered_order_keeps_what_is_in_stock_and_the_remainder_waits() {
     assert_eq!((&rest["placed_at"], &rest["representative"]), (&kept["placed_at"], &kept["representative"]));
     assert_eq!(stock(&test_desk).await, (97, 0));
     let follow_up = format!("{order}.2");
+    let id = rest["id"].as_str().unwrap().parse().unwrap();
+    let (stored, _) = test_desk.desk.table.get_order(id).await.unwrap().unwrap();
+    let missing: Vec<String> =
+        stored.missing.iter().map(|line| format!("{} {}", line.product, line.quantity)).collect();
+    assert_eq!(missing, ["cups 1"], "the order has taken the last cup");
     assert_eq!(test_desk.get_as_operator(&order).await.json, *kept);
     assert_eq!(test_desk.get_as_operator(&follow_up).await.json, *rest);
     // The remainder is filled when its product arrives, and goes through the whole life of an order.
@@ -247,6 +252,39 @@ async fn without_lines_an_order_is_split_only_if_one_warehouse_has_a_part_of_it(
     let split = test_desk.send_as_operator(&format!("POST {order}/split"), &json!({})).await.problem_line();
     assert!(split.starts_with("409 conflict -: one warehouse has all products of the order in stock"), "{split}");
     assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
+}
+
+#[tokio::test]
+async fn order_of_another_customer_is_filled_if_a_split_needs_less_of_its_product() {
+    let (test_desk, order) = desk_with_order(0).await;
+    test_desk.send_as_operator("PUT /products/tea", &json!({"name": "Tea"})).await;
+    let wanted = lines(&[("beans", 101), ("cups", 10), ("tea", 1)]);
+    assert_eq!(test_desk.send_as_operator(&format!("PUT {order}/lines"), &json!({"lines": wanted})).await.status, 200);
+    let sku = json!({"lines": lines(&[("cups", 2)])});
+    assert_eq!(test_desk.send_as_operator("PUT /skus/coffee", &sku).await.status, 200);
+    test_desk.place_orders(4..5).await;
+    receive(&test_desk, "cups", 6, 10).await;
+    assert_eq!(test_desk.fill_waiting_orders().await, 0, "the older order needs ten cups");
+    // Neither part can be filled, but each of them needs only five cups, so the newer order does not have to wait for them.
+    let split = split(&test_desk, &order, &[("cups", 5), ("tea", 1)]).await;
+    assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("BACKORDERED")), "{}", split.json);
+    assert_eq!(test_desk.fill_waiting_orders().await, 1);
+    let newer = test_desk.get_as_operator(&format!("/orders/{}", paid_month(4).order)).await.json;
+    assert_eq!(newer["status"], "OPEN");
+}
+
+#[tokio::test]
+async fn order_is_not_split_without_lines_if_a_warehouse_in_another_region_has_all_its_products() {
+    let (test_desk, order) = desk_with_order(0).await;
+    test_desk.send_as_operator("PUT /warehouses/nyc", &json!({"name": "New York", "region": "na"})).await;
+    for (product, quantity, delivery) in [("beans", 3, 20), ("cups", 2, 21)] {
+        let put = format!("PUT /products/{product}/deliveries/01MCCKG2G0000G0000000000{delivery}");
+        let body = json!({"warehouse": "nyc", "quantity": quantity});
+        assert_eq!(test_desk.send_as_operator(&put, &body).await.status, 200);
+    }
+    let refused = test_desk.send_as_operator(&format!("POST {order}/split"), &Value::Null).await.problem_line();
+    assert!(refused.contains("one warehouse has all products of the order in stock"), "{refused}");
+    assert_eq!(test_desk.fill_waiting_orders().await, 1);
 }
 
 #[tokio::test]
