@@ -169,7 +169,7 @@ impl DailyComparison {
             now.with_timezone(&self.billing.zone).date_naive(),
         );
         let deadline = deadline.checked_sub_signed(MARGIN);
-        let mut last = None;
+        let (mut last, mut failed) = (None, None);
         for on in days {
             if request.date.is_none()
                 && let Some(ended) = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some())
@@ -178,16 +178,27 @@ impl DailyComparison {
                 continue;
             }
             self.account.check::<InvocationError>(&self.table, self.gateway.as_ref()).await?;
-            let day = reconciler.reconcile(on, deadline).await?;
-            log_result(&day);
-            let response = Response::from(&day);
-            let is_complete = response.complete;
-            last = Some(response);
-            if !is_complete {
-                break;
+            match reconciler.reconcile(on, deadline).await {
+                Ok(day) => {
+                    log_result(&day);
+                    let response = Response::from(&day);
+                    let is_complete = response.complete;
+                    last = Some(response);
+                    if !is_complete {
+                        break;
+                    }
+                }
+                // A day that cannot be compared does not prevent the comparison of the other days.
+                Err(error) => {
+                    tracing::error!(date = %on, %error, "a day could not be compared with the gateway");
+                    failed.get_or_insert(error);
+                }
             }
         }
-        Ok(last.expect("there is at least one day"))
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(last.expect("there is at least one day")),
+        }
     }
 }
 
