@@ -9,13 +9,19 @@ use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
 use super::{DayReader, DayState};
-use billing::{ChargeTotal, PaymentLimit, Sums};
+use billing::{AuditRecord, ChargeTotal, DayReconciliation, PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
 
 /// The number of days after which the latest comparison with the gateway is old: a day can be compared on the day
 /// after it, and the function that compares has all of that day for it. Dates in UTC and in the billing time zone may
 /// differ by a day.
 const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
+
+/// The number of audits that are read, among which is the latest one that has ended.
+const READ_AUDITS: usize = 20;
+
+/// The number of compared days whose differences are problems.
+const READ_COMPARISONS: usize = 7;
 
 /// The state of the whole system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -97,9 +103,11 @@ impl SystemStatus {
         days.sort_by_key(|day| day.date);
         let charged = table.get_charge_total(today).await?;
         let open_findings = table.get_open_findings().await?.len();
-        let newest = Paging { limit: Some(1), ..Paging::all() };
-        let audit = table.get_audits(&newest, now).await?.into_items()?.into_iter().next();
-        let comparison = table.get_reconciliations(&newest).await?.into_items()?.into_iter().next();
+        let newest = |limit| Paging { limit: Some(limit), ..Paging::all() };
+        let audits = table.get_audits(&newest(READ_AUDITS), now).await?.into_items()?;
+        let audits: Vec<LatestAudit> = audits.into_iter().map(LatestAudit::from).collect();
+        let comparisons = table.get_reconciliations(&newest(READ_COMPARISONS)).await?.into_items()?;
+        let comparisons: Vec<LatestComparison> = comparisons.into_iter().map(LatestComparison::from).collect();
         let mut status = Self {
             today,
             charging: settings.charging,
@@ -110,24 +118,16 @@ impl SystemStatus {
             charged_today: charged.into(),
             oldest_due_on: oldest_due_on(table, settings.shards, today).await?,
             open_findings,
-            latest_audit: audit.map(|audit| LatestAudit {
-                id: audit.id,
-                started_at: audit.started_at,
-                ended_at: audit.ended_at,
-                violations: audit.violation_count(),
-            }),
-            latest_comparison: comparison.map(|comparison| LatestComparison {
-                date: comparison.on,
-                ended_at: comparison.ended_at,
-                differences: comparison.differences.values().sum(),
-            }),
+            latest_audit: audits.first().cloned(),
+            latest_comparison: comparisons.first().cloned(),
             problems: Vec::new(),
         };
-        status.problems = status.find_problems();
+        status.problems = status.find_problems(&audits, &comparisons);
         Ok(status)
     }
 
-    fn find_problems(&self) -> Vec<String> {
+    /// Returns what a person must look at. `audits` and `comparisons` are the latest ones, the newest first.
+    fn find_problems(&self, audits: &[LatestAudit], comparisons: &[LatestComparison]) -> Vec<String> {
         let mut problems = Vec::new();
         if !self.charging {
             problems.push("charging is switched off, so runs charge nothing".to_owned());
@@ -143,17 +143,20 @@ impl SystemStatus {
         if self.open_findings > 0 {
             problems.push(format!("payments without a receipt: {}", self.open_findings));
         }
-        if let Some(audit) = self.latest_audit.as_ref().filter(|audit| audit.violations > 0) {
-            problems.push(format!("violations that the audit {} found: {}", audit.id, audit.violations));
-        }
-        match &self.latest_comparison {
-            Some(LatestComparison { date, differences, .. }) if *differences > 0 => {
-                problems.push(format!("differences between the table and the gateway on {date}: {differences}"));
-            }
-            Some(LatestComparison { date, .. }) if *date + MAX_DAYS_WITHOUT_COMPARISON < self.today => {
-                problems.push(format!("the latest day that was compared with the gateway is {date}"));
-            }
-            _ => {}
+        // An audit on AWS takes many nights, and has found nothing when it begins. So the latest one that has ended counts, too.
+        let ended = audits.iter().position(|audit| audit.ended_at.is_some()).unwrap_or_default();
+        let counted = audits.iter().enumerate().filter(|(n, audit)| (*n == 0 || *n == ended) && audit.violations > 0);
+        problems.extend(
+            counted.map(|(_, audit)| format!("violations that the audit {} found: {}", audit.id, audit.violations)),
+        );
+        let different = comparisons.iter().filter(|day| day.differences > 0);
+        problems.extend(different.map(|LatestComparison { date, differences, .. }| {
+            format!("differences between the table and the gateway on {date}: {differences}")
+        }));
+        if let Some(date) = self.latest_comparison.as_ref().map(|compared| compared.date)
+            && date + MAX_DAYS_WITHOUT_COMPARISON < self.today
+        {
+            problems.push(format!("the latest day that was compared with the gateway is {date}"));
         }
         problems
     }
@@ -164,6 +167,19 @@ impl BatchDay {
         let proofs = reader.read(date).await?.prove();
         let complete_shards = proofs.iter().filter(|proof| proof.is_complete()).count();
         Ok(Self { date, batch, state: DayState::from_proofs(&proofs), complete_shards, shards: proofs.len() })
+    }
+}
+
+impl From<AuditRecord> for LatestAudit {
+    fn from(audit: AuditRecord) -> Self {
+        let violations = audit.violation_count();
+        Self { id: audit.id, started_at: audit.started_at, ended_at: audit.ended_at, violations }
+    }
+}
+
+impl From<DayReconciliation> for LatestComparison {
+    fn from(day: DayReconciliation) -> Self {
+        Self { date: day.on, ended_at: day.ended_at, differences: day.difference_count() }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Tests of the state of the system, which an operator reads each morning.
 
-use billing::DayReconciliation;
+use billing::{AuditRecord, DayReconciliation, DifferenceKind};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use days::{DayState, SystemStatus};
+use ulid::Ulid;
 
 use crate::world::{World, billing_time, date, new_subscription};
 
@@ -64,4 +65,28 @@ async fn status_names_the_latest_compared_day_if_it_is_old() {
     let is_old = "the latest day that was compared with the gateway is 2026-03-07".to_owned();
     assert!(!status_on(&world, "2026-03-10").await.problems.contains(&is_old));
     assert!(status_on(&world, "2026-03-11").await.problems.contains(&is_old));
+}
+
+#[tokio::test]
+async fn differences_of_the_last_days_and_violations_of_the_audit_that_ended_stay_problems() {
+    let world = World::new().await;
+    for (day, differences) in [("2026-03-06", 2), ("2026-03-07", 0)] {
+        let new = DayReconciliation::new(date(day), billing_time("2026-03-08"));
+        assert!(world.table.create_reconciliation(&new).await.unwrap());
+        let differences = [(DifferenceKind::ReceiptWithoutPayment, differences)].into_iter().filter(|(_, n)| *n > 0);
+        let next = DayReconciliation { differences: differences.collect(), ..new.clone() };
+        world.table.update_reconciliation(&new, next).await.unwrap();
+    }
+    let differences = "differences between the table and the gateway on 2026-03-06: 2".to_owned();
+    assert!(status_on(&world, "2026-03-08").await.problems.contains(&differences));
+
+    // The audit of the next night has begun, and has found nothing so far.
+    let audit = |ms, day| AuditRecord::new(Ulid::from_parts(ms, 0), false, billing_time(day));
+    let violations = [("paid".to_owned(), 3)].into();
+    let ended = AuditRecord { violations, ended_at: Some(billing_time("2026-03-07")), ..audit(1, "2026-03-07") };
+    for audit in [&ended, &audit(2, "2026-03-08")] {
+        world.table.create_audit(audit).await.unwrap();
+    }
+    let violations = format!("violations that the audit {} found: 3", ended.id);
+    assert!(status_on(&world, "2026-03-08").await.problems.contains(&violations));
 }
