@@ -1,7 +1,7 @@
 //! The audit of the order desk by the function: in one invocation, and in many invocations that have little time. Both find the
 //! same damages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -161,21 +161,33 @@ impl World {
         self.delete(&payments, "ACC#account-03", "REC#").await;
     }
 
+    /// Returns the violations that the audit finds after [`World::damage`].
+    fn damages(&self) -> Vec<(String, String)> {
+        let (missing, unpaid) = (self.orders[1].to_string(), self.orders[3].to_string());
+        violations(&[("ordered", &missing), ("paid", &unpaid), ("stock", "beans in ams")])
+    }
+
     fn checks(&self, clock: Arc<dyn Clock>) -> Checks {
         let Deployment { table, config, .. } = self.system.deployment.clone();
         Checks::new(table, config.billing, config.charging, clock).with_orders(self.desk.table.clone())
     }
 
-    /// Returns the violations of the audit `id`, as the names of the invariants and the keys of the items.
-    async fn violations(&self, id: &str) -> BTreeMap<String, String> {
+    /// Returns the violations of the audit `id`, sorted: the names of the invariants and the keys of the items.
+    async fn violations(&self, id: &str) -> Vec<(String, String)> {
         let (table, now) = (&self.system.deployment.table, self.system.clock.now());
         let audit = table.get_audit(id.parse().unwrap(), now).await.unwrap().unwrap();
         let stored = table.get_audit_violations(&audit, &Paging::all()).await.unwrap().items;
         assert_eq!(u64::try_from(stored.len()).unwrap(), audit.violation_count());
         // A month without its receipt is also a violation of the payments table.
         let of_orders = stored.into_iter().filter(|violation| !violation.key.starts_with("ACC#"));
-        of_orders.map(|violation| (violation.invariant, violation.key)).collect()
+        let mut violations: Vec<_> = of_orders.map(|violation| (violation.invariant, violation.key)).collect();
+        violations.sort();
+        violations
     }
+}
+
+fn violations(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(invariant, key)| ((*invariant).to_owned(), (*key).to_owned())).collect()
 }
 
 async fn audit(checks: &Checks, deadline: DateTime<Utc>) -> TableResponse {
@@ -195,10 +207,7 @@ async fn audit_compares_the_orders_with_the_receipts_and_the_stock_with_its_move
     world.damage().await;
     let damaged = audit(&checks, deadline).await;
     assert!(damaged.complete && damaged.orders == 11, "{damaged:?}");
-    let (missing, unpaid) = (world.orders[1].to_string(), world.orders[3].to_string());
-    let expected = [("ordered", missing.as_str()), ("paid", &unpaid), ("stock", "beans in ams")];
-    let expected: BTreeMap<_, _> = expected.map(|(check, key)| (check.to_owned(), key.to_owned())).into();
-    assert_eq!(world.violations(&damaged.audit).await, expected);
+    assert_eq!(world.violations(&damaged.audit).await, world.damages());
 }
 
 #[tokio::test]
@@ -246,8 +255,7 @@ async fn audit_that_stops_again_and_again_finds_the_same_damages() {
         responses.iter().any(|response| (1..11).contains(&response.orders)),
         "stopped between orders: {responses:?}"
     );
-    let invariants: Vec<String> = world.violations(&last.audit).await.into_keys().collect();
-    assert_eq!(invariants, ["ordered", "paid", "stock"]);
+    assert_eq!(world.violations(&last.audit).await, world.damages());
 }
 
 #[tokio::test]
@@ -264,6 +272,5 @@ async fn numbers_that_cannot_be_compared_in_time_are_a_violation_and_the_audit_e
         last = audit(&checks, clock.now() + TimeDelta::minutes(5)).await;
     }
     assert_eq!((last.accounts, last.orders), (12, 12), "{last:?}");
-    let expected = BTreeMap::from([("compared".to_owned(), "orders table".to_owned())]);
-    assert_eq!(world.violations(&last.audit).await, expected);
+    assert_eq!(world.violations(&last.audit).await, violations(&[("compared", "orders table")]));
 }
