@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use audit::{AuditRecorder, BrokenInvariant, MAX_ORDER_DELAY, OrderChecker, RecentOrders, check_stored_numbers};
+use audit::{
+    AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders, check_stored_numbers,
+};
 use billing::{AuditRecord, Receipt};
 use chrono::{DateTime, TimeDelta, Utc};
 use orders::{Order, OrdersTable};
@@ -77,7 +79,12 @@ impl<'a> ReceiptCheck<'a> {
         let receipts: Vec<Receipt> = partition.unexpired_receipts(self.now).cloned().collect();
         receipts.iter().for_each(|receipt| recorder.add_receipt(receipt.processed_at));
         let differences = self.checker.check_receipts(&receipts, &self.ordered).await?;
-        Ok(differences.into_iter().map(BrokenInvariant::from).collect())
+        // The check of the account reports the items of the account that cannot be read.
+        let of_account: Vec<OrderDifference> = partition.unreadable.iter().map(OrderDifference::unreadable).collect();
+        let is_new = |difference: &OrderDifference| {
+            difference.check != Invariant::Readable || of_account.iter().all(|other| other.item != difference.item)
+        };
+        Ok(differences.into_iter().filter(is_new).map(BrokenInvariant::from).collect())
     }
 }
 

@@ -153,6 +153,13 @@ impl World {
         client.delete_item().table_name(table).set_key(Some(key)).send().await.unwrap();
     }
 
+    /// Removes all attributes of the item of the order desk with this key.
+    async fn make_unreadable(&self, pk: &str, sk: &str) {
+        let [pk, sk] = [pk, sk].map(|key| AttributeValue::S(key.to_owned()));
+        let put = self.desk.table.client().put_item().table_name(ORDERS);
+        put.item("PK", pk).item("SK", sk).send().await.unwrap();
+    }
+
     /// Deletes an order, the receipt of another order, and a movement of a third one.
     async fn damage(&self) {
         self.delete(ORDERS, &format!("ORDER#{}", self.orders[1]), "CUSTOMER#").await;
@@ -273,4 +280,19 @@ async fn numbers_that_cannot_be_compared_in_time_are_a_violation_and_the_audit_e
     }
     assert_eq!((last.accounts, last.orders), (12, 12), "{last:?}");
     assert_eq!(world.violations(&last.audit).await, violations(&[("compared", "orders table")]));
+}
+
+#[tokio::test]
+async fn item_that_cannot_be_read_is_a_violation_and_does_not_stop_the_audit() {
+    let world = World::new().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let (checks, deadline) = (world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z"));
+    // Both months have no order, and the products of their SKU cannot be read.
+    for order in [1, 2] {
+        world.delete(ORDERS, &format!("ORDER#{}", world.orders[order]), "CUSTOMER#").await;
+    }
+    world.make_unreadable("SKU#gold", "PRODUCT#beans").await;
+    let response = audit(&checks, deadline).await;
+    assert_eq!((response.complete, response.accounts, response.orders), (true, 12, 10), "{response:?}");
+    assert_eq!(world.violations(&response.audit).await, violations(&[("readable", "SKU#gold PRODUCT#beans")]));
 }
