@@ -296,3 +296,25 @@ async fn item_that_cannot_be_read_is_a_violation_and_does_not_stop_the_audit() {
     assert_eq!((response.complete, response.accounts, response.orders), (true, 12, 10), "{response:?}");
     assert_eq!(world.violations(&response.audit).await, violations(&[("readable", "SKU#gold PRODUCT#beans")]));
 }
+
+#[tokio::test]
+async fn numbers_for_which_only_a_part_of_the_time_was_left_are_compared_by_the_next_invocation() {
+    let world = World::new().await;
+    world.add_large_items().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let ids = SimulatedClock::new(at("2027-01-12T01:40:00Z"), 9);
+    let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::minutes(1));
+    let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
+    let checks = world.checks(clock.clone());
+    // Some of these times are reached during the scan of the numbers.
+    let mut begun = 0;
+    for minutes in 15..45 {
+        let mut last = audit(&checks, clock.now() + TimeDelta::minutes(minutes)).await;
+        begun += i32::from(!last.complete && last.orders == 12);
+        while !last.complete {
+            last = audit(&checks, clock.now() + TimeDelta::hours(2)).await;
+        }
+        assert_eq!((last.orders, last.violations), (12, 0), "{minutes} minutes: {last:?}");
+    }
+    assert!(begun > 5, "only {begun} audits had read all orders and not all numbers");
+}
