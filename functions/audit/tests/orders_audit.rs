@@ -318,3 +318,19 @@ async fn numbers_for_which_only_a_part_of_the_time_was_left_are_compared_by_the_
     }
     assert!(begun > 5, "only {begun} audits had read all orders and not all numbers");
 }
+
+#[tokio::test]
+async fn first_order_that_cannot_be_read_hides_no_missing_order() {
+    let world = World::new().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let (first, missing) = (world.orders[0].to_string(), world.orders[1].to_string());
+    let key = (format!("ORDER#{first}"), "CUSTOMER#account-00");
+    let update = world.desk.table.client().update_item().table_name(ORDERS).update_expression("REMOVE PaymentAmount");
+    let [pk, sk] = [key.0.as_str(), key.1].map(|key| AttributeValue::S(key.to_owned()));
+    update.key("PK", pk).key("SK", sk).send().await.unwrap();
+    world.delete(ORDERS, &format!("ORDER#{missing}"), "CUSTOMER#").await;
+    let response = audit(&world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z")).await;
+    assert_eq!((response.complete, response.orders), (true, 10), "{response:?}");
+    let unreadable = format!("{} {}", key.0, key.1);
+    assert_eq!(world.violations(&response.audit).await, violations(&[("ordered", &missing), ("readable", &unreadable)]));
+}
