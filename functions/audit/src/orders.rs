@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use audit::{
-    AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders, check_stored_numbers,
-    numbers_not_compared,
+    AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders,
+    check_stored_numbers, numbers_not_compared,
 };
 use billing::{AuditRecord, Receipt};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -146,13 +146,20 @@ impl Checks {
             if limits.are_reached(recorder.audit(), self.clock.now()) {
                 return Ok(false);
             }
-            let Some(orders) = scan.next_page().await? else { return Ok(true) };
+            let Some(page) = scan.next_page().await? else { return Ok(true) };
+            let (mut orders, mut broken): (Vec<Order>, Vec<BrokenInvariant>) = Default::default();
+            for item in page {
+                match item {
+                    Ok(order) => orders.push(order),
+                    Err(error) => broken.push(OrderDifference::unreadable(&error).into()),
+                }
+            }
             let from = receipts_from(recorder.audit(), self.table.receipt_retention(), now);
             let count = u64::try_from(orders.len()).unwrap_or(u64::MAX);
             let is_checked = |order: &Order| order.follow_up.is_some() || order.placed_at >= from;
             let recent: Vec<Order> = orders.into_iter().filter(is_checked).collect();
             let differences = checker.check_orders(&recent, now).await?;
-            let broken = differences.into_iter().map(BrokenInvariant::from).collect();
+            broken.extend(differences.into_iter().map(BrokenInvariant::from));
             let Some(position) = scan.position() else {
                 recorder.add_orders(count, broken, NUMBERS.to_owned()).await?;
                 return Ok(true);
