@@ -3,7 +3,10 @@
 
 use std::ops::Range;
 
-use audit::{AuditRecorder, BrokenInvariant, MAX_ORDER_DELAY, OrderChecker, RecentOrders, check_stored_numbers};
+use audit::{
+    AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders,
+    check_stored_numbers, numbers_not_compared,
+};
 use billing::{AuditRecord, Receipt};
 use chrono::{DateTime, TimeDelta, Utc};
 use orders::{Order, OrdersTable};
@@ -77,7 +80,12 @@ impl<'a> ReceiptCheck<'a> {
         let receipts: Vec<Receipt> = partition.unexpired_receipts(self.now).cloned().collect();
         receipts.iter().for_each(|receipt| recorder.add_receipt(receipt.processed_at));
         let differences = self.checker.check_receipts(&receipts, &self.ordered).await?;
-        Ok(differences.into_iter().map(BrokenInvariant::from).collect())
+        // The check of the account reports the items of the account that cannot be read.
+        let of_account: Vec<OrderDifference> = partition.unreadable.iter().map(OrderDifference::unreadable).collect();
+        let is_new = |difference: &OrderDifference| {
+            difference.check != Invariant::Readable || of_account.iter().all(|other| other.item != difference.item)
+        };
+        Ok(differences.into_iter().filter(is_new).map(BrokenInvariant::from).collect())
     }
 }
 
@@ -108,7 +116,13 @@ impl Checks {
         if !begins_with_numbers && self.clock.now() + NUMBERS_TIME > deadline {
             return Ok(false);
         }
-        recorder.add(check_stored_numbers(table, self.clock.as_ref(), deadline).await?).await?;
+        let broken = match check_stored_numbers(table, self.clock.as_ref(), deadline).await? {
+            Some(broken) => broken,
+            None if begins_with_numbers => vec![numbers_not_compared()],
+            // The next invocation has more time for the numbers.
+            None => return Ok(false),
+        };
+        recorder.add(broken).await?;
         Ok(true)
     }
 
@@ -132,13 +146,20 @@ impl Checks {
             if limits.are_reached(recorder.audit(), self.clock.now()) {
                 return Ok(false);
             }
-            let Some(orders) = scan.next_page().await? else { return Ok(true) };
+            let Some(page) = scan.next_page().await? else { return Ok(true) };
+            let (mut orders, mut broken): (Vec<Order>, Vec<BrokenInvariant>) = Default::default();
+            for item in page {
+                match item {
+                    Ok(order) => orders.push(order),
+                    Err(error) => broken.push(OrderDifference::unreadable(&error).into()),
+                }
+            }
             let from = receipts_from(recorder.audit(), self.table.receipt_retention(), now);
             let count = u64::try_from(orders.len()).unwrap_or(u64::MAX);
             let is_checked = |order: &Order| order.follow_up.is_some() || order.placed_at >= from;
             let recent: Vec<Order> = orders.into_iter().filter(is_checked).collect();
             let differences = checker.check_orders(&recent, now).await?;
-            let broken = differences.into_iter().map(BrokenInvariant::from).collect();
+            broken.extend(differences.into_iter().map(BrokenInvariant::from));
             let Some(position) = scan.position() else {
                 recorder.add_orders(count, broken, NUMBERS.to_owned()).await?;
                 return Ok(true);

@@ -72,7 +72,7 @@ impl Checks {
         let (ended, open): (Vec<_>, Vec<_>) =
             audits.into_iter().filter(|audit| audit.is_scheduled).partition(|audit| audit.ended_at.is_some());
         let interrupted = open.into_iter().next();
-        let part = records_of_a_night(ended.first());
+        let part = records_of_a_night(ended.first(), self.orders.is_some());
         let mut recorder = match interrupted {
             Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
             None => {
@@ -161,8 +161,10 @@ impl Checks {
 }
 
 /// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has ended;
-/// `None` if there was none.
-fn records_of_a_night(before: Option<&AuditRecord>) -> u64 {
+/// `None` if there was none. With an order desk (`has_orders`), an audit without orders does not know the size of the tables: it may
+/// be from before an upgrade.
+fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
+    let before = before.filter(|audit| !has_orders || audit.orders > 0);
     before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(RECORDS_OF_A_NIGHT))
 }
 
@@ -176,16 +178,19 @@ mod tests {
             let new = AuditRecord::new(Default::default(), false, DateTime::UNIX_EPOCH);
             AuditRecord { accounts, orders, ..new }
         };
-        assert_eq!(records_of_a_night(None), u64::MAX, "the first audit does not know the size of the table");
-        for (accounts, orders, expected) in [
-            (0, 0, 30_000),
-            (30_000, 0, 30_000),
-            (720_023, 0, 30_000),
-            (2_400_000, 0, 100_000),
-            (600_000, 1_800_000, 100_000),
+        assert_eq!(records_of_a_night(None, false), u64::MAX, "the first audit does not know the size of the table");
+        // The columns are: whether there is an order desk, the accounts and orders of the audit before, and the part of a night.
+        for (has_orders, accounts, orders, expected) in [
+            (false, 0, 0, 30_000),
+            (false, 30_000, 0, 30_000),
+            (false, 720_023, 0, 30_000),
+            (false, 2_400_000, 0, 100_000),
+            (true, 600_000, 1_800_000, 100_000),
+            (true, 30_000, 1, 30_000),
+            (true, 600_000, 0, u64::MAX),
         ] {
-            let of_a_night = records_of_a_night(Some(&audit(accounts, orders)));
-            assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders");
+            let of_a_night = records_of_a_night(Some(&audit(accounts, orders)), has_orders);
+            assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders, order desk: {has_orders}");
         }
     }
 }

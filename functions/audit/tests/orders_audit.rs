@@ -1,7 +1,7 @@
 //! The audit of the order desk by the function: in one invocation, and in many invocations that have little time. Both find the
 //! same damages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -153,6 +153,22 @@ impl World {
         client.delete_item().table_name(table).set_key(Some(key)).send().await.unwrap();
     }
 
+    /// Removes all attributes of the item of the order desk with this key.
+    async fn make_unreadable(&self, pk: &str, sk: &str) {
+        let [pk, sk] = [pk, sk].map(|key| AttributeValue::S(key.to_owned()));
+        let put = self.desk.table.client().put_item().table_name(ORDERS);
+        put.item("PK", pk).item("SK", sk).send().await.unwrap();
+    }
+
+    /// Removes the amount from the first order. Returns the key of its item.
+    async fn make_first_order_unreadable(&self) -> String {
+        let (pk, sk) = (format!("ORDER#{}", self.orders[0]), "CUSTOMER#account-00");
+        let update = self.desk.table.client().update_item().table_name(ORDERS).key("PK", AttributeValue::S(pk.clone()));
+        let update = update.key("SK", AttributeValue::S(sk.to_owned())).update_expression("REMOVE PaymentAmount");
+        update.send().await.unwrap();
+        format!("{pk} {sk}")
+    }
+
     /// Deletes an order, the receipt of another order, and a movement of a third one.
     async fn damage(&self) {
         self.delete(ORDERS, &format!("ORDER#{}", self.orders[1]), "CUSTOMER#").await;
@@ -161,21 +177,33 @@ impl World {
         self.delete(&payments, "ACC#account-03", "REC#").await;
     }
 
+    /// Returns the violations that the audit finds after [`World::damage`].
+    fn damages(&self) -> Vec<(String, String)> {
+        let (missing, unpaid) = (self.orders[1].to_string(), self.orders[3].to_string());
+        violations(&[("ordered", &missing), ("paid", &unpaid), ("stock", "beans in ams")])
+    }
+
     fn checks(&self, clock: Arc<dyn Clock>) -> Checks {
         let Deployment { table, config, .. } = self.system.deployment.clone();
         Checks::new(table, config.billing, config.charging, clock).with_orders(self.desk.table.clone())
     }
 
-    /// Returns the violations of the audit `id`, as the names of the invariants and the keys of the items.
-    async fn violations(&self, id: &str) -> BTreeMap<String, String> {
+    /// Returns the violations of the audit `id`, sorted: the names of the invariants and the keys of the items.
+    async fn violations(&self, id: &str) -> Vec<(String, String)> {
         let (table, now) = (&self.system.deployment.table, self.system.clock.now());
         let audit = table.get_audit(id.parse().unwrap(), now).await.unwrap().unwrap();
         let stored = table.get_audit_violations(&audit, &Paging::all()).await.unwrap().items;
         assert_eq!(u64::try_from(stored.len()).unwrap(), audit.violation_count());
         // A month without its receipt is also a violation of the payments table.
         let of_orders = stored.into_iter().filter(|violation| !violation.key.starts_with("ACC#"));
-        of_orders.map(|violation| (violation.invariant, violation.key)).collect()
+        let mut violations: Vec<_> = of_orders.map(|violation| (violation.invariant, violation.key)).collect();
+        violations.sort();
+        violations
     }
+}
+
+fn violations(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(invariant, key)| ((*invariant).to_owned(), (*key).to_owned())).collect()
 }
 
 async fn audit(checks: &Checks, deadline: DateTime<Utc>) -> TableResponse {
@@ -195,10 +223,7 @@ async fn audit_compares_the_orders_with_the_receipts_and_the_stock_with_its_move
     world.damage().await;
     let damaged = audit(&checks, deadline).await;
     assert!(damaged.complete && damaged.orders == 11, "{damaged:?}");
-    let (missing, unpaid) = (world.orders[1].to_string(), world.orders[3].to_string());
-    let expected = [("ordered", missing.as_str()), ("paid", &unpaid), ("stock", "beans in ams")];
-    let expected: BTreeMap<_, _> = expected.map(|(check, key)| (check.to_owned(), key.to_owned())).into();
-    assert_eq!(world.violations(&damaged.audit).await, expected);
+    assert_eq!(world.violations(&damaged.audit).await, world.damages());
 }
 
 #[tokio::test]
@@ -246,13 +271,13 @@ async fn audit_that_stops_again_and_again_finds_the_same_damages() {
         responses.iter().any(|response| (1..11).contains(&response.orders)),
         "stopped between orders: {responses:?}"
     );
-    let invariants: Vec<String> = world.violations(&last.audit).await.into_keys().collect();
-    assert_eq!(invariants, ["ordered", "paid", "stock"]);
+    assert_eq!(world.violations(&last.audit).await, world.damages());
 }
 
 #[tokio::test]
 async fn numbers_that_cannot_be_compared_in_time_are_a_violation_and_the_audit_ends() {
     let world = World::new().await;
+    let unreadable = world.make_first_order_unreadable().await;
     world.add_large_items().await;
     world.system.clock.set(at("2027-01-12T01:40:00Z"));
     let ids = SimulatedClock::new(at("2027-01-12T01:40:00Z"), 9);
@@ -263,7 +288,58 @@ async fn numbers_that_cannot_be_compared_in_time_are_a_violation_and_the_audit_e
     while !last.complete {
         last = audit(&checks, clock.now() + TimeDelta::minutes(5)).await;
     }
-    assert_eq!((last.accounts, last.orders), (12, 12), "{last:?}");
-    let expected = BTreeMap::from([("compared".to_owned(), "orders table".to_owned())]);
-    assert_eq!(world.violations(&last.audit).await, expected);
+    assert_eq!((last.accounts, last.orders), (12, 11), "{last:?}");
+    let expected = [("compared", "orders table"), ("readable", unreadable.as_str())];
+    assert_eq!(world.violations(&last.audit).await, violations(&expected));
+}
+
+#[tokio::test]
+async fn item_that_cannot_be_read_is_a_violation_and_does_not_stop_the_audit() {
+    let world = World::new().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let (checks, deadline) = (world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z"));
+    // Both months have no order, and the products of their SKU cannot be read.
+    for order in [1, 2] {
+        world.delete(ORDERS, &format!("ORDER#{}", world.orders[order]), "CUSTOMER#").await;
+    }
+    world.make_unreadable("SKU#gold", "PRODUCT#beans").await;
+    let response = audit(&checks, deadline).await;
+    assert_eq!((response.complete, response.accounts, response.orders), (true, 12, 10), "{response:?}");
+    assert_eq!(world.violations(&response.audit).await, violations(&[("readable", "SKU#gold PRODUCT#beans")]));
+}
+
+#[tokio::test]
+async fn numbers_for_which_only_a_part_of_the_time_was_left_are_compared_by_the_next_invocation() {
+    let world = World::new().await;
+    world.add_large_items().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let ids = SimulatedClock::new(at("2027-01-12T01:40:00Z"), 9);
+    let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::minutes(1));
+    let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
+    let checks = world.checks(clock.clone());
+    // Some of these times are reached during the scan of the numbers.
+    let mut begun = 0;
+    for minutes in 15..45 {
+        let mut last = audit(&checks, clock.now() + TimeDelta::minutes(minutes)).await;
+        begun += i32::from(!last.complete && last.orders == 12);
+        while !last.complete {
+            last = audit(&checks, clock.now() + TimeDelta::hours(2)).await;
+        }
+        assert_eq!((last.orders, last.violations), (12, 0), "{minutes} minutes: {last:?}");
+    }
+    assert!(begun > 5, "only {begun} audits had read all orders and not all numbers");
+}
+
+#[tokio::test]
+async fn first_order_that_cannot_be_read_hides_no_missing_order() {
+    let world = World::new().await;
+    world.system.clock.set(at("2027-01-12T01:40:00Z"));
+    let (unreadable, missing) = (world.make_first_order_unreadable().await, world.orders[1].to_string());
+    world.delete(ORDERS, &format!("ORDER#{missing}"), "CUSTOMER#").await;
+    let response = audit(&world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z")).await;
+    assert_eq!((response.complete, response.orders), (true, 10), "{response:?}");
+    assert_eq!(
+        world.violations(&response.audit).await,
+        violations(&[("ordered", &missing), ("readable", &unreadable)])
+    );
 }

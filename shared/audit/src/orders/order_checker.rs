@@ -1,6 +1,6 @@
 //! The check of a receipt against its order, and of an order against its receipt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use billing::{AccountId, Money, Period, Receipt, Sku};
@@ -25,6 +25,8 @@ pub struct OrderChecker<'a> {
     orders: &'a OrdersTable,
     /// Whether each payment for the SKU has an order, by SKU.
     skus: BTreeMap<Sku, bool>,
+    /// The differences of items that could not be read. Each is returned once.
+    unreadable: BTreeSet<OrderDifference>,
 }
 
 /// Returns the id of the order for the month that `receipt` shows as paid.
@@ -51,7 +53,7 @@ fn other_amount(receipt: &Receipt, total: Money) -> OrderDifference {
 impl<'a> OrderChecker<'a> {
     /// Creates the checker of both tables.
     pub fn new(payments: &'a Table, orders: &'a OrdersTable) -> Self {
-        Self { payments, orders, skus: BTreeMap::new() }
+        Self { payments, orders, skus: BTreeMap::new(), unreadable: BTreeSet::new() }
     }
 
     /// Returns the stored amount of the order of each of `receipts`; `None` for a receipt without an order, and an error for an
@@ -102,10 +104,20 @@ impl<'a> OrderChecker<'a> {
     ) -> Result<Option<OrderDifference>, TableError> {
         match total {
             Some(Ok(total)) if total != receipt.amount => Ok(Some(other_amount(receipt, total))),
-            None if must_exist => self.missing_order(receipt).await,
+            None if must_exist => match self.missing_order(receipt).await {
+                Err(error) => self.unreadable_once(error),
+                difference => difference,
+            },
             // The scan of the orders reports an order that cannot be read.
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// Returns the difference of an item that cannot be read; `None` if it was returned before. Returns each other error.
+    pub(super) fn unreadable_once(&mut self, error: TableError) -> Result<Option<OrderDifference>, TableError> {
+        let TableError::Unreadable { .. } = error else { return Err(error) };
+        let difference = OrderDifference::unreadable(&error);
+        Ok(self.unreadable.insert(difference.clone()).then_some(difference))
     }
 
     /// Returns the difference if the order of `receipt` does not exist although it must.

@@ -119,7 +119,10 @@ pub async fn compare_orders_with_receipts(
             if recent.has_receipt(paid_at) && total.is_some() {
                 with_receipt.add(order_of(receipt));
             }
-            comparison.receipts = comparison.receipts.saturating_add(checker.is_ordered(&receipt.sku).await?.into());
+            match checker.is_ordered(&receipt.sku).await {
+                Ok(is_ordered) => comparison.receipts = comparison.receipts.saturating_add(is_ordered.into()),
+                Err(error) => comparison.differences.extend(checker.unreadable_once(error)?),
+            }
             comparison.differences.extend(checker.check_receipt(receipt, total, ordered.contains(&paid_at)).await?);
         }
         read = read.saturating_add(u64::try_from(receipts.len()).unwrap_or(u64::MAX));

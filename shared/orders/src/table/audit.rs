@@ -68,13 +68,14 @@ impl AuditScan {
 }
 
 impl OrdersScan {
-    /// Returns the orders of the next page; `None` after the last page. Orders that cannot be read are left out. Sends one Scan
-    /// request.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<Order>>, TableError> {
+    /// Returns the orders of the next page, and the error of each item that cannot be read, also of those that are no orders;
+    /// `None` after the last page. Sends one Scan request.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<Result<Order, TableError>>>, TableError> {
         let Some(items) = self.0.next_page().await? else { return Ok(None) };
         let orders = items.into_iter().filter_map(|item| match item {
-            Ok(AuditedItem::Order(order)) => Some(*order),
-            _ => None,
+            Ok(AuditedItem::Order(order)) => Some(Ok(*order)),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
         });
         Ok(Some(orders.collect()))
     }

@@ -44,15 +44,22 @@ impl OrdersTable {
         Ok(settings.and_then(|settings| settings.ordered_from).map(|Instant(at)| at))
     }
 
-    /// Returns the time of the earliest payment with an order; `None` if there are no orders. Sends one GetItem request, and one
-    /// Query request for each bucket and status.
+    /// Returns the time of the earliest payment with an order that can be read; `None` if there is no such order. Sends one GetItem
+    /// request, and one Query request for each bucket and status. Sends these queries again after each order that cannot be read.
     pub async fn first_paid_at(&self) -> Result<Option<DateTime<Utc>>, TableError> {
         let Some(item) = self.dynamo.get(keys::key_of_settings()).await? else { return Ok(None) };
         let buckets = Buckets::new(from_item::<SettingsItem>(&item)?.buckets);
         let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
-        let first = Paging { after: None, limit: Some(1) };
-        let orders = self.orders_in(&statuses, all_days(), buckets, &first).await?;
-        Ok(orders.items.first().map(|order| order.placed_at))
+        let mut paging = Paging { after: None, limit: Some(1) };
+        loop {
+            let page = self.orders_in(&statuses, all_days(), buckets, &paging).await?;
+            match (page.items.first(), page.next) {
+                (Some(order), _) => return Ok(Some(order.placed_at)),
+                // The order of this page cannot be read.
+                (None, Some(next)) => paging.after = Some(next),
+                (None, None) => return Ok(None),
+            }
+        }
     }
 
     /// Stores that each payment from `at` on must have an order. For earlier payments, only some orders may exist. Sends one
