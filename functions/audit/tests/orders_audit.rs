@@ -314,12 +314,12 @@ async fn numbers_for_which_only_a_part_of_the_time_was_left_are_compared_by_the_
     world.add_large_items().await;
     world.system.clock.set(at("2027-01-12T01:40:00Z"));
     let ids = SimulatedClock::new(at("2027-01-12T01:40:00Z"), 9);
-    let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::minutes(1));
+    let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::minutes(2));
     let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
     let checks = world.checks(clock.clone());
     // Some of these times are reached during the scan of the numbers.
     let mut begun = 0;
-    for minutes in 15..45 {
+    for minutes in (30..90).step_by(2) {
         let mut last = audit(&checks, clock.now() + TimeDelta::minutes(minutes)).await;
         begun += i32::from(!last.complete && last.orders == 12);
         while !last.complete {
