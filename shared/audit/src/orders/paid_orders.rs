@@ -28,7 +28,7 @@ pub struct RecentOrders {
     orders: u64,
     /// The digest of the orders whose receipts have not expired.
     digest: OrderDigest,
-    /// Whether there are follow-up orders, which have no receipt of their own.
+    /// True if the scan has found a follow-up order. Follow-up orders have no receipt of their own.
     has_follow_ups: bool,
     /// The time of the earliest payment with an order.
     first_paid_at: Option<DateTime<Utc>>,

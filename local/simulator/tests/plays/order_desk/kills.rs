@@ -134,7 +134,7 @@ async fn run(seed: u64) {
         deliveries += 1;
         match processed {
             Some(failed) => queue.extend(failed),
-            // The queue did not hear that a part of the batch was processed.
+            // The queue got no response, so it delivers the whole batch again.
             None => {
                 kills += 1;
                 queue.extend(batch);
