@@ -43,6 +43,27 @@ struct StoredOrders {
     customer: Customer,
 }
 
+impl StoredOrders {
+    /// Returns the follow-up order `created` to write. `main` is the main order after the change, and `reason` is why products are
+    /// replaced.
+    fn new_follow_up<'a>(
+        &'a self,
+        main: &'a Order,
+        created: &'a CreatedFollowUp,
+        request: Option<&'a IdempotentRequest>,
+        reason: Option<&'a Label>,
+    ) -> NewFollowUp<'a> {
+        NewFollowUp {
+            main: (&self.main, main),
+            order: (&self.order, &created.order),
+            follow_up: &created.follow_up,
+            customer: &self.customer,
+            request,
+            reason,
+        }
+    }
+}
+
 /// Returns `request` with the response about `created` that is saved.
 fn with_response(
     request: &IdempotentRequest,
@@ -89,14 +110,7 @@ impl OrderDesk {
             let stored = self.stored_orders(id, check).await?;
             let (created, main) = self.split_stored(&stored, keep).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
-            let new = NewFollowUp {
-                main: (&stored.main, &main),
-                order: (&stored.order, &created.order),
-                follow_up: &created.follow_up,
-                customer: &stored.customer,
-                request: request.as_ref(),
-                reason: None,
-            };
+            let new = stored.new_follow_up(&main, &created, request.as_ref(), None);
             let (written, unblocked) =
                 self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
@@ -132,14 +146,7 @@ impl OrderDesk {
             let stored = self.stored_orders(id, |order| Ok::<_, DeskError>(order.check_replaceable()?)).await?;
             let (created, main) = self.replace_stored(&stored, replacement).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
-            let new = NewFollowUp {
-                main: (&stored.main, &main),
-                order: (&stored.order, &created.order),
-                follow_up: &created.follow_up,
-                customer: &stored.customer,
-                request: request.as_ref(),
-                reason: Some(&replacement.reason),
-            };
+            let new = stored.new_follow_up(&main, &created, request.as_ref(), Some(&replacement.reason));
             match self.table.create_follow_up(&new, self.clock.ulid()).await?.0 {
                 WriteOutcome::Done => return Ok(FollowUpOutcome::Created(Box::new(created))),
                 WriteOutcome::NoAccount => return Err(DeskError::NoAccount(created.order.customer)),
