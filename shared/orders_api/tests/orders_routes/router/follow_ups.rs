@@ -257,16 +257,16 @@ async fn without_lines_an_order_is_split_only_if_one_warehouse_has_a_part_of_it(
 #[tokio::test]
 async fn order_of_another_customer_is_filled_if_a_split_needs_less_of_its_product() {
     let (test_desk, order) = desk_with_order(0).await;
-    test_desk.send_as_operator("PUT /products/tea", &json!({"name": "Tea"})).await;
-    let wanted = lines(&[("beans", 101), ("cups", 10), ("tea", 1)]);
+    test_desk.send_as_operator("PUT /products/apples", &json!({"name": "Apples"})).await;
+    let wanted = lines(&[("apples", 1), ("beans", 101), ("cups", 10)]);
     assert_eq!(test_desk.send_as_operator(&format!("PUT {order}/lines"), &json!({"lines": wanted})).await.status, 200);
     let sku = json!({"lines": lines(&[("cups", 2)])});
     assert_eq!(test_desk.send_as_operator("PUT /skus/coffee", &sku).await.status, 200);
     test_desk.place_orders(4..5).await;
     receive(&test_desk, "cups", 6, 10).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the older order needs ten cups");
-    // Neither part can be filled, but each of them needs only five cups, so the newer order does not have to wait for them.
-    let split = split(&test_desk, &order, &[("cups", 5), ("tea", 1)]).await;
+    // The cups are the first product of neither part. Neither part can be filled, but each of them needs only five cups, so the newer order does not have to wait for them.
+    let split = split(&test_desk, &order, &[("apples", 1), ("cups", 5)]).await;
     assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("BACKORDERED")), "{}", split.json);
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     let newer = test_desk.get_as_operator(&format!("/orders/{}", paid_month(4).order)).await.json;
