@@ -10,6 +10,7 @@ use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, SignUp};
 use billing::Subscription;
 use settling::SettleError;
 use store::{ClaimOutcome, SubscriptionKey, TableError};
+use sweep::reason_to_refuse_copied_table;
 
 /// The timeout of a request to the gateway while a customer waits.
 pub const SIGN_UP_GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(10);
@@ -85,6 +86,13 @@ impl PaymentBatch {
         }
         let settings = self.table.get_settings().await?;
         let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(None) };
+        if !self.is_own_table.initialized() {
+            if let Some(reason) = reason_to_refuse_copied_table(&self.table, &settings, self.clock.now()).await? {
+                tracing::error!(reason, "a sign-up cannot be charged");
+                return Ok(None);
+            }
+            let _ = self.is_own_table.set(());
+        }
         let table_id = *self.table_id.get_or_init(|| settings.table_id);
         if let Some(reason) = self.reason_to_refuse_gateway_account(&self.table, &settings).await? {
             tracing::error!(reason, "a sign-up cannot be charged now");

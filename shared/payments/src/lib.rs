@@ -74,6 +74,8 @@ pub struct PaymentBatch {
     pace: RequestPace,
     /// The id of the table; it is set when the first list page is read.
     table_id: OnceLock<Ulid>,
+    /// Set when a sign-up has found that the table is not an unconfirmed copy. A table does not become a copy later.
+    is_own_table: OnceCell<()>,
     /// The gateway account to which the API key belongs; it is set when the gateway has returned the account.
     account: OnceCell<GatewayAccount>,
     /// The marker customer that identifies the gateway account; it is set when it was found at the gateway.
@@ -210,6 +212,7 @@ impl PaymentBatch {
             pace: RequestPace::with_rate(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
+            is_own_table: OnceCell::new(),
             marker: OnceCell::new(),
             clock,
         }

@@ -1,34 +1,36 @@
 //! Checks that the table is the one for which its settings were written, and not a restored backup or a copy of it.
 
-use super::{Sweep, SweepError, Task};
-use store::Settings;
+use chrono::{DateTime, Utc};
+use store::{Settings, Table, TableError};
 
-impl<T: Task> Sweep<T> {
-    /// Returns the reason why no run may begin in the table: DynamoDB has given it another id than the table for which
-    /// its `settings` were written. Such a table does not contain the payments and e-mails after the backup, so a run
-    /// would charge and send them again. Switches charging off then, so that sign-ups are not charged either. Returns
-    /// `None` if a run may begin. The first run stores the id in the table's settings.
-    pub(super) async fn reason_to_refuse_copied_table(
-        &self,
-        settings: &Settings,
-    ) -> Result<Option<String>, SweepError> {
-        let Some(current) = self.table.dynamodb_id().await? else {
-            tracing::warn!("DynamoDB returned no id of the table: a restored backup would not be noticed");
-            return Ok(None);
-        };
-        let stored = match &settings.dynamodb_id {
-            Some(stored) => stored.clone(),
-            None => self.table.init_dynamodb_id(&current).await?,
-        };
-        if stored == current {
-            return Ok(None);
-        }
-        if settings.charging || settings.copy_noticed_at.is_none() {
-            self.table.record_copy(self.clock.now()).await?;
-        }
-        Ok(Some(format!(
-            "this table was restored from a backup or copied: its id is {current}, and its settings were written for the \
-             table {stored}. Charging is switched off until `dueday confirm-table`"
-        )))
+/// Returns the reason why nothing may be charged in `table`: DynamoDB has given it another id than the table for which its
+/// `settings` were written. Such a table does not contain the payments and e-mails after the backup, so a run would charge
+/// and send them again, and a sign-up that a customer repeats would be charged again. Switches charging off then. Returns
+/// `None` if `table` may be charged. The first run or the first charge at a sign-up stores the id in the table's settings.
+///
+/// # Errors
+/// [`TableError`] if a request to the table failed.
+pub async fn reason_to_refuse_copied_table(
+    table: &Table,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<Option<String>, TableError> {
+    let Some(current) = table.dynamodb_id().await? else {
+        tracing::warn!("DynamoDB returned no id of the table: a restored backup would not be noticed");
+        return Ok(None);
+    };
+    let stored = match &settings.dynamodb_id {
+        Some(stored) => stored.clone(),
+        None => table.init_dynamodb_id(&current).await?,
+    };
+    if stored == current {
+        return Ok(None);
     }
+    if settings.charging || settings.copy_noticed_at.is_none() {
+        table.record_copy(now).await?;
+    }
+    Ok(Some(format!(
+        "this table was restored from a backup or copied: its id is {current}, and its settings were written for the \
+         table {stored}. Charging is switched off until `dueday confirm-table`"
+    )))
 }

@@ -25,6 +25,7 @@ mod task;
 mod walk;
 
 pub use config::*;
+pub use copied_table::reason_to_refuse_copied_table;
 pub use execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
 pub use monitor::RunMonitor;
 pub use report::{Failure, Report};

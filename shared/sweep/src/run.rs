@@ -7,6 +7,7 @@ use chrono_tz::Tz;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::copied_table::reason_to_refuse_copied_table;
 use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
 use super::{BatchRequest, CountsOf, Outcome as _, Report, RequestError, RunLimits, RunMonitor, Task};
 use clock::Clock;
@@ -219,7 +220,7 @@ impl<T: Task> Sweep<T> {
         let settings = self.read_settings().await?;
         self.check_latest_run(&settings)?;
         let shards = self.requested_shards(request, settings.shards)?;
-        if let Some(reason) = self.reason_to_refuse_copied_table(&settings).await? {
+        if let Some(reason) = reason_to_refuse_copied_table(&self.table, &settings, self.clock.now()).await? {
             return Err(self.record_refusal(request.date, (settings.shards, &shards), reason).await?);
         }
         self.record_run_time(&settings).await?;
