@@ -17,6 +17,12 @@ pub fn to_item(value: &impl Serialize) -> Item {
 /// Reads a `T` from the attributes of `item`. Fails with [`TableError::Unreadable`] if an attribute is missing or has
 /// another type.
 pub fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
+    // Only the second attempt remembers the names of the attributes, for the error message: this takes more time.
+    serde_dynamo::from_item(item.clone()).or_else(|_| from_item_with_names(item))
+}
+
+/// Reads a `T` like [`from_item`]. An error contains the name of the attribute.
+fn from_item_with_names<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
     let attributes = serde_dynamo::Deserializer::from_attribute_value(serde_dynamo::AttributeValue::M(
         serde_dynamo::Item::from(item.clone()).into(),
     ));
