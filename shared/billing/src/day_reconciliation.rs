@@ -51,6 +51,9 @@ pub struct ReconciledCounts {
     pub receipts: u64,
     /// The payments without a receipt that the comparison has settled.
     pub settled: u64,
+    /// The differences that a person has accepted.
+    #[serde(default)]
+    pub accepted: u64,
 }
 
 /// A list of the gateway.

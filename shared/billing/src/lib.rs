@@ -89,7 +89,8 @@
 #![deny(clippy::float_arithmetic)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-pub mod account;
+pub mod accepted_difference;
+mod account;
 pub mod action;
 pub mod after_dispute;
 pub mod attempt;
@@ -136,6 +137,7 @@ pub mod terms;
 pub mod waived_period;
 pub mod webhook;
 
+pub use accepted_difference::AcceptedDifference;
 pub use account::{Account, AccountChanges, MailStatus};
 pub use action::{ActionKind, Actor, ActorKind, ActorName, ItemChange, LoggedAction, NewAction};
 pub use attempt::{Attempt, ClaimToken, Outcome};

@@ -197,6 +197,7 @@ impl StripeEventHandler {
             ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt => self.handle_late_success(paid).await,
             ResolveOutcome::Leased(until) => Err(InboundError::AttemptLeased { due_on, until }),
             ResolveOutcome::Contradicted(reason) => Err(InboundError::NotSettled { due_on, reason }),
+            ResolveOutcome::NotLookedUp(error) => Err(error.into()),
             ResolveOutcome::Missing => Ok(InboundOutcome::Ignored),
         }
     }

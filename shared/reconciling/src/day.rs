@@ -1,8 +1,9 @@
 //! The comparison of one day, which can be interrupted after each list page.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use billing::{DayReconciliation, Payment, Policy, ReconciliationStep, days_after};
+use billing::{DayReconciliation, Difference, DifferenceKind, Payment, Policy, ReconciliationStep, days_after};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
 use gateways::{GatewayError, Refunds, TimeRange};
@@ -81,6 +82,8 @@ pub struct Reconciler {
     /// Today's date in the billing time zone, for settlements.
     pub(crate) today: NaiveDate,
     pub(crate) seen: SeenPayments,
+    /// The differences of the compared day that a person has accepted.
+    accepted: HashSet<(DifferenceKind, String)>,
 }
 
 impl Reconciler {
@@ -95,7 +98,7 @@ impl Reconciler {
     ) -> Self {
         let settling = Settling::new(table.clone(), policy, clock.clone());
         let seen = SeenPayments::new(MAX_SEEN_PAYMENTS);
-        Self { table, table_id, gateway, settling, settlement, clock, today, seen }
+        Self { table, table_id, gateway, settling, settlement, clock, today, seen, accepted: HashSet::new() }
     }
 
     /// Changes the maximum number of payments that are kept in memory, see [`SeenPayments`].
@@ -123,6 +126,15 @@ impl Reconciler {
         self.check_day(on)?;
         let mut day = self.begin(on).await?;
         self.seen.clear();
+        if day.counts.payments > 0 && day.ended_at.is_none() {
+            self.table
+                .read_seen_payments(&day, |hash| {
+                    self.seen.add_stored(hash);
+                })
+                .await?;
+        }
+        let accepted = self.table.get_accepted_differences(on).await?;
+        self.accepted = accepted.into_iter().map(|accepted| (accepted.kind, accepted.id)).collect();
         let range = TimeRange::of_day(on);
         while day.ended_at.is_none() && deadline.is_none_or(|deadline| self.clock.now() < deadline) {
             let mut next = day.clone();
@@ -134,6 +146,10 @@ impl Reconciler {
             }
             if next.position.is_none() {
                 next.end_step(self.clock.now());
+            }
+            let seen = self.seen.take_new();
+            if !seen.is_empty() {
+                self.table.put_seen_payments(&next, &seen).await?;
             }
             day = self.table.update_reconciliation(&day, next).await?;
         }
@@ -165,6 +181,14 @@ impl Reconciler {
                 self.table.create_reconciliation(&new).await?;
                 Ok(new)
             }
+        }
+    }
+
+    /// Adds `difference` to the comparison `day`. If a person has accepted it, only counts it.
+    pub(crate) fn add(&self, day: &mut DayReconciliation, difference: Difference) {
+        match self.accepted.contains(&(difference.kind, difference.id.clone())) {
+            true => day.counts.accepted = day.counts.accepted.saturating_add(1),
+            false => day.add(difference),
         }
     }
 

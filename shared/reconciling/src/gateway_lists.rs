@@ -4,13 +4,19 @@ use billing::{
     DayReconciliation, Difference, DifferenceKind, Finding, FindingReason, GatewayList, GatewayToken, Payment,
     PaymentStatus, Period, Receipt,
 };
+use chrono::TimeDelta;
 use futures::future::try_join_all;
-use gateways::TimeRange;
-use settling::{FindingDecision, FindingError, Findings, LatePaymentOutcome};
+use gateways::{PaymentGateway, TimeRange};
+use settling::{
+    AttemptResolver, FindingDecision, FindingError, Findings, LatePaymentOutcome, ResolveOutcome, StatedOutcome,
+};
 
 use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
 use crate::day::{ReconcileError, Reconciler, Settlement};
 use crate::retry::with_retries;
+
+/// How long a comparison leases an open attempt that it settles: not longer than the shortest lease of a run.
+const LEASE: TimeDelta = TimeDelta::minutes(10);
 
 /// The number of receipts that are requested at the same time.
 const CONCURRENT_REQUESTS: usize = 16;
@@ -47,13 +53,13 @@ impl Reconciler {
                     PaymentComparison::Matches => self.seen.insert(&payment.id),
                     PaymentComparison::Differs(difference) => {
                         self.seen.insert(&payment.id);
-                        day.add(difference);
+                        self.add(day, difference);
                     }
                     PaymentComparison::WithoutReceipt(difference) => {
                         match self.handle_without_receipt(payment, difference).await? {
                             WithoutReceipt::Settled => day.counts.settled = day.counts.settled.saturating_add(1),
                             WithoutReceipt::Resolved => {}
-                            WithoutReceipt::Reported(difference) => day.add(difference),
+                            WithoutReceipt::Reported(difference) => self.add(day, difference),
                         }
                     }
                 }
@@ -85,7 +91,7 @@ impl Reconciler {
                 _ if self.has_finding(&payment, |_| true).await? || self.is_expired(&payment) => continue,
                 _ => Vec::new(),
             };
-            compare_refund(refund, &payment, &stored).into_iter().for_each(|difference| day.add(difference));
+            compare_refund(refund, &payment, &stored).into_iter().for_each(|difference| self.add(day, difference));
         }
         day.position = page.next;
         Ok(())
@@ -107,7 +113,7 @@ impl Reconciler {
             let Some(payment) = self.own_payment(id).await? else { continue };
             day.counts.disputes = day.counts.disputes.saturating_add(1);
             let stored = self.table.get_disputes_by_account(&payment.account).await?;
-            compare_dispute(dispute, &payment, &stored).into_iter().for_each(|difference| day.add(difference));
+            compare_dispute(dispute, &payment, &stored).into_iter().for_each(|difference| self.add(day, difference));
         }
         day.position = page.next;
         Ok(())
@@ -141,9 +147,11 @@ impl Reconciler {
                 let decision = (FindingDecision::Receipt, "the backup does not contain this payment");
                 match findings.resolve((account, &payment.id), decision.0, decision.1, self.today).await {
                     Ok(_) => WithoutReceipt::Settled,
-                    Err(FindingError::NoReceipt { reason, .. }) => {
-                        reported(DifferenceKind::PaymentWithoutReceipt, reason)
-                    }
+                    // An earlier try whose response was lost may have written the receipt.
+                    Err(FindingError::NoReceipt { reason, .. }) => match self.has_receipt(payment).await? {
+                        true => WithoutReceipt::Settled,
+                        false => reported(DifferenceKind::PaymentWithoutReceipt, reason),
+                    },
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -158,14 +166,32 @@ impl Reconciler {
                 reported(kind, finding.reason.sentence())
             }
             LatePaymentOutcome::HandledElsewhere => {
-                let receipt = self.receipt_of_period(payment).await?;
-                match receipt.is_some_and(|receipt| receipt.payment == payment.id) {
-                    true => WithoutReceipt::Resolved,
-                    false => reported(difference.kind, "its attempt is still open, and the next run settles it"),
+                let resolved = self.settle_open_attempt(payment).await?;
+                match (self.has_receipt(payment).await?, resolved) {
+                    (true, ResolveOutcome::Settled(_)) => WithoutReceipt::Settled,
+                    (true, _) => WithoutReceipt::Resolved,
+                    (false, ResolveOutcome::Contradicted(reason)) => {
+                        reported(difference.kind, &format!("its attempt is still open: {reason} (`dueday resolve`)"))
+                    }
+                    (false, ResolveOutcome::NotLookedUp(error)) => return Err(error.into()),
+                    (false, ResolveOutcome::Leased(until)) => {
+                        let reason = format!("its attempt is leased until {}", until.format("%Y-%m-%d %H:%M:%S UTC"));
+                        reported(difference.kind, &reason)
+                    }
+                    (false, _) => reported(difference.kind, "its attempt is still open"),
                 }
             }
             LatePaymentOutcome::Missing => reported(difference.kind, "its subscription does not exist"),
         })
+    }
+
+    /// Settles the open attempt of the subscription of `payment` with the outcome that the gateway reports. In a restored
+    /// table, no run may begin, and an attempt that was open in the backup would stay open.
+    async fn settle_open_attempt(&self, payment: &Payment) -> Result<ResolveOutcome, ReconcileError> {
+        let gateway: &dyn PaymentGateway = self.gateway.as_ref();
+        let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: LEASE };
+        let subscription = (&payment.account, payment.subscription);
+        Ok(resolver.resolve(subscription, &StatedOutcome::AsGatewayReports, self.today).await?)
     }
 
     /// Returns whether the table was restored from a backup that probably does not contain the payment of `finding`.
@@ -177,6 +203,11 @@ impl Reconciler {
     async fn receipt_of_period(&self, payment: &Payment) -> Result<Option<Receipt>, ReconcileError> {
         let (period, now) = (Period::from_day(payment.due_on), self.clock.now());
         Ok(self.table.get_receipt_of_month(&payment.account, payment.subscription, period, now).await?)
+    }
+
+    /// Returns whether the receipt of the period of `payment` contains this payment.
+    async fn has_receipt(&self, payment: &Payment) -> Result<bool, ReconcileError> {
+        Ok(self.receipt_of_period(payment).await?.is_some_and(|receipt| receipt.payment == payment.id))
     }
 
     /// Returns the payment `id` at the gateway; `None` if this table did not request it.

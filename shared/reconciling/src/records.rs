@@ -50,7 +50,7 @@ impl Reconciler {
                 requests = requests.saturating_add(1);
                 let payment = with_retries(|| self.gateway.payment(&receipt.payment)).await?;
                 let difference = compare_receipt(receipt, payment.as_ref(), self.table_id, range);
-                difference.into_iter().for_each(|difference| day.add(difference));
+                difference.into_iter().for_each(|difference| self.add(day, difference));
             }
         }
         let is_compared = |status: RefundStatus| status != RefundStatus::Failed;
@@ -59,13 +59,15 @@ impl Reconciler {
         {
             requests = requests.saturating_add(1);
             let made = with_retries(|| self.gateway.refunds_of(&refund.payment)).await?;
-            compare_stored_refund(refund, &made).into_iter().for_each(|difference| day.add(difference));
+            compare_stored_refund(refund, &made).into_iter().for_each(|difference| self.add(day, difference));
         }
         for dispute in partition.disputes.iter().filter(|dispute| range.contains(dispute.opened_at)) {
             requests = requests.saturating_add(1);
             match self.is_listed(dispute).await? {
                 Some(is_listed) => {
-                    compare_stored_dispute(dispute, is_listed).into_iter().for_each(|difference| day.add(difference));
+                    compare_stored_dispute(dispute, is_listed)
+                        .into_iter()
+                        .for_each(|difference| self.add(day, difference));
                 }
                 None => drop(day.not_compared.insert(GatewayList::Disputes)),
             }

@@ -1,41 +1,54 @@
 //! The payments of a day that were found at the gateway and have a matching receipt.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher as _, RandomState};
 
 use billing::GatewayToken;
+use sha2::{Digest as _, Sha256};
 
 /// The maximum number of payments whose hashes are kept: about 18 MB.
 pub const MAX_SEEN_PAYMENTS: usize = 1_000_000;
 
 /// The payments that were found at the gateway with a matching receipt. The gateway is not asked about their receipts again.
 ///
-/// Only saves requests: after the maximum number of payments, and after an interruption, the gateway is asked about each
-/// receipt. The set contains hashes of 64 bits. With a million payments and a million receipts, the probability that a
-/// receipt without a payment has the hash of a payment is one in 18 million.
+/// Only saves requests: after the maximum number of payments, the gateway is asked about each receipt. The set contains
+/// hashes of 64 bits, which the table stores for the next invocation. With a million payments and a million receipts, the
+/// probability that a receipt without a payment has the hash of a payment is one in 18 million.
 #[derive(Clone, Debug)]
 pub struct SeenPayments {
     hashes: HashSet<u64>,
-    hasher: RandomState,
     max: usize,
+    /// The hashes that are not stored in the table yet.
+    new: Vec<u64>,
 }
 
 impl SeenPayments {
     /// Creates an empty set that keeps at most `max` payments.
     pub fn new(max: usize) -> Self {
-        Self { hashes: HashSet::new(), hasher: RandomState::new(), max }
+        Self { hashes: HashSet::new(), max, new: Vec::new() }
     }
 
     /// Adds `payment`, unless the maximum number of payments is kept.
     pub fn insert(&mut self, payment: &GatewayToken) {
-        if self.hashes.len() < self.max {
-            self.hashes.insert(self.hasher.hash_one(payment));
+        let hash = hash_of(payment);
+        if self.add_stored(hash) {
+            self.new.push(hash);
         }
+    }
+
+    /// Adds the payment with `hash`, which the table contains, unless the maximum number of payments is kept. Returns
+    /// whether it was added.
+    pub fn add_stored(&mut self, hash: u64) -> bool {
+        self.hashes.len() < self.max && self.hashes.insert(hash)
+    }
+
+    /// Returns the hashes of the payments that were added since the last call, to store them in the table.
+    pub fn take_new(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.new)
     }
 
     /// Returns whether `payment` was added and is kept.
     pub fn contains(&self, payment: &GatewayToken) -> bool {
-        self.hashes.contains(&self.hasher.hash_one(payment))
+        self.hashes.contains(&hash_of(payment))
     }
 
     /// Returns the number of kept payments.
@@ -51,7 +64,13 @@ impl SeenPayments {
     /// Removes all payments.
     pub fn clear(&mut self) {
         self.hashes.clear();
+        self.new.clear();
     }
+}
+
+/// Returns the hash of the id of `payment`: the same in each process.
+fn hash_of(payment: &GatewayToken) -> u64 {
+    Sha256::digest(payment.as_str()).first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use billing::{
     AccountId, Attempt, ClaimToken, GatewayToken, Outcome, Payment, PaymentStatus, Period, Resolution, Subscription,
     SubscriptionId, resolve, successful_payments,
 };
-use gateways::PaymentGateway;
+use gateways::{GatewayError, PaymentGateway};
 use store::{Claim, ClaimOutcome, SubscriptionKey, TableError};
 
 /// The outcome with which an attempt must be resolved, as the caller states it.
@@ -36,6 +36,8 @@ pub enum ResolveOutcome {
     /// The attempt stays open, because the gateway reports another outcome than the stated one, or no outcome. Contains
     /// the reason as text.
     Contradicted(String),
+    /// The attempt stays open, because the gateway did not return its payments.
+    NotLookedUp(GatewayError),
     /// The subscription does not exist.
     Missing,
 }
@@ -79,7 +81,7 @@ impl AttemptResolver<'_> {
         // immediately, without waiting for the end of a lease.
         let outcome = match self.decide_outcome(&stored, &attempt, stated).await {
             Ok(outcome) => outcome,
-            Err(reason) => return Ok(ResolveOutcome::Contradicted(reason)),
+            Err(undecided) => return Ok(undecided),
         };
         if let (StatedOutcome::AsGatewayReports, Outcome::Succeeded(payment)) = (stated, &outcome) {
             match self.settling.verify_payment(&stored, &attempt, payment).await {
@@ -116,22 +118,37 @@ impl AttemptResolver<'_> {
     }
 
     /// Returns the outcome of the attempt `held` of `stored` that follows from `stated` and from the gateway's list of
-    /// payments. Fails with the reason if the two contradict each other, or if the gateway reports no outcome.
+    /// payments. Fails with [`ResolveOutcome::Contradicted`] if the two contradict each other, or if the gateway reports no
+    /// outcome, and with [`ResolveOutcome::NotLookedUp`] if the gateway returns no list.
     async fn decide_outcome(
         &self,
         stored: &Subscription,
         held: &Attempt,
         stated: &StatedOutcome,
-    ) -> Result<Outcome, String> {
-        let Some(gateway) = self.gateway else { return outcome_without_gateway(stated, stored, held) };
+    ) -> Result<Outcome, ResolveOutcome> {
+        let Some(gateway) = self.gateway else {
+            return outcome_without_gateway(stated, stored, held).map_err(ResolveOutcome::Contradicted);
+        };
         let listed = gateway.payments_of(&held.payment_method.customer, payments_since(held)).await;
-        let listed = listed.map_err(|error| error.to_string())?;
-        let paid = successful_payments(stored, held, &listed);
-        if let Some(message) = describe_double_payment(stored, held, &listed) {
+        let listed = listed.map_err(ResolveOutcome::NotLookedUp)?;
+        self.outcome_of_payments(stored, held, stated, &listed).map_err(ResolveOutcome::Contradicted)
+    }
+
+    /// Returns the outcome of the attempt `held` of `stored` that follows from `stated` and from `listed`, the gateway's list
+    /// of payments. Fails with the reason if the two contradict each other, or if the gateway reports no outcome.
+    fn outcome_of_payments(
+        &self,
+        stored: &Subscription,
+        held: &Attempt,
+        stated: &StatedOutcome,
+        listed: &[Payment],
+    ) -> Result<Outcome, String> {
+        let paid = successful_payments(stored, held, listed);
+        if let Some(message) = describe_double_payment(stored, held, listed) {
             tracing::error!(reason = %message, "a month was paid more than once");
         }
         match stated {
-            StatedOutcome::AsGatewayReports => match resolve(stored, held, &listed, self.settling.clock.now()) {
+            StatedOutcome::AsGatewayReports => match resolve(stored, held, listed, self.settling.clock.now()) {
                 Resolution::Settle(outcome @ (Outcome::Succeeded(_) | Outcome::Declined(_))) => Ok(outcome),
                 // If the gateway does not have the payment, only a run may reject or drop the attempt.
                 Resolution::Settle(Outcome::Rejected { .. } | Outcome::Dropped) => {

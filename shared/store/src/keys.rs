@@ -11,7 +11,8 @@ use ulid::Ulid;
 use super::{Batch, Key};
 use billing::DeliveryKey;
 use billing::{
-    AccountId, Finding, GatewayToken, Period, ReceiptId, Sku, Subscription, SubscriptionCode, SubscriptionId,
+    AccountId, DifferenceKind, Finding, GatewayToken, Period, ReceiptId, Sku, Subscription, SubscriptionCode,
+    SubscriptionId,
 };
 use dynamo::shard_of;
 
@@ -62,6 +63,10 @@ pub const VIOLATIONS: &str = "VIOLATION#";
 pub const RECONCILIATIONS: &str = "RECONCILED";
 /// The prefix of the sort key of every comparison of a day with the gateway.
 pub const RECONCILED_DAYS: &str = "DAY#";
+/// The prefix of the sort key of every accepted difference of a day.
+pub const ACCEPTED_DIFFERENCES: &str = "ACCEPTED#";
+/// The prefix of the sort key of the payments that a comparison of a day has seen.
+pub const SEEN_PAYMENTS: &str = "SEEN#";
 
 /// The prefix of the partition key of every payment method setup.
 pub const SETUPS: &str = "SETUP#";
@@ -337,6 +342,28 @@ pub fn key_of_violation(audit: Ulid, number: u64) -> Key {
 /// Returns the key of the comparison of the day `on` with the gateway.
 pub fn key_of_reconciliation(on: NaiveDate) -> Key {
     Key { pk: RECONCILIATIONS.to_owned(), sk: format!("{RECONCILED_DAYS}{on}") }
+}
+
+/// Returns the partition key of the accepted differences and of the seen payments of the day `on`. The stream of the table
+/// is filtered by partition keys, and these items are not in it.
+pub fn partition_key_of_reconciled_day(on: NaiveDate) -> String {
+    format!("{RECONCILIATIONS}#{on}")
+}
+
+/// Returns the key of an accepted difference of the day `on`.
+pub fn key_of_accepted_difference(on: NaiveDate, kind: DifferenceKind, id: &str) -> Key {
+    Key { pk: partition_key_of_reconciled_day(on), sk: format!("{ACCEPTED_DIFFERENCES}{kind}#{id}") }
+}
+
+/// Returns the prefix of the sort keys of the payments that the comparison which started at `started_at` has seen.
+pub fn prefix_of_seen_payments(started_at: DateTime<Utc>) -> String {
+    format!("{SEEN_PAYMENTS}{}#", started_at.timestamp_millis())
+}
+
+/// Returns the key of the payments that a comparison of the day `on` has seen in the list page that ends with its
+/// payment number `last`.
+pub fn key_of_seen_payments(on: NaiveDate, started_at: DateTime<Utc>, last: u64) -> Key {
+    Key { pk: partition_key_of_reconciled_day(on), sk: format!("{}{last:012}", prefix_of_seen_payments(started_at)) }
 }
 
 /// Returns the key of the settings item.

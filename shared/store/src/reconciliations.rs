@@ -1,10 +1,19 @@
 //! The requests for comparisons of days with the gateway: their progress and their results.
 
-use chrono::NaiveDate;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{NaiveDate, TimeDelta};
 
-use super::{Page, Paging, Table, TableError, keys};
-use billing::DayReconciliation;
-use dynamo::{Entity as _, PrefixQuery, with_next_version};
+use super::{Item, Page, Paging, Table, TableError, keys};
+use billing::{AcceptedDifference, DayReconciliation, NewAction};
+use dynamo::{
+    ABSENT, Entity as _, PrefixQuery, Query, TIME_TO_LIVE, TransactionOutcome, expiry, n, s, values, with_next_version,
+};
+
+/// The attribute with the hashes of seen payments, each as 8 bytes in big-endian order.
+const HASHES: &str = "Hashes";
+/// How long the seen payments of a comparison are stored after its start. They only save requests.
+const SEEN_PAYMENTS_RETENTION: TimeDelta = TimeDelta::days(7);
 
 impl Table {
     /// Returns the latest comparison of the day `on`; `None` if the day was not compared. Sends one strongly consistent
@@ -42,5 +51,53 @@ impl Table {
             Some(current) if current == written => Ok(written),
             _ => Err(TableError::Contended { key: stored.key() }),
         }
+    }
+
+    /// Returns the differences of the day `on` that a person has accepted. Sends a Query with
+    /// `PK = RECONCILED#<day> AND begins_with(SK, "ACCEPTED#")`.
+    pub async fn get_accepted_differences(&self, on: NaiveDate) -> Result<Vec<AcceptedDifference>, TableError> {
+        let list = PrefixQuery::new(keys::partition_key_of_reconciled_day(on), keys::ACCEPTED_DIFFERENCES);
+        self.list(&list, &Paging::all()).await?.read(|item| AcceptedDifference::from_item(&item)).into_items()
+    }
+
+    /// Stores `accepted` and the entry of `action` in one transaction. Returns whether it was stored: it is not stored if
+    /// the difference was accepted before.
+    pub async fn accept_difference(
+        &self,
+        accepted: &AcceptedDifference,
+        action: &NewAction,
+    ) -> Result<bool, TableError> {
+        let put = self.build_put_if(accepted.to_item(), ABSENT, None);
+        let writes = vec![put, self.build_action_put(&action.on_difference(accepted))];
+        Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
+    }
+
+    /// Stores the hashes of the payments that the comparison `day` has seen in its latest list page. A repeated list page
+    /// replaces its own item. Sends one PutItem request.
+    pub async fn put_seen_payments(&self, day: &DayReconciliation, hashes: &[u64]) -> Result<(), TableError> {
+        let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_be_bytes()).collect();
+        let key = keys::key_of_seen_payments(day.on, day.started_at, day.counts.payments);
+        let mut item: Item = key.attributes().into_iter().collect();
+        item.insert(HASHES.to_owned(), AttributeValue::B(Blob::new(bytes)));
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(day.started_at, SEEN_PAYMENTS_RETENTION)));
+        self.put(item).await
+    }
+
+    /// Passes each hash that [`Table::put_seen_payments`] has stored for the comparison `day` to `add`. Sends a Query with
+    /// `PK = RECONCILED#<day> AND begins_with(SK, "SEEN#<start>#")` for each list page.
+    pub async fn read_seen_payments(
+        &self,
+        day: &DayReconciliation,
+        mut add: impl FnMut(u64),
+    ) -> Result<(), TableError> {
+        let partition = s(keys::partition_key_of_reconciled_day(day.on));
+        let prefix = s(keys::prefix_of_seen_payments(day.started_at));
+        let key_condition = "#PK = :partition AND begins_with(#SK, :prefix)";
+        let mut items = self.query(Query::new(key_condition, values([(":partition", partition), (":prefix", prefix)])));
+        while let Some(item) = items.next().await? {
+            let bytes = item.get(HASHES).and_then(|hashes| hashes.as_b().ok()).map(Blob::as_ref).unwrap_or_default();
+            bytes.as_chunks::<8>().0.iter().for_each(|hash| add(u64::from_be_bytes(*hash)));
+        }
+        Ok(())
     }
 }

@@ -100,5 +100,9 @@ fn problem_of(compared: Option<&DayReconciliation>, noticed_at: DateTime<Utc>) -
         return Some("has no comparison of payments, because the gateway does not list them".to_owned());
     }
     let differences: u64 = compared.differences.values().sum();
-    (differences > 0).then(|| format!("has differences ({differences})"))
+    (differences > 0).then(|| {
+        format!(
+            "has differences ({differences}), each of which must be corrected or accepted (`dueday reconcile accept`)"
+        )
+    })
 }

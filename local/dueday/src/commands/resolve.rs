@@ -80,6 +80,9 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
         ResolveOutcome::Contradicted(reason) => {
             refused(format!("{reason}. If the gateway is wrong, add --although-the-gateway-says"))
         }
+        ResolveOutcome::NotLookedUp(error) => {
+            refused(format!("{error}. If the gateway has lost the payment, add --although-the-gateway-says"))
+        }
         ResolveOutcome::Missing => refused(format!("there is no subscription {id} in the account {account}")),
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use axum::Router;
 use billing::{
-    DayReconciliation, DifferenceKind, Dispute, DisputeStatus, Finding, FindingReason, GatewayList, PaymentMethod,
-    Receipt, ReconciledCounts, ReconciliationStep, ResolvedFinding, Subscription,
+    AcceptedDifference, ActionKind, Actor, DayReconciliation, Difference, DifferenceKind, Dispute, DisputeStatus,
+    Finding, FindingReason, GatewayList, Label, NewAction, PaymentMethod, Receipt, ReconciledCounts,
+    ReconciliationStep, ResolvedFinding, Subscription,
 };
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
 use emulator::{Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
 use gateways::{ChargeRequest, ChargeResponse, HttpGateway, PaymentGateway as _, Stripe};
@@ -126,6 +127,18 @@ impl ChargedWorld {
         update.expression_attribute_values(":amount", amount).send().await.unwrap();
     }
 
+    /// Stores the decision of a person to accept a difference, with its entry of the action log.
+    async fn accept(&self, on: NaiveDate, kind: DifferenceKind, id: &str) {
+        let (reason, at): (Label, _) = ("seen in the dashboard".parse().unwrap(), self.world.clock.now());
+        let accepted = AcceptedDifference { on, kind, id: id.to_owned(), reason: reason.clone(), at };
+        let actor = Actor::Operator(None);
+        let action = NewAction { at, actor, kind: ActionKind::AcceptDifference, reason: Some(reason) };
+        assert!(self.world.table.accept_difference(&accepted, &action).await.unwrap(), "{accepted:?}");
+        assert!(!self.world.table.accept_difference(&accepted, &action).await.unwrap(), "it is accepted already");
+        let entries = self.world.table.get_actions_without_account(&Paging::all(), at).await.unwrap().items;
+        assert!(entries.iter().any(|entry| entry.item.as_deref() == Some(id)), "{entries:?}");
+    }
+
     fn refunds(&self) -> Refunds {
         Refunds::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
     }
@@ -153,7 +166,7 @@ async fn day_without_a_difference_is_clean() {
     charged.charge_at_gateway(1, DAY, 9, Ulid::from_parts(9, 9)).await;
     let day = charged.reconcile().await;
     assert!(day.is_clean(), "{day:?}");
-    let counts = ReconciledCounts { payments: 2, refunds: 1, disputes: 0, receipts: 2, settled: 0 };
+    let counts = ReconciledCounts { payments: 2, refunds: 1, disputes: 0, receipts: 2, settled: 0, accepted: 0 };
     assert_eq!(day.counts, counts);
     assert_eq!(charged.world.table.get_reconciliation(date(DAY)).await.unwrap(), Some(day), "the result is stored");
     let days = charged.world.table.get_reconciliations(&Paging::all()).await.unwrap().items;
@@ -215,6 +228,22 @@ async fn every_kind_of_difference_is_found_at_its_record_and_no_other() {
     assert!(!day.is_clean());
     let again = charged.reconcile().await;
     assert_eq!((kinds_and_ids(&again), charged.finding_reasons().await.len()), (expected, 2), "repeated");
+
+    // A person accepts one difference of each kind. Another day, and another kind with the same id, are not accepted.
+    for Difference { kind, id, .. } in &again.first_differences {
+        let other = if *kind == DifferenceKind::PaidTwice { DifferenceKind::AmountDiffers } else { *kind };
+        let on = if *kind == DifferenceKind::RefundNotStored { date(NEXT_DAY) } else { date(DAY) };
+        charged.accept(on, other, id).await;
+    }
+    let day = charged.reconcile().await;
+    let kinds: Vec<DifferenceKind> = day.differences.keys().copied().collect();
+    assert_eq!(kinds, [DifferenceKind::PaidTwice, DifferenceKind::RefundNotStored], "{day:#?}");
+    assert_eq!((day.counts.accepted, day.is_clean()), (6, false));
+    for Difference { kind, id, .. } in &day.first_differences {
+        charged.accept(date(DAY), *kind, id).await;
+    }
+    let day = charged.reconcile().await;
+    assert_eq!((day.counts.accepted, day.is_clean()), (8, true), "{day:#?}");
 }
 
 #[tokio::test]
@@ -291,11 +320,20 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     let day = reconciler.reconcile(date(DAY), None).await.unwrap();
     assert!(day.is_clean(), "{day:?}");
     let all = PAYMENTS as u64;
-    let counts = ReconciledCounts { payments: all, refunds: 0, disputes: 0, receipts: all, settled: 0 };
+    let counts = ReconciledCounts { payments: all, refunds: 0, disputes: 0, receipts: all, settled: 0, accepted: 0 };
     assert_eq!(day.counts, counts, "no payment is counted twice");
     assert_eq!(reconciler.seen_payments().len(), MAX_SEEN);
     // Three lists of one list page, and one request for each receipt whose payment is not kept in memory.
     assert_eq!(charged.server.requests() - before, 3 + all - MAX_SEEN as u64);
+
+    // The payments that were seen before an interruption are stored: another process does not ask for their receipts.
+    charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
+    let mut interrupted = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    interrupted.reconcile(date(DAY), None).await.unwrap_err();
+    let before = charged.server.requests();
+    let mut continued = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    assert_eq!(continued.reconcile(date(DAY), None).await.unwrap().counts, counts);
+    assert_eq!(charged.server.requests() - before, 3, "one list page of each list, and no receipt");
 
     // A comparison that has ended begins again, and keeps all payments.
     let before = charged.server.requests();

@@ -35,6 +35,7 @@ mod reconciliation;
 mod refunds;
 mod reminders;
 mod restored_table;
+mod restored_table_drill;
 mod run_proof;
 mod run_safety_checks;
 mod sharding;

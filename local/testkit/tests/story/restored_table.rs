@@ -1,14 +1,15 @@
 //! A drill: a table is restored from a backup while the gateway has moved on. Nothing is charged in it until each day
 //! since the backup was compared with the gateway, and a person has confirmed the table.
 
-use billing::{Receipt, Subscription};
+use billing::{Account, Receipt, Subscription};
 use chrono::TimeDelta;
 use emulator::{Deployment, Engine};
 use reconciling::{Reconciler, Settlement};
 use store::Paging;
 use sweep::BatchRequest;
+use testkit::sample;
 
-use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
+use crate::world::{World, billing_time, date, new_subscription, nonzero_counts, numbered_subscription};
 
 /// Returns the deployment of `world` with a new table that contains a copy of all its items.
 async fn restore_backup(world: &World) -> Deployment {
@@ -72,6 +73,18 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     restored.table.set_charging(true, None).await.unwrap();
     assert_eq!(batch.run(&request, billing_time("2026-03-12")).await.unwrap_err().to_string(), refused);
     assert_eq!(world.charged_due_dates().len(), 1);
+
+    // Before the first run, a sign-up notices the restored table, too.
+    let other = restore_backup(&world).await;
+    let signed_up = numbered_subscription(7, 11, "2026-03-01");
+    other.table.put_account(&Account { id: signed_up.account.clone(), ..sample::account() }).await.unwrap();
+    other.table.create_subscription(&signed_up, None).await.unwrap();
+    assert!(other.table.get_settings().await.unwrap().unwrap().charging);
+    let sign_up = other.charge_due().for_sign_up().charge_now(&signed_up, date("2026-03-11")).await.unwrap().unwrap();
+    assert_eq!(sign_up.subscription.attempt_seq, 0, "no attempt was started");
+    assert_eq!(world.charged_due_dates().len(), 1);
+    let settings_of_other = other.table.get_settings().await.unwrap().unwrap();
+    assert!(!settings_of_other.charging && settings_of_other.copy_noticed_at.is_some());
 
     // The comparison with the gateway writes the receipt that the backup does not contain.
     assert_eq!(reconcile(&world, &restored).await, (1, 0));

@@ -15,7 +15,8 @@ use strum::{Display, EnumString};
 use ulid::Ulid;
 
 use crate::{
-    Account, AccountId, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, Subscription, SubscriptionId,
+    AcceptedDifference, Account, AccountId, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, Subscription,
+    SubscriptionId,
 };
 pub use actor::{Actor, ActorKind, ActorName};
 pub(crate) use fields::{Field, FieldDifference};
@@ -65,6 +66,12 @@ pub enum ActionKind {
     ResolvePayment,
     #[strum(serialize = "finding.resolve")]
     ResolveFinding,
+    #[strum(serialize = "difference.accept")]
+    AcceptDifference,
+    #[strum(serialize = "payments.reconcile")]
+    ReconcilePayments,
+    #[strum(serialize = "payments.audit_fix")]
+    FixAudit,
     #[strum(serialize = "gateway.move")]
     MoveGateway,
     #[strum(serialize = "clock.confirm")]
@@ -209,6 +216,13 @@ impl NewAction {
         let difference = FieldDifference::between(Some(before), Some(after), fields_of_limits);
         let key: String = difference.after.iter().map(|(name, value)| format!("{name} {value} ")).collect();
         self.entry(&key, 0, difference)
+    }
+
+    /// Returns the entry for the decision about a difference between the table and the gateway.
+    pub fn on_difference(&self, accepted: &AcceptedDifference) -> LoggedAction {
+        let fields = [("date", accepted.on.to_string()), ("kind", accepted.kind.to_string())];
+        let difference = FieldDifference::of_new(fields);
+        LoggedAction { item: Some(accepted.id.clone()), ..self.entry(&accepted.id, 0, difference) }
     }
 
     /// Returns the entry of a job that changes many items; `counts` are the numbers of items by what was done. All

@@ -1,6 +1,7 @@
 //! The stored items: structs with the attribute names and types of the table, separate from the domain types.
 //! Attributes keep their first names; `keys.rs` explains why.
 
+mod accepted_difference;
 mod account;
 mod action;
 mod attempt_record;

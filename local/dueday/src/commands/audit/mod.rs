@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use audit::unfinished_runs;
 use audit::{AuditRecorder, BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair};
-use billing::AuditRecord;
+use billing::{ActionKind, AuditRecord, NewAction};
 use clap::{Args, Subcommand};
 use days::DayReader;
 use gateways::GatewayError;
@@ -198,14 +198,14 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         broken: shown,
         repairs,
     };
-    repair(table, args, &report.repairs).await?;
+    repair(table, args, &report.repairs, &context.action(ActionKind::FixAudit, None)).await?;
     context.print(&report, || text(&report, ended.violations.keys()))?;
     Ok(Exit::done_if(report.violations == 0))
 }
 
 /// Shows `repairs`, asks for confirmation, and makes them. A subscription that has changed since it was read is not
 /// changed.
-async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair]) -> Result<(), Failure> {
+async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair], action: &NewAction) -> Result<(), Failure> {
     for repair in repairs {
         output::print_message(format!("repair of {}: {}", repair.key, repair.changes.join(", ")));
     }
@@ -214,12 +214,18 @@ async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair]) -> Result<(
     }
     let count = format_count(u64::try_from(repairs.len()).unwrap_or(u64::MAX), "repair");
     args.confirmation.confirm(&format!("Make {count}?"))?;
+    // An interrupted job keeps this entry, without its count.
+    table.put_action(&action.on_job([])).await?;
+    let mut repaired = 0_u64;
     for repair in repairs {
-        if let UpdateOutcome::Conflict(_) = table.update_subscription(&repair.stored, &repair.repaired).await? {
-            output::print_message(format!("{} has changed meanwhile and was not repaired", repair.key));
+        match table.update_subscription(&repair.stored, &repair.repaired).await? {
+            UpdateOutcome::Applied(_) => repaired = repaired.saturating_add(1),
+            UpdateOutcome::Conflict(_) => {
+                output::print_message(format!("{} has changed meanwhile and was not repaired", repair.key));
+            }
         }
     }
-    Ok(())
+    Ok(table.put_action(&action.on_job([("repaired", repaired)])).await?)
 }
 
 /// Returns the report as text. `violated` are the names of the violated invariants.

@@ -1,10 +1,12 @@
 //! `dueday reconcile`: compares the payments, refunds and disputes of whole days at the gateway with the table.
 
+mod accept;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use billing::{DayReconciliation, Difference, DifferenceKind, GatewayList, ReconciledCounts};
+use billing::{ActionKind, DayReconciliation, Difference, DifferenceKind, GatewayList, ReconciledCounts};
 use chrono::{DateTime, NaiveDate, Utc};
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use reconciling::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
 use serde::Serialize;
@@ -17,14 +19,16 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
+pub use accept::AcceptArgs;
 
-const DAY_COLUMNS: [Column; 7] = [
+const DAY_COLUMNS: [Column; 8] = [
     Column::whole("day (UTC)"),
     Column::number("payments"),
     Column::number("refunds"),
     Column::number("disputes"),
     Column::number("receipts"),
     Column::number("settled"),
+    Column::number("accepted"),
     Column::text("result"),
 ];
 
@@ -39,6 +43,9 @@ receipts, refunds and disputes of that day in the table with the gateway. A paym
 that is safe; otherwise it is a finding (`dueday findings`). `settled` is the number of payments that this command has \
 settled. Payments that the bank is still processing are not compared.
 
+If a difference must stay, `accept` stores the decision of a person and its reason. A later comparison of the day only \
+counts the accepted difference.
+
 The result of each day is stored, with the first 100 differences. If the command is interrupted, repeat it: it continues \
 where it stopped. Each day reads the whole table once.
 
@@ -48,8 +55,12 @@ With --table, also give --gateway, --time-zone and --reminder-lead-days with the
 
 Examples:
   dueday reconcile
-  dueday reconcile --from 2027-01-01 --to 2027-01-31 --report-only")]
+  dueday reconcile --from 2027-01-01 --to 2027-01-31 --report-only
+  dueday reconcile accept 2027-01-30 re_1QK8 --because 'refunded in the dashboard'")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct ReconcileArgs {
+    #[command(subcommand)]
+    pub command: Option<ReconcileCommand>,
     /// The first day [default: the last day]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     pub from: Option<NaiveDate>,
@@ -59,6 +70,13 @@ pub struct ReconcileArgs {
     /// Do not settle payments without a receipt, and store no findings
     #[arg(long)]
     pub report_only: bool,
+}
+
+/// The commands for the differences of compared days.
+#[derive(Debug, Subcommand)]
+pub enum ReconcileCommand {
+    /// Accept a difference: the next comparison of the day counts it, and does not report it
+    Accept(AcceptArgs),
 }
 
 /// The result of one day in JSON output.
@@ -109,8 +127,11 @@ impl ReconciledDay {
     }
 }
 
-/// Compares the days of `args`, one after the other.
+/// Compares the days of `args`, one after the other, or accepts a difference.
 pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, Failure> {
+    if let Some(ReconcileCommand::Accept(args)) = &args.command {
+        return accept::accept(context, args).await;
+    }
     context.require_deployed_settings()?;
     let latest = latest_comparable_day(context.clock.now());
     let to = args.to.or(args.from.filter(|from| *from > latest)).unwrap_or(latest);
@@ -128,6 +149,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
         context.clock.clone(),
         context.today(),
     );
+    let (table, action) = (open_table.table.clone(), context.action(ActionKind::ReconcilePayments, None));
     let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
     let mut days = Vec::new();
     for on in from.iter_days().take_while(|on| *on <= to) {
@@ -137,6 +159,11 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
             error => Failure::Refused(error.to_string()),
         })?;
         days.push(ReconciledDay::from(day));
+        let settled = days.iter().fold(0, |sum: u64, day| sum.saturating_add(day.counts.settled));
+        if settled > 0 {
+            // The entry of each later day replaces this one.
+            table.put_action(&action.on_job([("settled", settled)])).await?;
+        }
     }
     drop(progress);
     context.print(&days, || text(&days))?;
@@ -145,9 +172,9 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
 
 fn text(days: &[ReconciledDay]) -> String {
     let rows = days.iter().map(|day| {
-        let ReconciledCounts { payments, refunds, disputes, receipts, settled } = day.counts;
+        let ReconciledCounts { payments, refunds, disputes, receipts, settled, accepted } = day.counts;
         let result = if day.clean { output::green(&day.result()) } else { output::red(&day.result()) };
-        let counts = [payments, refunds, disputes, receipts, settled].map(|count| count.to_string());
+        let counts = [payments, refunds, disputes, receipts, settled, accepted].map(|count| count.to_string());
         [day.date.to_string()].into_iter().chain(counts).chain([result]).collect()
     });
     let shown = days.iter().flat_map(|day| day.first_differences.iter().map(|difference| (day.date, difference)));

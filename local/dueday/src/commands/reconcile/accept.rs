@@ -1,0 +1,67 @@
+//! `dueday reconcile accept`: stores a person's decision that a difference between the table and the gateway stays.
+
+use billing::{AcceptedDifference, ActionKind, Difference, DifferenceKind, Label};
+use chrono::NaiveDate;
+use clap::Args;
+use serde::Serialize;
+
+use super::super::values::parse_date;
+use crate::context::Context;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::{Exit, Failure};
+
+/// The arguments of `dueday reconcile accept`.
+#[derive(Debug, Args)]
+pub struct AcceptArgs {
+    /// The day in UTC
+    #[arg(value_name = "DAY", value_parser = parse_date)]
+    pub on: NaiveDate,
+    /// The gateway's identifier in the difference: that of the payment, refund or dispute
+    pub id: String,
+    /// The reason for the decision; it is stored with the difference and in the action log
+    #[arg(long, value_name = "REASON")]
+    pub because: Label,
+}
+
+/// An accepted difference in JSON output.
+#[derive(Debug, Serialize)]
+struct AcceptedView {
+    date: NaiveDate,
+    kind: DifferenceKind,
+    id: String,
+}
+
+/// Accepts each difference with the id `args.id` in the latest comparison of the day.
+///
+/// # Errors
+/// [`Failure::Refused`] if the day was not compared to its end, if it has no such difference, or if the difference is an
+/// open finding, which has its own decisions.
+pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failure> {
+    let AcceptArgs { on, id, because } = args;
+    let compare = context.command_line(&format!("reconcile --from {on} --to {on}"));
+    let table = OpenTable::open(context, FolderPolicy::MustExist).await?.table;
+    let compared = table.get_reconciliation(*on).await?.filter(|day| day.ended_at.is_some());
+    let Some(day) = compared else {
+        return Err(Failure::Refused(format!("{on} was not compared to its end: run `{compare}` first")));
+    };
+    let differences: Vec<&Difference> = day.first_differences.iter().filter(|found| found.id == *id).collect();
+    if differences.is_empty() {
+        return Err(Failure::Refused(format!("the latest comparison of {on} has no difference with the id {id}")));
+    }
+    let findings = table.get_open_findings().await?;
+    if let Some(finding) = findings.iter().find(|open| open.payment.as_str() == id) {
+        let resolve = context.command_line(&format!("findings resolve {} {id}", finding.account));
+        return Err(Failure::Refused(format!("{id} is an open finding: decide about it with `{resolve}`")));
+    }
+    let action = context.action(ActionKind::AcceptDifference, Some(because));
+    let mut accepted = Vec::new();
+    for Difference { kind, id, .. } in differences {
+        let difference =
+            AcceptedDifference { on: *on, kind: *kind, id: id.clone(), reason: because.clone(), at: action.at };
+        table.accept_difference(&difference, &action).await?;
+        accepted.push(AcceptedView { date: *on, kind: *kind, id: id.clone() });
+    }
+    context.print(&accepted, || format!("accepted: {id}. `{compare}` compares the day again\n"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,179 @@
+//! A drill with a fault at every step: a table is restored from a backup that contains open, due and paid subscriptions,
+//! while the gateway has moved on. Whatever call of the comparison fails, and wherever its process is killed, the documented
+//! steps end with one charge and one receipt for each month.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use billing::{
+    AcceptedDifference, ActionKind, Actor, DayReconciliation, DifferenceKind, NewAction, PaymentStatus, Subscription,
+};
+use chrono::{NaiveDate, TimeDelta};
+use clock::Clock as _;
+use emulator::{Deployment, Engine, Fault, Injector, Wire};
+use reconciling::{Reconciler, Settlement};
+use sandbox::LedgerEntry;
+use store::Paging;
+use sweep::BatchRequest;
+use testkit::{Faulty, fault_at_call};
+
+use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_subscription};
+
+/// The days that may have payments which the backup lacks: from the latest run in the backup to the day on which the copy
+/// was noticed.
+const FIRST: &str = "2026-03-09";
+const NOTICED: &str = "2026-03-12";
+/// The day on which the table is compared, confirmed and charged.
+const NOW: &str = "2026-03-13";
+
+/// A crash before a call leaves the same state as a crash after the call before it.
+const FAULTS: [Fault; 2] = [Fault::LostAfter, Fault::CrashAfter];
+
+/// The subscriptions by number: 0 has an open attempt in the backup, which was charged. 1 was paid before the backup; 2 and
+/// 4 after it. 3 was declined after it. 5 is due when the copy is noticed. 6 was created and paid after the backup.
+const PAYMENT_DAYS: [i64; 7] = [9, 9, 10, 10, 11, 12, 11];
+const DECLINED: usize = 3;
+const CREATED_AFTER_BACKUP: usize = 6;
+
+/// A world with its original table, and a new table with the items of a backup.
+struct RestoredWorld {
+    world: World,
+    restored: Deployment,
+    engine: Engine,
+    subscriptions: Vec<Subscription>,
+}
+
+impl RestoredWorld {
+    /// Creates the world on the day on which the first run in the restored table has noticed the copy.
+    async fn new() -> Self {
+        let world = World::new().await;
+        let subscriptions: Vec<Subscription> = (0..)
+            .zip(PAYMENT_DAYS)
+            .map(|(n, day)| {
+                let method = if n as usize == DECLINED { "pm_card_visa_chargeDeclined" } else { "pm_card_visa" };
+                Subscription { payment_method: card(method), ..numbered_subscription(n, day, "2026-03-01") }
+            })
+            .collect();
+        for subscription in &subscriptions[..CREATED_AFTER_BACKUP] {
+            world.store(subscription).await;
+        }
+        world.inject_charge_fault(Fault::LostAfter);
+        let report = world.run_payments(FIRST).await;
+        assert_eq!(nonzero_counts(&report), [("in_doubt", 1), ("paid", 1)]);
+        let engine = Engine::memory();
+        let restored = world.system.deployment.over(engine.client());
+        restored.table.create_if_absent().await.unwrap();
+        restored.table.copy_missing_items(&world.table).await.unwrap();
+
+        world.store(&subscriptions[CREATED_AFTER_BACKUP]).await;
+        for day in ["2026-03-10", "2026-03-11"] {
+            world.run_payments(day).await;
+        }
+        world.clock.set(billing_time(NOTICED));
+        let batch = restored.sweep(restored.charge_due()).await.unwrap();
+        let deadline = billing_time(NOTICED) + TimeDelta::hours(1);
+        batch.run(&BatchRequest::for_date(date(NOTICED)), deadline).await.unwrap_err();
+        world.clock.set(billing_time(NOW));
+        Self { world, restored, engine, subscriptions }
+    }
+
+    /// Compares each day with the requests of `injector`. Returns `None` if a comparison failed or was killed.
+    async fn reconcile(&self, injector: &Arc<Injector>) -> Option<Vec<DayReconciliation>> {
+        let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
+        let table = self.restored.over(self.engine.client_with_wire(wire)).table;
+        let settings = self.restored.table.get_settings().await.unwrap().unwrap();
+        let mut reconciler = Reconciler::new(
+            (table, settings.table_id),
+            Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone())),
+            (self.restored.config.billing.policy.clone(), Settlement::of_table(&settings)),
+            self.world.clock.clone(),
+            date(NOW),
+        );
+        let compare_all = async {
+            let mut days = Vec::new();
+            for on in date(FIRST).iter_days().take_while(|on| *on <= date(NOTICED)) {
+                days.push(reconciler.reconcile(on, None).await?);
+            }
+            Ok::<_, reconciling::ReconcileError>(days)
+        };
+        injector.run(compare_all).await.and_then(Result::ok)
+    }
+
+    /// Accepts the only difference: the payment of the customer who signed up after the backup.
+    async fn accept_payment_of_missing_subscription(&self, days: &[DayReconciliation], name: &str) {
+        let found: Vec<_> =
+            days.iter().flat_map(|day| day.first_differences.iter().map(|found| (day.on, found))).collect();
+        let [(on, difference)] = found.as_slice() else { panic!("{name}: {found:#?}") };
+        assert_eq!((*on, difference.kind), (date("2026-03-11"), DifferenceKind::PaymentWithoutReceipt), "{name}");
+        assert!(difference.what.contains("its subscription does not exist"), "{name}: {difference:?}");
+        let (reason, at) = ("the customer is entered again by hand".parse().unwrap(), self.world.clock.now());
+        let accepted = AcceptedDifference { on: *on, kind: difference.kind, id: difference.id.clone(), reason, at };
+        let action = NewAction { at, actor: Actor::Anonymous, kind: ActionKind::AcceptDifference, reason: None };
+        self.restored.table.accept_difference(&accepted, &action).await.unwrap();
+    }
+
+    /// Confirms the table, switches charging on, and runs the payments of the day.
+    async fn confirm_and_run(&self, name: &str) {
+        let table = &self.restored.table;
+        let before = table.get_settings().await.unwrap().unwrap().dynamodb_id.unwrap();
+        let id = table.dynamodb_id().await.unwrap().unwrap();
+        assert!(table.confirm_copy(&before, &id, None).await.unwrap(), "{name}");
+        table.set_charging(true, None).await.unwrap();
+        let batch = self.restored.sweep(self.restored.charge_due()).await.unwrap();
+        let deadline = billing_time(NOW) + TimeDelta::hours(1);
+        let report = batch.run(&BatchRequest::for_date(date(NOW)), deadline).await.unwrap();
+        assert_eq!(nonzero_counts(&report), [("declined", 1), ("paid", 1)], "{name}");
+    }
+
+    /// Asserts that each month was charged once and has one receipt in the restored table, except the declined one.
+    async fn assert_charged_once(&self, name: &str) {
+        let mut charged: BTreeMap<(String, NaiveDate), u32> = BTreeMap::new();
+        for entry in self.world.sandbox.entries() {
+            if let LedgerEntry::Payment(payment) = entry
+                && payment.status == PaymentStatus::Succeeded
+            {
+                *charged.entry((payment.request.subscription.to_string(), payment.request.due_on)).or_default() += 1;
+            }
+        }
+        assert!(charged.values().all(|count| *count == 1), "{name}: {charged:?}");
+        assert_eq!(charged.len(), PAYMENT_DAYS.len() - 1, "{name}: {charged:?}");
+        for (n, subscription) in self.subscriptions.iter().enumerate() {
+            let (table, now) = (&self.restored.table, self.world.clock.now());
+            let receipts = table.get_receipts_by_account(&subscription.account, &Paging::all(), now).await.unwrap();
+            let expected = usize::from(![DECLINED, CREATED_AFTER_BACKUP].contains(&n));
+            assert_eq!(receipts.items.len(), expected, "{name}: subscription {n}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn fault_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing_twice() {
+    for fault in FAULTS {
+        let mut at = 1;
+        loop {
+            let drill = RestoredWorld::new().await;
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
+            let first = drill.reconcile(&injector).await;
+            let (calls, name) = (injector.calls(), format!("{fault:?} at call {at}"));
+            let without_faults = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(0, fault))));
+            let days = match first {
+                Some(days) => days,
+                None => {
+                    // A killed process may have leased the open attempt.
+                    drill.world.clock.set(billing_time(NOW) + TimeDelta::minutes(15));
+                    drill.reconcile(&without_faults).await.expect(&name)
+                }
+            };
+            drill.accept_payment_of_missing_subscription(&days, &name).await;
+            let again = drill.reconcile(&without_faults).await.expect(&name);
+            assert!(again.iter().all(DayReconciliation::is_clean), "{name}: {again:#?}");
+            drill.confirm_and_run(&name).await;
+            drill.assert_charged_once(&name).await;
+            if at > calls {
+                assert!(calls > 40, "the comparison makes {calls} calls");
+                break;
+            }
+            at += 1;
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The stored item of an accepted difference between the table and the gateway.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{Key, Payments, TableError, keys};
+use billing::{AcceptedDifference, DifferenceKind, Label, RECONCILIATION_RETENTION};
+use chrono::NaiveDate;
+use dynamo::{Entity, Instant, expiry};
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AcceptedDifferenceItem {
+    date: NaiveDate,
+    kind: DifferenceKind,
+    id: String,
+    reason: Label,
+    accepted_date: Instant,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl Entity<Payments> for AcceptedDifference {
+    type Attributes = AcceptedDifferenceItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_accepted_difference(self.on, self.kind, &self.id)
+    }
+
+    fn attributes(&self) -> AcceptedDifferenceItem {
+        AcceptedDifferenceItem {
+            date: self.on,
+            kind: self.kind,
+            id: self.id.clone(),
+            reason: self.reason.clone(),
+            accepted_date: Instant(self.at),
+            ttl: expiry(self.at, RECONCILIATION_RETENTION),
+        }
+    }
+
+    fn read(_: Key, item: AcceptedDifferenceItem) -> Result<Self, TableError> {
+        let AcceptedDifferenceItem { date: on, kind, id, reason, accepted_date, .. } = item;
+        Ok(Self { on, kind, id, reason, at: accepted_date.0 })
+    }
+}
