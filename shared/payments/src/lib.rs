@@ -50,8 +50,8 @@ const SETTLE_MARGIN: TimeDelta = TimeDelta::seconds(10);
 /// The time that is reserved for the claim before a charge, so that enough time is left for the charge after a slow
 /// claim.
 const CLAIM_MARGIN: TimeDelta = TimeDelta::seconds(12);
-/// How long a process waits at its start for the gateway's account. Lambda allows ten seconds for the whole start of a
-/// process.
+/// How long a process waits at its start for the gateway's response with the gateway account. Lambda allows ten seconds
+/// for the whole start of a process.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The page size for reading due payments, when the charges of a day are compared with the ceilings.
 const COUNT_PAGE_SIZE: usize = 1_000;
@@ -67,7 +67,7 @@ pub struct PaymentBatch {
     policy: Policy,
     settling: Settling,
     zone: Tz,
-    /// How long a claim leases an attempt. It is longer than the time for which a worker may work on an attempt.
+    /// How long a claim leases an attempt. The lease is longer than the time for which a worker may work on an attempt.
     lease: TimeDelta,
     /// The longest time that a charge and its settlement can take.
     time_to_charge: TimeDelta,
@@ -215,8 +215,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Opens the connection to the gateway before the first charge, by reading its account. If that fails, the first
-    /// run reads the account again.
+    /// Opens the connection to the gateway before the first charge, by reading the gateway account. If the gateway does
+    /// not return the account in time, the first run reads the account again.
     pub async fn connect(&self) {
         let account = self.account.get_or_try_init(|| self.gateway.account());
         if !matches!(tokio::time::timeout(CONNECT_TIMEOUT, account).await, Ok(Ok(_))) {

@@ -182,7 +182,7 @@ mod tests {
         // pause in milliseconds.
         for (now, retry_after, until) in [
             (0, Some(3), 3_000),
-            // A concurrent request does not change the pause.
+            // A concurrent request that is also refused does not change the pause.
             (10, Some(9), 3_000),
             (3_000, None, 4_000),
             (5_000, None, 7_000),

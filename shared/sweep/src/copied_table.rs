@@ -4,10 +4,11 @@ use super::{Sweep, SweepError, Task};
 use store::Settings;
 
 impl<T: Task> Sweep<T> {
-    /// Returns the reason why no run may begin in the table: DynamoDB has given it another id than the table for which
-    /// its `settings` were written. Such a table does not contain the payments and e-mails after the backup, so a run
-    /// would charge and send them again. Switches charging off then, so that sign-ups are not charged either. Returns
-    /// `None` if a run may begin. The first run stores the id in the table's settings.
+    /// Returns the reason why no run may begin in the table; `None` if a run may begin. A run must not begin if the
+    /// table's DynamoDB id is not the id for which its `settings` were written: the table is then a restored backup or
+    /// a copy. A restored backup does not contain the payments and e-mails after the backup, so a run would charge and
+    /// send them again. In this case, also switches charging off, so that sign-ups are not charged either. The first
+    /// run stores the id in the table's settings.
     pub(super) async fn reason_to_refuse_copied_table(
         &self,
         settings: &Settings,
