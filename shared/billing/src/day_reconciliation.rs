@@ -15,8 +15,8 @@ pub const MAX_STORED_DIFFERENCES: usize = 100;
 /// The maximum number of characters of the description of a stored difference.
 const MAX_TEXT: usize = 300;
 
-/// The comparison of the payments, refunds and disputes of one day with the gateway. It is running or was interrupted if
-/// it has no end.
+/// The comparison of the payments, refunds and disputes of one day with the gateway. A comparison without an end is
+/// running or was interrupted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DayReconciliation {
     /// The compared day in UTC.
@@ -26,7 +26,8 @@ pub struct DayReconciliation {
     pub ended_at: Option<DateTime<Utc>>,
     /// The step with which the comparison continues.
     pub step: ReconciliationStep,
-    /// The position in the list of `step`; `None` at the start of the list.
+    /// The position in the current step from which the comparison continues: the gateway's cursor of the next list
+    /// page, or the position in the table; `None` at the start of the step.
     pub position: Option<String>,
     pub counts: ReconciledCounts,
     /// The gateway's lists that could not be compared, because the gateway does not offer them.

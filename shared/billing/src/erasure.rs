@@ -23,7 +23,7 @@ pub struct Erasure {
     pub requested_at: DateTime<Utc>,
     /// The step that is executed next.
     pub step: ErasureStep,
-    /// The position in the items of the step; `None` at the start of the step.
+    /// The position up to which the current step has processed its items; `None` at the start of the step.
     pub position: Option<String>,
     /// The numbers of items that were changed so far. An item that is changed again after an interruption is counted again.
     pub counts: ErasureCounts,
@@ -154,7 +154,8 @@ impl Erasure {
         }
     }
 
-    /// Ends the current step: the next step begins at its start. The last step has no next step.
+    /// Ends the current step: the next step begins at its start. After the last step, the last step stays the current
+    /// step.
     pub fn end_step(&mut self) {
         self.position = None;
         self.waits_for = None;

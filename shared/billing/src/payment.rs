@@ -26,9 +26,9 @@ pub struct PaymentMethod {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GatewayAccount {
-    /// The kind of gateway: `sandbox` or `stripe`.
+    /// The kind of gateway, such as `sandbox` or `stripe`.
     pub kind: String,
-    /// The gateway's id of the account.
+    /// The gateway's id of the account, or of the marker customer that identifies the account.
     pub account: String,
     /// Whether payments in this account move real money.
     pub live: bool,

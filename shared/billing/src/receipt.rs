@@ -27,7 +27,7 @@ pub struct Receipt {
     pub processed_at: DateTime<Utc>,
     /// The refunded amount, including pending refunds.
     pub refunded: Money,
-    /// When the latest refund was requested; `None` if there is none, or if an earlier version stored it.
+    /// When the latest refund was requested; `None` if there is no refund, or if an earlier version stored the refund.
     pub refunded_at: Option<DateTime<Utc>>,
     /// The reversal by the bank, if there is one.
     pub reversal: Option<Reversal>,
@@ -52,7 +52,7 @@ impl Receipt {
     }
 
     /// Computes the reversal of the payment from `disputes`, all disputes of the account; `None` if the bank did not
-    /// reverse it.
+    /// reverse the payment.
     pub fn reversal_from(&self, disputes: &[Dispute]) -> Option<Reversal> {
         let reverses_payment = |dispute: &&Dispute| dispute.payment == self.payment && dispute.status.is_reversal();
         let reversals: Vec<&Dispute> = disputes.iter().filter(reverses_payment).collect();

@@ -100,14 +100,15 @@ pub enum RefundRefusal {
 }
 
 impl Receipt {
-    /// Returns the sum of those `refunds` of this receipt that have succeeded; `None` if there is none. A pending refund
-    /// is not part of it: the customer does not have the money, and the refund may still fail.
+    /// Returns the sum of those `refunds` of this receipt that have succeeded; `None` if there are none. The sum does
+    /// not contain pending refunds: the customer does not have the money yet, and a pending refund may still fail.
     pub fn succeeded_refunds(&self, refunds: &[Refund]) -> Option<SucceededRefunds> {
         let succeeded = || refunds.iter().filter(|refund| refund.status == RefundStatus::Succeeded);
         let latest_at = succeeded().map(|refund| refund.settled_at.unwrap_or(refund.created_at)).max()?;
         let none = Money::new(0, self.amount.currency());
         let sum = succeeded().try_fold(none, |sum, refund| sum.checked_add(refund.amount));
-        // A refund in another currency or an impossible sum cannot be added up: the whole payment was refunded.
+        // If the refunds cannot be added up (another currency, or too large a sum), assume that the whole payment was
+        // refunded.
         Some(SucceededRefunds { amount: sum.unwrap_or(self.amount), latest_at })
     }
 

@@ -59,7 +59,7 @@ pub enum SettleDecision {
 }
 
 /// Settles the open attempt of `subscription` with `outcome`. `held` is the attempt as the worker claimed it.
-/// `sweep_on` is the date of the sweep (a run over all payments that are due on or before this date).
+/// `sweep_on` is the current date in the billing time zone, which may be later than the date of the run.
 ///
 /// A payment that the gateway has made is final, so any worker may settle it. The outcome that no payment was made is
 /// reliable only while no other worker may charge the attempt. If another worker has taken the attempt over, this
@@ -172,7 +172,7 @@ pub(super) fn settle_success(
         next.status = Status::Active;
     }
     if next.status == Status::Active {
-        // A subscription is charged at most once per sweep date, so a later owed period waits until the next day.
+        // A subscription is charged at most once per day, so a later owed period waits until the next day.
         next.next_payment_on = Some(next.due_on.max(days_after(sweep_on, 1)));
         next.next_reminder_on = (next.due_on > sweep_on && !next.is_ending()).then(|| lead.before(next.due_on));
     } else {

@@ -39,9 +39,9 @@ pub enum ActorKind {
 pub struct ActorName(String);
 
 impl ActorName {
-    /// Creates the name of an actor from `text`; `None` if `text` is empty. If `text` contains an `@`, it may be an
-    /// e-mail address: its name is `sha256-` and the first 32 hexadecimal digits of its SHA-256. Control characters are
-    /// left out, and the name is cut to 255 characters.
+    /// Creates the name of an actor from `text`; `None` if `text` is empty. A `text` that contains an `@` may be an
+    /// e-mail address, so the name is then `sha256-` and the first 32 hexadecimal digits of the SHA-256 of `text`.
+    /// Control characters are left out, and the name is cut to 255 characters.
     ///
     /// ```
     /// use billing::ActorName;

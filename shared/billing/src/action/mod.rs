@@ -1,6 +1,6 @@
 //! The action log: one entry for each change that a person or a program makes with the API or with a command. An entry
-//! says who made which change when, and the harmless fields of the item before and after it. Payments, reminders and
-//! deliveries of the daily runs are no actions.
+//! contains who made which change when, and the fields of the changed item, without personal data, before and after the
+//! change. Payments, reminders and deliveries of the daily runs are no actions.
 
 mod actor;
 mod fields;
@@ -123,13 +123,14 @@ pub enum ActionKind {
     SetBuckets,
 }
 
-/// A change that a person or a program is about to make. Its entry is written in the same transaction as the change.
+/// A change that a person or a program is about to make. The entry of the action log is written in the same transaction
+/// as the change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewAction {
     pub at: DateTime<Utc>,
     pub actor: Actor,
     pub kind: ActionKind,
-    /// The reason that the actor gave; `None` if it gave none.
+    /// The reason that the actor gave; `None` if the actor gave no reason.
     pub reason: Option<Label>,
 }
 
@@ -137,7 +138,7 @@ pub struct NewAction {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedAction {
     /// The id of the entry. It begins with the time of the action. The rest is computed from the changed item and its
-    /// version, so a repeated write of the same change replaces its own entry.
+    /// version, so a repeated write of the same change replaces the entry of the first write.
     pub id: Ulid,
     pub at: DateTime<Utc>,
     pub actor: Actor,
@@ -211,8 +212,8 @@ impl NewAction {
         self.entry(&key, 0, difference)
     }
 
-    /// Returns the entry of a job that changes many items; `counts` are the numbers of items by what was done. All
-    /// entries of one job have the same id, so a later one replaces an earlier one.
+    /// Returns the entry of a job that changes many items, such as an import. `counts` contains the number of items for
+    /// each kind of result. All entries of one job have the same id, so a later entry replaces an earlier entry.
     pub fn on_job<const N: usize>(&self, counts: [(&str, u64); N]) -> LoggedAction {
         let counts = counts.map(|(name, count)| (name, count.to_string()));
         self.entry("job", 0, FieldDifference::of_new(counts))

@@ -62,8 +62,8 @@ pub struct Event {
     pub data: EventData,
 }
 
-/// Returns the events of the change of an item from `old` to `new` at the time `at`. If no public state changed (only a
-/// claim, a lease, a shard or the version), there is no event.
+/// Returns the events of the change of an item from `old` to `new` at the time `at`. Returns no event if no public
+/// state changed, for example if only a claim, a lease, a shard or the version changed.
 pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, at: DateTime<Utc>) -> Vec<Event> {
     match (old, new) {
         (old, Some(ItemImage::Account(new))) => {
@@ -157,16 +157,16 @@ fn new_subscription_event(subscription: &Subscription, data: EventData, at: Date
     Event { id, subject: subscription.account.to_string(), at, data }
 }
 
-/// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that two payments never
-/// share an event id, whatever happens to their receipts.
+/// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that the receipts of
+/// two payments never have the same event id, even if both payments are for the same due date.
 fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> Event {
     let Receipt { subscription, due_on, payment, .. } = receipt;
     let id = format!("{subscription}.{due_on}.{}.{}", payment.as_str(), data.event_type());
     Event { id, subject: receipt.account.to_string(), at, data }
 }
 
-/// Returns the event of a refund with a new status. A successful refund can fail later, if the bank of the customer
-/// returns it.
+/// Returns the event of a refund with a new status; `None` if the status has no event. A successful refund can fail
+/// later, if the bank of the customer returns the money.
 fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     let data = match refund.status {
         RefundStatus::Pending => return None,

@@ -25,7 +25,8 @@ pub struct ReceivedEvent {
 #[error("the message is not a known event")]
 pub struct UnreadableEvent;
 
-/// The required attributes of a CloudEvent, and its subject, which is the account id.
+/// The required attributes of a CloudEvent, and its subject. The subject is the account id, if the event belongs to an
+/// account.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(rename = "specversion")]

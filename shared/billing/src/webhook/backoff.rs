@@ -21,8 +21,9 @@ pub struct EndpointBackoff {
     pub failures: u32,
     /// The instant until which the endpoint is not tried, in whole milliseconds; `None` if there is no back-off.
     pub until: Option<DateTime<Utc>>,
-    /// The id of the try that last changed the back-off. It distinguishes two tries that compute the same change at the
-    /// same time; without it, both would believe that they made the change. `None` if `failures` is 0.
+    /// The id of the try that last changed the back-off; `None` if `failures` is 0. Two tries can compute the same
+    /// change at the same time. Only the try whose id is stored has made the change; without the id, both tries would
+    /// act as if they had made it.
     pub changed_by: Option<Ulid>,
 }
 
@@ -61,7 +62,8 @@ impl EndpointBackoff {
         }
         let failures = self.failures.saturating_add(1);
         let doublings = failures.checked_sub(FAILURES_BEFORE_BACKOFF);
-        // 2 to the power of 8 times the first waiting time is longer than the longest waiting time.
+        // More than 8 doublings are not necessary: after 8 doublings, the waiting time is already longer than the
+        // longest waiting time.
         let wait = doublings.map(|doublings| {
             FIRST_WAIT.checked_mul(1 << doublings.min(8)).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
         });
