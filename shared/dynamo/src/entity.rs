@@ -7,8 +7,8 @@ use crate::{Item, Key, TableError, from_item, key_of, to_item};
 
 /// A type that a table with the schema `S` stores as one item.
 pub trait Entity<S>: Sized {
-    /// The struct with the attributes of the item, without the primary key. Its fields set the names and types in the
-    /// table.
+    /// The struct with the attributes of the item, without the primary key. The fields of this struct determine the
+    /// names and types of the attributes in the table.
     type Attributes: Serialize + DeserializeOwned;
 
     /// Returns the primary key of the entity's item.

@@ -63,8 +63,8 @@ impl Table {
         }
     }
 
-    /// Applies `changes` to the account `id`, with the entry of `action`. Sends a GetItem request, and one UpdateItem or, with an `action`, TransactWriteItems request per try if
-    /// something changes.
+    /// Applies `changes` to the account `id`, and writes the entry of `action`. Sends a GetItem request. If something
+    /// changes, also sends one UpdateItem request or, with an `action`, one TransactWriteItems request per try.
     pub async fn change_account(
         &self,
         id: &AccountId,

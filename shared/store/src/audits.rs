@@ -15,8 +15,9 @@ impl Table {
     }
 
     /// Stores the progress of an audit: first `violations`, and then `next` in place of `stored`. After an interruption
-    /// between the two, the continued audit checks the same accounts again, and replaces these violations. Returns the
-    /// stored audit. Sends one PutItem request for each violation, all at the same time, and one UpdateItem request.
+    /// between the two writes, the continued audit checks the same accounts again, and replaces these violations.
+    /// Returns the stored audit. Sends one PutItem request for each violation, all at the same time, and then one
+    /// UpdateItem request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if another process has continued the audit.

@@ -86,12 +86,12 @@ pub enum ClaimOutcome {
 }
 
 impl Table {
-    /// Opens a payment attempt for the due date of the subscription, on these conditions: its next payment date is
-    /// `expected`, its due date is not later, the month of the due date is not paid, it is active or past due, its scheduled cancellation (if any) does not include this due date, its
-    /// payment method is not disputed, no finding blocks it, and no attempt is open. The number of the attempt comes
-    /// from `AttemptSeq`, which is never reset. The attempt copies the amount, the currency and the payment method of
-    /// the subscription. `table_id` is the id of this table, which is stored in the attempt. Sends one UpdateItem
-    /// request.
+    /// Opens a payment attempt for the due date of the subscription, on these conditions: the next payment date is
+    /// `expected`, the due date is not later, the month of the due date is not paid, the subscription is active or past
+    /// due, a scheduled cancellation (if any) does not include this due date, the payment method is not disputed, no
+    /// finding blocks the subscription, and no attempt is open. The number of the attempt comes from `AttemptSeq`,
+    /// which is never reset. The attempt copies the amount, the currency and the payment method of the subscription.
+    /// `table_id` is the id of this table, which is stored in the attempt. Sends one UpdateItem request.
     pub async fn claim_payment(
         &self,
         subscription: &SubscriptionKey,

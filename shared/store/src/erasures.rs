@@ -1,5 +1,5 @@
-//! The requests of the erasure of an account. While an erasure runs, its progress is in the list of erasures. At its end,
-//! a mark replaces the account, so that no other account gets the same id.
+//! The requests for the erasure of an account. While an erasure runs, its progress is in the list of erasures. At the
+//! end of the erasure, a mark replaces the account, so that no other account gets the same id.
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
@@ -13,8 +13,8 @@ use dynamo::{
     key_of, n, s, values, with_next_version,
 };
 
-/// The condition of the writes that need an account: it exists, and its erasure was not requested. The mark of an erased
-/// account has the attribute, too.
+/// The condition of the writes that need an account: the account exists, and its erasure was not requested. The mark of
+/// an erased account also has the attribute `ErasureDate`, so these writes fail for an erased account.
 const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
 
 /// The filter for the items outside the partitions of accounts that can belong to an account.
@@ -99,8 +99,9 @@ impl Table {
         }
     }
 
-    /// Replaces the account of `erasure` by the mark that it was erased at `now`, and removes the erasure from the list, in
-    /// one transaction. Does nothing if that has happened before. Sends a GetItem and a TransactWriteItems request.
+    /// Replaces the account of `erasure` by the mark that it was erased at `now`, and removes the erasure from the
+    /// list, in one transaction. Does nothing if the account was replaced before. Sends a GetItem and a
+    /// TransactWriteItems request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if another process changes the account at the same time.

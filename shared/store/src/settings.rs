@@ -34,18 +34,19 @@ pub struct Settings {
     /// restored or copied table is distinguished from other tables.
     pub table_id: Ulid,
     /// The id that DynamoDB gave to the table. A table that was restored from a backup, or copied, has the settings of
-    /// the other table, but an id of its own. `None` until the first run of the payment batch.
+    /// the original table, but an id of its own. `None` until the first run of a batch.
     #[serde(rename = "DynamodbId", default, skip_serializing_if = "Option::is_none")]
     pub dynamodb_id: Option<String>,
-    /// When a run noticed that the table is a restored backup or a copy; `None` if it is neither, and after an operator has
-    /// confirmed it.
+    /// When a run noticed that the table is a restored backup or a copy; `None` if the table is neither, or if an
+    /// operator has confirmed the table since then.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
     pub copy_noticed_at: Option<DateTime<Utc>>,
-    /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch.
+    /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch or
+    /// the first charge at a sign-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayAccount>,
-    /// The time at which the latest run began, from the clock of its machine, exact to a minute; `None` before the
-    /// first run.
+    /// The time at which the latest run began, from the clock of its machine. A run that begins less than a minute
+    /// after the stored time does not update it. `None` before the first run.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
 }
@@ -171,9 +172,9 @@ impl Table {
         self.send_update(update, ReturnValue::None).await.map(drop)
     }
 
-    /// Stores `id` as the id of this restored or copied table, in place of `before`. Returns whether it was stored: it is
-    /// not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request or, with an `action`,
-    /// one TransactWriteItems request.
+    /// Stores `id` as the id of this restored or copied table, in place of `before`. Returns whether `id` was stored:
+    /// it is not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request or, with an
+    /// `action`, one TransactWriteItems request.
     pub async fn confirm_copy(&self, before: &str, id: &str, action: Option<&NewAction>) -> Result<bool, TableError> {
         let values = HashMap::from([(":before".to_owned(), s(before)), (":after".to_owned(), s(id))]);
         let set = "SET #DynamodbId = :after REMOVE #CopyNoticedAt";
