@@ -34,7 +34,7 @@ pub struct DayReconciliation {
     pub not_compared: BTreeSet<GatewayList>,
     /// The number of differences by kind.
     pub differences: BTreeMap<DifferenceKind, u64>,
-    /// The first differences, at most [`MAX_STORED_DIFFERENCES`].
+    /// The differences that were found first, at most [`MAX_STORED_DIFFERENCES`].
     pub first_differences: Vec<Difference>,
     pub version: u64,
 }
@@ -54,7 +54,7 @@ pub struct ReconciledCounts {
     pub settled: u64,
 }
 
-/// A list of the gateway.
+/// A list of the gateway that is compared with the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -125,7 +125,7 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    /// Returns what a person does about the difference, as an imperative sentence.
+    /// Returns the instruction for the person who must resolve a difference of this kind.
     pub fn next_step(self) -> &'static str {
         match self {
             Self::PaymentWithoutReceipt => {
@@ -171,8 +171,8 @@ impl DayReconciliation {
         }
     }
 
-    /// Counts `difference`, and stores it if fewer than [`MAX_STORED_DIFFERENCES`] are stored. Its description is cut to
-    /// 300 characters.
+    /// Counts `difference`, and stores it if fewer than [`MAX_STORED_DIFFERENCES`] are stored. The stored description
+    /// is cut to 300 characters.
     pub fn add(&mut self, difference: Difference) {
         let count = self.differences.entry(difference.kind).or_default();
         *count = count.saturating_add(1);

@@ -15,7 +15,8 @@ use super::{
 /// The text that replaces stored free texts and tokens of an erased account.
 pub const ERASED: &str = "erased";
 
-/// The erasure of an account that an operator has requested, with its progress. It is stored until the erasure has ended.
+/// The erasure of an account that an operator has requested, with the progress of the erasure. The table stores it
+/// until the erasure has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Erasure {
     pub account: AccountId,
@@ -47,7 +48,7 @@ pub enum ErasureStep {
     Subscriptions,
     /// Remove personal data from the records that are kept, such as receipts.
     Records,
-    /// Replace the account by a mark that it was erased.
+    /// Replace the account by the mark that the account was erased.
     Account,
 }
 
@@ -61,7 +62,7 @@ pub struct ErasureCounts {
     pub pseudonymised: u64,
 }
 
-/// The mark of an account that was erased. It replaces the account, so that no other account gets the same id.
+/// The mark of an account that was erased. The mark replaces the account, so that no other account gets the same id.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ErasedAccount {
     pub id: AccountId,

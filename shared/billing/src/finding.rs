@@ -86,9 +86,9 @@ pub struct LateSuccess<'a> {
 }
 
 impl Subscription {
-    /// Settles a successful payment that was reported after its attempt was closed. Conditions: the payment is for the
-    /// due period, its amount equals that of the attempt, it was not refunded, and the subscription has no open
-    /// attempt.
+    /// Returns the settlement of a successful payment that was reported after its attempt was closed. Conditions: the
+    /// payment is for the due period, which no other payment has paid; its amount equals the amount of the attempt; it
+    /// was not refunded; and the subscription has no open attempt.
     ///
     /// # Errors
     /// The reason why a person must decide, if a condition is not met.
@@ -115,7 +115,7 @@ impl Subscription {
         Ok(self.apply_late_payment(payment, lead, today, now))
     }
 
-    /// Records `payment` as the payment of the due period.
+    /// Returns the settlement that records `payment` as the payment of the due period.
     pub fn apply_late_payment(
         &self,
         payment: &Payment,

@@ -22,7 +22,7 @@ pub struct PaymentMethod {
 }
 
 /// The gateway account that receives the payments of a table. A payment in one gateway account is not visible in
-/// another.
+/// another gateway account.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GatewayAccount {

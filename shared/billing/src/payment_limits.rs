@@ -1,5 +1,5 @@
 //! The limits of the payment batch, which protect customers from a wrong import, a wrong price or an outage of the
-//! gateway. An operator changes them while the system runs.
+//! gateway. An operator can change the limits while the system runs.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -99,7 +99,8 @@ impl PaymentLimits {
     /// Sets `limit` to the value in `text`. `none` removes a ceiling.
     ///
     /// # Errors
-    /// [`PaymentLimitError::Invalid`], with the allowed values. The limits are not changed then.
+    /// [`PaymentLimitError::Invalid`], with the allowed values, if `text` is not an allowed value. In this case, the
+    /// limits are not changed.
     pub fn set(&mut self, limit: PaymentLimit, text: &str) -> Result<(), PaymentLimitError> {
         let invalid = |allowed: String| PaymentLimitError::Invalid { limit, allowed, text: text.to_owned() };
         let number = |range: &RangeInclusive<u32>, or_none: &str| {

@@ -43,8 +43,8 @@ pub struct Reversal {
 }
 
 impl Receipt {
-    /// Returns the amount that the merchant keeps: the paid amount without refunds and without the reversed amount. It
-    /// is never negative, even if the bank reversed an amount that was already refunded.
+    /// Returns the amount that the merchant keeps: the paid amount without refunds and without the reversed amount. The
+    /// result is never negative, even if the bank reversed an amount that was already refunded.
     pub fn net(&self) -> Money {
         let returned =
             self.reversal.map_or(0, |reversal| reversal.amount.minor()).saturating_add(self.refunded.minor());

@@ -32,7 +32,7 @@ pub struct ReceiptNumber {
     pub code: SubscriptionCode,
 }
 
-/// A receipt of an account, by its id or by its number.
+/// A reference to a receipt of an account: the id or the number of the receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReceiptReference {
     Id(ReceiptId),

@@ -63,8 +63,8 @@ impl Refund {
         self.status == RefundStatus::Failed && self.code.as_deref() == Some(REFUSED_BY_GATEWAY)
     }
 
-    /// Returns whether a new request asks for the same amount as the request for this refund. The new request is for
-    /// `minor` minor units; with `None`, it is for the whole remaining amount.
+    /// Returns whether a new request is for the same amount as the request for this refund. The new request is for
+    /// `minor` minor units or, if `minor` is `None`, for the whole remaining amount.
     pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
         match (self.requested, minor) {
             (Some(RequestedAmount::Exact) | None, Some(minor)) => minor == self.amount.minor(),

@@ -70,7 +70,8 @@ pub struct DayRecords {
     pub on: NaiveDate,
     /// The current time. If a run has no stored end and its time limit has passed, the run was cut off.
     pub now: DateTime<Utc>,
-    /// The number of shards of the table. It is used for days whose records do not contain the number.
+    /// The number of shards of the table. This number is used for days whose run records do not contain a number of
+    /// shards.
     pub table_shards: u32,
     /// The records of all runs for this day.
     pub records: Vec<RunRecord>,

@@ -17,8 +17,8 @@ pub trait Entity<S>: Sized {
     /// Returns the attributes of the entity's item, without the primary key.
     fn attributes(&self) -> Self::Attributes;
 
-    /// Creates the entity from its key and its attributes. Fails with [`TableError::Unreadable`] if they contradict
-    /// each other.
+    /// Creates the entity from its key and its attributes. Fails with [`TableError::Unreadable`] if the key and the
+    /// attributes contradict each other.
     fn read(key: Key, attributes: Self::Attributes) -> Result<Self, TableError>;
 
     /// Returns the attribute (name and value) that is the entity's sort key in an overloaded index: an index whose sort

@@ -35,8 +35,8 @@ pub struct PrefixQuery {
     partition: String,
     prefix: String,
     is_ascending: bool,
-    /// If this is a time, items that have expired by this time are left out of the list. If it is `None`, the list
-    /// contains expired items too. DynamoDB deletes an expired item only days later.
+    /// Items that have expired by this time are left out of the list. With `None`, the list also contains expired
+    /// items, which DynamoDB deletes only days after their expiry.
     unexpired_at: Option<DateTime<Utc>>,
 }
 

@@ -47,11 +47,12 @@ macro_rules! versioned {
 #[derive(Debug)]
 pub struct Rewrite<T> {
     pub item: T,
-    /// The write of the request's idempotency record; `None` if the request has no idempotency key. It comes before the
-    /// write of the item, so that a repeated request gets the stored response even if the item has changed after the
-    /// first request.
+    /// The write of the request's idempotency record; `None` if the request has no idempotency key. In the transaction,
+    /// this write is before the write of the item, so that a repeated request gets the stored response even if the item
+    /// has changed after the first request.
     pub idempotency_record: Option<TransactWriteItem>,
-    /// The writes of the receipt or other records that belong to the change. They come after the write of the item.
+    /// The writes of the receipt or other records that belong to the change. In the transaction, these writes are after
+    /// the write of the item.
     pub records: Vec<TransactWriteItem>,
     /// The write of the entry that logs the change; `None` if the change is not logged. This write has no condition,
     /// and is left out if the item does not change.

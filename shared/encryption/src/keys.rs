@@ -22,7 +22,7 @@ pub struct EncryptionKeys {
 
 /// A key with its id.
 pub(crate) struct Key {
-    /// The beginning of the key's hash, in hexadecimal digits. Encrypted texts contain it.
+    /// The beginning of the key's hash, in hexadecimal digits. Encrypted texts contain this id.
     pub id: String,
     /// The cipher that uses the key. The caller of the cipher chooses the nonces, so that tests are reproducible.
     pub cipher: LessSafeKey,

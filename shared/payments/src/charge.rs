@@ -138,8 +138,8 @@ impl PaymentBatch {
     }
 
     /// Sends the charge of `permit`, if the permission is still valid and enough time is left. Repeats the request if
-    /// the gateway refuses it because of its rate limit. If the charge must not be sent, returns the result of the row
-    /// as `Err`.
+    /// the gateway refuses it because of the gateway's rate limit. If the charge must not be sent, returns the result
+    /// of the row as `Err`.
     async fn send_charge(&self, context: RowContext<'_>, permit: &ChargePermit) -> Result<ChargeResponse, RowResult> {
         let request = ChargeRequest::from_attempt(&permit.subscription, &permit.attempt);
         let mut refusals = RefusalCount::default();
@@ -179,7 +179,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Looks up `attempt` in the gateway's list of the customer's payments, and decides what must be done with it.
+    /// Looks up `attempt` in the gateway's list of the customer's payments, and decides whether to settle it, to leave
+    /// it open or to charge it again.
     async fn look_up_outcome(&self, run: &PaymentRun, subscription: &Subscription, attempt: &Attempt) -> LookUpResult {
         let listed = match self.list_payments_of_customer(run, attempt).await {
             Ok(listed) => listed,

@@ -1,6 +1,6 @@
 //! A charge outside of a run: the first payment of a customer who signs up and waits for the response. The charge has
 //! the same steps as in a run: claim, charge, settle. If the outcome is not known in time, the attempt stays open, and
-//! the next run looks it up.
+//! the next run looks the attempt up.
 
 use chrono::{NaiveDate, TimeDelta};
 

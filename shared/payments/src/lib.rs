@@ -1,5 +1,6 @@
-//! The payment batch. It claims each due payment, charges it at the gateway and settles the outcome. It takes over each
-//! attempt in doubt, looks it up at the gateway, and settles it or charges it again under the same idempotency key.
+//! The payment batch. The batch claims each due payment, charges it at the gateway and settles the outcome. The batch
+//! also takes over each attempt in doubt and looks it up at the gateway. Then it settles the attempt, or sends the same
+//! charge again under the same idempotency key.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod breaker;
@@ -99,7 +100,7 @@ impl Task for PaymentBatch {
         match settings {
             Some(settings) => {
                 run.apply_settings(&settings);
-                // The id of a table never changes.
+                // Set the id of the table only once, because it never changes.
                 self.table_id.get_or_init(|| settings.table_id);
             }
             None => run.disable_charging(),

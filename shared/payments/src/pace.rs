@@ -35,7 +35,7 @@ pub(super) struct RequestPace {
 struct PaceState {
     /// The time between two requests if this run uses its full share of the configured rate; `None` for no limit.
     gap: Option<Duration>,
-    /// The part of this run's share of the configured rate that it currently uses, in eighths.
+    /// The part of this run's share of the configured rate that the run currently uses, in eighths.
     eighths: u32,
     /// The time at which `eighths` was set.
     set_at: Instant,

@@ -30,18 +30,19 @@ pub enum ChangeAccountOutcome {
 }
 
 impl Table {
-    /// Creates `account`. If it exists, replaces the e-mail address, name and locale of the stored account. Sends the
-    /// requests of [`Table::put_account_with_changes`].
+    /// Creates `account`. If the account exists, replaces the e-mail address, name and locale of the stored account.
+    /// Sends the requests of [`Table::put_account_with_changes`].
     pub async fn put_account(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
         let (email, name, locale) = (account.email.clone(), account.name.clone(), account.locale.clone());
         let changes = AccountChanges { email: Some(email), name: Some(name), locale: Some(locale), mail_status: None };
         self.put_account_with_changes(account, &changes, None).await
     }
 
-    /// Creates `account`. If it exists, applies `changes` to the stored account. With an `action`, the entry of the
-    /// action is written in the same transaction, and the requests are transactions. Sends a PutItem request on condition
-    /// that the account is absent. If the account exists, sends a GetItem request, and an UpdateItem request with the
-    /// changed attributes, on condition that `Version` is unchanged.
+    /// Creates `account`. If the account exists, applies `changes` to the stored account. Sends a PutItem request on
+    /// condition that the account is absent. If the account exists, sends a GetItem request, and an UpdateItem request
+    /// with the changed attributes, on condition that `Version` is unchanged. With an `action`, sends
+    /// TransactWriteItems requests instead of PutItem and UpdateItem requests, and writes the entry of the action in
+    /// the same transaction.
     pub async fn put_account_with_changes(
         &self,
         account: &Account,

@@ -108,7 +108,7 @@ impl Table {
         Ok(Page { items, unreadable: Vec::new(), next }.read(|item| LoggedAction::from_item(&item)))
     }
 
-    /// Reads the cursor of a list of actions.
+    /// Reads from `text` the cursor of a list of actions; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_actions(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::ACTIONS, text)
     }

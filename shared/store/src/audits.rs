@@ -65,12 +65,12 @@ impl Table {
         Ok(page)
     }
 
-    /// Reads the cursor of a list of audits.
+    /// Reads from `text` the cursor of a list of audits; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_audits(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::AUDIT, text)
     }
 
-    /// Reads the cursor of a list of violations.
+    /// Reads from `text` the cursor of a list of violations; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_violations(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::VIOLATIONS, text)
     }

@@ -23,8 +23,8 @@ const PAYMENT_CLAIM_LEASE: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_
 /// The lease of the worker that sends a reminder.
 const REMINDER_CLAIM_LEASE: Lease = Lease { holder: REMINDER_BY, expires: REMINDER_LEASE, is_renewable: false };
 
-/// The assignments that open an attempt: they give it a number, and copy its due date, amount, currency and payment
-/// method from the item.
+/// The assignments that open an attempt: they set the number of the attempt, and copy its due date, amount, currency
+/// and payment method from the item of the subscription.
 static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{ATTEMPT_TABLE} = :table, #{ATTEMPT_SEQ} = #{ATTEMPT_SEQ} + :one, #{ATTEMPT_NO} = #{ATTEMPT_SEQ} + :one, \
@@ -34,9 +34,10 @@ static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The condition under which a payment can be claimed. The comparison of `CancelPeriod` with `DueDate` works because a
-/// month such as 2026-03 sorts before every date in it; that of `ChargeableFrom` works in the same way. Unless the item is
-/// damaged, the due date is not after the next payment date and not in a paid month, and an attempt with a holder has a number.
+/// The condition under which a payment can be claimed. The comparisons of `CancelPeriod` and `ChargeableFrom` with
+/// `DueDate` work because, as text, a month such as 2026-03 sorts before every date in this month. Three conditions
+/// only prevent the charge of a damaged item, in which the due date is after the next payment date or in a paid month,
+/// or an attempt has a holder but no number.
 static IS_PAYABLE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{NEXT_PAYMENT_DATE} = :seen AND #{DUE_DATE} <= :seen AND #{STATUS} IN (:active, :past_due) \

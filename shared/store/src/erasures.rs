@@ -49,9 +49,10 @@ impl Table {
         }))
     }
 
-    /// Marks the account `stored` for erasure at `now`, and creates its erasure with the entry of `action`. From then on, the
-    /// account cannot be changed. Returns the erasure; if it was requested before, returns the stored erasure. `None` if the
-    /// account does not exist any more. Sends one TransactWriteItems request per try.
+    /// Marks the account `stored` for erasure at `now`, and creates its erasure with the entry of `action`. After this
+    /// mark, the account cannot be changed. Returns the erasure; if the erasure was requested before, returns the
+    /// stored erasure. Returns `None` if the account does not exist any more. Sends one TransactWriteItems request per
+    /// try.
     pub async fn request_erasure(
         &self,
         stored: Account,
@@ -160,7 +161,7 @@ impl Table {
             self.query(Query::new("#PK = :partition AND begins_with(#SK, :prefix)", values))
         };
         let sort_key = |id: Ulid| s(keys::key_of_action(Some(account), actions_since, id).sk);
-        // The ids of actions begin with their time.
+        // The id of an action begins with the time of the action, so a range of ids is a range of times.
         let first = Ulid::from_parts(u64::try_from(actions_since.timestamp_millis()).unwrap_or_default(), 0);
         let bounds =
             [(":partition", s(&partition)), (":first", sort_key(first)), (":last", sort_key(Ulid::from(u128::MAX)))];

@@ -21,7 +21,7 @@ pub(super) const FORMAT: u32 = 1;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Settings {
-    /// The number of shards of each index. It is never lowered.
+    /// The number of shards of each index. This number is never lowered.
     pub shards: u32,
     /// True if charging is switched on. The payment batch reads this switch with every page of due payments. While it
     /// is off, the batch claims and charges nothing, but still settles open attempts with the outcomes that the gateway
@@ -30,8 +30,9 @@ pub struct Settings {
     /// The limits of the payment batch, which reads them when a run begins and with every page of due payments.
     #[serde(default)]
     pub payment_limits: PaymentLimits,
-    /// The id of the table, which is created with the table. It is part of idempotency keys at the gateway, so that a
-    /// restored or copied table is distinguished from other tables.
+    /// The id of the table, which is created with the table. The idempotency keys of charges at the gateway are
+    /// computed from this id, so that tables with different ids never use the same key. A restored or copied table has
+    /// the id of the original table.
     pub table_id: Ulid,
     /// The id that DynamoDB gave to the table. A table that was restored from a backup, or copied, has the settings of
     /// the original table, but an id of its own. `None` until the first run of a batch.

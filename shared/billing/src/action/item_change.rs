@@ -51,7 +51,7 @@ impl ItemChange {
 }
 
 impl NewAction {
-    /// Returns the entry for the change of an item of another crate.
+    /// Returns the entry of the action log for the change of an item of another crate.
     pub fn on_item(&self, change: ItemChange) -> LoggedAction {
         let ItemChange { item, version, account, difference } = change;
         LoggedAction { account, item: Some(item.clone()), ..self.entry(&item, version, difference) }

@@ -156,20 +156,21 @@ pub struct LoggedAction {
 }
 
 impl NewAction {
-    /// Returns the entry for the change of an account; `before` is `None` if the account is new.
+    /// Returns the entry of the action log for the change of an account; `before` is `None` if the account is new.
     pub fn on_account(&self, before: Option<&Account>, after: &Account) -> LoggedAction {
         let difference = FieldDifference::between(before, Some(after), fields_of_account);
         LoggedAction { account: Some(after.id.clone()), ..self.entry(after.id.as_str(), after.version, difference) }
     }
 
-    /// Returns the entry for the change of a subscription; `before` is `None` if the subscription is new.
+    /// Returns the entry of the action log for the change of a subscription; `before` is `None` if the subscription is
+    /// new.
     pub fn on_subscription(&self, before: Option<&Subscription>, after: &Subscription) -> LoggedAction {
         let difference = FieldDifference::between(before, Some(after), fields_of_subscription);
         let (account, subscription) = (Some(after.account.clone()), Some(after.id));
         LoggedAction { account, subscription, ..self.entry(&after.id.to_string(), after.version, difference) }
     }
 
-    /// Returns the entry for the request for `refund`.
+    /// Returns the entry of the action log for a request for the refund `refund`.
     pub fn on_refund(&self, refund: &Refund) -> LoggedAction {
         let id = refund.id.to_string();
         let after = [("receipt", refund.receipt.to_string()), ("amount", refund.amount.to_string())];
@@ -181,14 +182,14 @@ impl NewAction {
         }
     }
 
-    /// Returns the entry for the new `setup`.
+    /// Returns the entry of the action log for the new payment method setup `setup`.
     pub fn on_setup(&self, setup: &PaymentMethodSetup) -> LoggedAction {
         let id = setup.id.to_string();
         let entry = self.entry(&id, setup.version, FieldDifference::default());
         LoggedAction { account: Some(setup.account.clone()), item: Some(id), ..entry }
     }
 
-    /// Returns the entry for the decision about a finding of the subscription `stored`.
+    /// Returns the entry of the action log for the decision of a person about a finding of the subscription `stored`.
     pub fn on_finding(&self, stored: &Subscription, finding: &Finding) -> LoggedAction {
         let id = finding.payment.to_string();
         let fields = [("due_on", finding.due_on.to_string()), ("amount", finding.amount.to_string())];
@@ -200,26 +201,27 @@ impl NewAction {
         }
     }
 
-    /// Returns the entry for the new value `after` of the setting `name` of the table.
+    /// Returns the entry of the action log for a change of the table's setting `name`. `after` is the new value.
     pub fn on_setting(&self, name: &str, after: String) -> LoggedAction {
         self.entry(&after.clone(), 0, FieldDifference::of_new([(name, after)]))
     }
 
-    /// Returns the entry for the change of the limits of the payment batch.
+    /// Returns the entry of the action log for a change of the limits of the payment batch.
     pub fn on_payment_limits(&self, before: &PaymentLimits, after: &PaymentLimits) -> LoggedAction {
         let difference = FieldDifference::between(Some(before), Some(after), fields_of_limits);
         let key: String = difference.after.iter().map(|(name, value)| format!("{name} {value} ")).collect();
         self.entry(&key, 0, difference)
     }
 
-    /// Returns the entry of a job that changes many items, such as an import. `counts` contains the number of items for
-    /// each kind of result. All entries of one job have the same id, so a later entry replaces an earlier entry.
+    /// Returns the entry of the action log for a job that changes many items, such as an import. `counts` contains the
+    /// number of items for each kind of result. All entries of one job have the same id, so a later entry replaces an
+    /// earlier entry.
     pub fn on_job<const N: usize>(&self, counts: [(&str, u64); N]) -> LoggedAction {
         let counts = counts.map(|(name, count)| (name, count.to_string()));
         self.entry("job", 0, FieldDifference::of_new(counts))
     }
 
-    /// Creates the entry for the change of the item `key`, whose version is `version`.
+    /// Creates the entry of the action log for the change of the item `key`, whose version is `version`.
     pub(crate) fn entry(&self, key: &str, version: u64, difference: FieldDifference) -> LoggedAction {
         let FieldDifference { before, after } = difference;
         LoggedAction {

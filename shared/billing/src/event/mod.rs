@@ -91,7 +91,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
                 receipt.processed_at,
             )]
         }
-        // A receipt is deleted only when its TTL expires.
+        // DynamoDB deletes a receipt only after its TTL, so a deleted receipt has expired.
         (Some(ItemImage::Receipt(receipt)), None) => {
             vec![new_receipt_event(receipt, EventData::ReceiptExpired(ExpiredReceiptData::from_receipt(receipt)), at)]
         }

@@ -1,4 +1,5 @@
-//! The data of the events of a payment: its success or its decline, and what happens to it later.
+//! The data of the events of a payment: success, decline, refund, dispute, reversal, and the expiry of the receipt.
+//! Also the data of the event of a waived month.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};

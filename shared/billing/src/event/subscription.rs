@@ -88,7 +88,7 @@ pub enum ChangedField {
     Amount,
     /// The agreed payment day; it may take effect in a later month.
     PaymentDay,
-    /// The terms of later months: terms were agreed, or took effect.
+    /// The terms of later months: new terms were agreed, or waiting terms took effect.
     WaitingTerms,
     ProductName,
     Email,

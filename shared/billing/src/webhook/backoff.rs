@@ -10,8 +10,8 @@ const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// The longest waiting time of a back-off.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::minutes(15);
 /// How long a worker owns a probe, which is the only try at the end of a back-off. The time is longer than the timeout
-/// of a delivery, and short because other deliveries wait for its end. If the worker is killed, another worker may start
-/// the next probe after this time.
+/// of a delivery. It is short, because other deliveries to the endpoint wait for the end of the probe. If the worker is
+/// killed, another worker may start the next probe after this time.
 const PROBE_LEASE: TimeDelta = TimeDelta::seconds(30);
 
 /// The failed tries of a webhook endpoint since its last success, and the time until which no event is sent to it.
@@ -80,7 +80,7 @@ fn add(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
 mod tests {
     use super::*;
 
-    /// The id of every try.
+    /// The id that each try in these tests has.
     const ID: Ulid = Ulid(1);
 
     #[test]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The prefix of the text of every signing secret. It makes a leaked secret easy to recognize.
+/// The prefix of the text of every signing secret. The prefix makes a leaked secret easy to recognize.
 const SECRET_PREFIX: &str = "whsec_";
 /// The number of random bytes of a new signing secret.
 const SECRET_BYTES: usize = 32;

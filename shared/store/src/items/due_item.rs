@@ -8,7 +8,7 @@ use super::subscription::names::SHARD;
 use billing::{Currency, Label, Money, PaymentDay, PaymentSchedule, Period, Status};
 use dynamo::{from_item, key_of};
 
-/// A row of a due list, read from an index. It may be stale, so no write is computed from it.
+/// A row of a due list, read from an index. The row may be stale, so no write is computed from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due {
     pub key: SubscriptionKey,

@@ -111,7 +111,7 @@ impl EventSubscriber {
     }
 }
 
-/// The attributes of a webhook endpoint that select its events.
+/// The attributes of a webhook endpoint that determine which events it receives.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct SelectingAttributes {
