@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-/// How long an audit and its violations are stored after its start.
+/// How long an audit and its violations are stored, counted from the start of the audit.
 pub const AUDIT_RETENTION: TimeDelta = TimeDelta::days(90);
 
 /// The maximum number of violations that are stored for one audit. The counts contain all of them.

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-/// How long the result of a comparison is stored after its start.
+/// How long the result of a comparison is stored, counted from the start of the comparison.
 pub const RECONCILIATION_RETENTION: TimeDelta = TimeDelta::days(400);
 
 /// The maximum number of differences that are stored for one day. The counts contain all of them.

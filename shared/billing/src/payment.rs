@@ -46,7 +46,8 @@ impl fmt::Display for GatewayAccount {
 pub struct Payment {
     /// The gateway's id of the payment.
     pub id: GatewayToken,
-    /// The id of the table that requested the payment; absent from payments of earlier versions.
+    /// The id of the table that requested the payment; absent from a payment that an earlier version of Dueday
+    /// requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Ulid>,
     pub account: AccountId,

@@ -146,7 +146,7 @@ impl TryFrom<BTreeMap<String, String>> for PaymentLimits {
 
 impl From<PaymentLimits> for BTreeMap<String, String> {
     /// Returns the limits that differ from their defaults. Because limits with their defaults are not stored, a limit
-    /// that a later version adds does not change the stored limits.
+    /// that a later version of Dueday adds does not change the stored limits.
     fn from(limits: PaymentLimits) -> Self {
         let default = PaymentLimits::default();
         let texts = PaymentLimit::iter().map(|limit| (limit, limits.text_of(limit)));

@@ -20,14 +20,15 @@ pub struct Receipt {
     pub amount: Money,
     /// The gateway's id of the payment.
     pub payment: GatewayToken,
-    /// The gateway's token of the charged customer; absent from receipts of earlier versions.
+    /// The gateway's token of the charged customer; absent from a receipt that an earlier version of Dueday wrote.
     pub customer: Option<GatewayToken>,
     /// The charged card, if the gateway returned its description.
     pub card: Option<Card>,
     pub processed_at: DateTime<Utc>,
     /// The refunded amount, including pending refunds.
     pub refunded: Money,
-    /// When the latest refund was requested; `None` if there is no refund, or if an earlier version stored the refund.
+    /// When the latest refund was requested; `None` if there is no refund, or if an earlier version of Dueday stored
+    /// the refund.
     pub refunded_at: Option<DateTime<Utc>>,
     /// The reversal by the bank, if there is one.
     pub reversal: Option<Reversal>,

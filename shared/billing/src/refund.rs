@@ -21,7 +21,7 @@ pub struct Refund {
     pub payment: GatewayToken,
     pub amount: Money,
     /// How the request for the refund specified the amount; `None` for a refund that was made at the gateway itself, or
-    /// stored by an earlier version.
+    /// stored by an earlier version of Dueday.
     pub requested: Option<RequestedAmount>,
     pub status: RefundStatus,
     /// The gateway's identifier of the refund; `None` until the gateway has reported it.

@@ -18,7 +18,8 @@ use store::{Batch, RunCounts, RunRecord, RunSums};
 /// The maximum time from the time limit of a run until its end is recorded. After the time limit, the run still waits
 /// for its pending requests, and the clocks of machines differ.
 const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
-/// The assumed time limit of a run whose record contains no time limit, because an older version wrote the record.
+/// The assumed time limit of a run whose record contains no time limit, because an older version of Dueday wrote the
+/// record.
 const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
 
 /// The state of one shard on one day, computed from the run records.

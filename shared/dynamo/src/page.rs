@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{Dynamo, Item, Key, Query, TableError, n, s, values};
 
-/// One page of a list.
+/// One page of a paginated list.
 #[derive(Debug)]
 pub struct Page<T> {
     pub items: Vec<T>,

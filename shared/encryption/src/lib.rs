@@ -92,7 +92,8 @@ impl EncryptionKeys {
     }
 }
 
-/// Returns the key id and the base64 part of an encrypted text of this version.
+/// Returns the key id and the base64 part of `encrypted`; `None` if `encrypted` does not begin with [`VERSION`] and a
+/// key id.
 fn split(encrypted: &str) -> Option<(&str, &str)> {
     encrypted.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')
 }

@@ -64,8 +64,9 @@ impl Table {
         }
     }
 
-    /// Applies `changes` to the account `id`, and writes the entry of `action`. Sends a GetItem request. If something
-    /// changes, also sends one UpdateItem request or, with an `action`, one TransactWriteItems request per try.
+    /// Applies `changes` to the account `id`, and writes the action-log entry of `action`. Sends a GetItem request. If
+    /// something changes, also sends one UpdateItem request or, with an `action`, one TransactWriteItems request per
+    /// try.
     pub async fn change_account(
         &self,
         id: &AccountId,
@@ -94,8 +95,8 @@ impl Table {
         self.put_if_absent(account.to_item()).await
     }
 
-    /// Creates `account` with the entry of `action`, unless an account with its id exists. Returns whether it was created.
-    /// Sends one TransactWriteItems request.
+    /// Creates `account` with the action-log entry of `action`, unless an account with its id exists. Returns whether
+    /// it was created. Sends one TransactWriteItems request.
     async fn create_account_with_action(&self, account: &Account, action: &NewAction) -> Result<bool, TableError> {
         let entry = self.build_action_put(&action.on_account(None, account));
         let writes = vec![self.build_put_if(account.to_item(), ABSENT, None), entry];

@@ -49,10 +49,10 @@ impl Table {
         }))
     }
 
-    /// Marks the account `stored` for erasure at `now`, and creates its erasure with the entry of `action`. After this
-    /// mark, the account cannot be changed. Returns the erasure; if the erasure was requested before, returns the
-    /// stored erasure. Returns `None` if the account does not exist any more. Sends one TransactWriteItems request per
-    /// try.
+    /// Marks the account `stored` for erasure at `now`, and creates its erasure with the action-log entry of `action`.
+    /// After this mark, the account cannot be changed. Returns the erasure; if the erasure was requested before,
+    /// returns the stored erasure. Returns `None` if the account does not exist any more. Sends one TransactWriteItems
+    /// request per try.
     pub async fn request_erasure(
         &self,
         stored: Account,

@@ -37,9 +37,9 @@ impl Table {
         Ok(receipt.succeeded_refunds(&refunds))
     }
 
-    /// Creates `refund` with the entry of `action`, and adds the amount of `refund` to the refunded amount of
-    /// `receipt`. Returns `false`, and writes nothing, if the refunded amount has changed since `receipt` was read, or
-    /// if the refund exists. Sends one TransactWriteItems request.
+    /// Creates `refund` with the action-log entry of `action`, and adds the amount of `refund` to the refunded amount
+    /// of `receipt`. Returns `false`, and writes nothing, if the refunded amount has changed since `receipt` was read,
+    /// or if the refund exists. Sends one TransactWriteItems request.
     pub async fn reserve_refund(
         &self,
         refund: &Refund,
@@ -53,9 +53,9 @@ impl Table {
     }
 
     /// Replaces the failed refund `failed` with `refund`, a new try with the same id, adds the amount of `refund` to
-    /// the refunded amount of `receipt` again, and writes the entry of `action`. Returns the stored refund. Returns
-    /// `None`, and writes nothing, if the refund or the refunded amount has changed since it was read. Sends one
-    /// TransactWriteItems request.
+    /// the refunded amount of `receipt` again, and writes the action-log entry of `action`. Returns the stored refund.
+    /// Returns `None`, and writes nothing, if the refund or the refunded amount has changed since it was read. Sends
+    /// one TransactWriteItems request.
     pub async fn reserve_refund_again(
         &self,
         failed: &Refund,

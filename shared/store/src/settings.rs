@@ -14,7 +14,8 @@ use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome, s};
 
-/// The format of the table's items. It is incremented when the code can no longer read the items of older versions.
+/// The format of the table's items. It is incremented when the code can no longer read the items that older versions of
+/// Dueday wrote.
 pub(super) const FORMAT: u32 = 1;
 
 /// The settings that all parts of a deployment share.

@@ -21,7 +21,7 @@ impl Table {
         self.settle_with_action(stored, None, compute).await
     }
 
-    /// Like [`Table::settle`], with the entry of `action` in the same transaction.
+    /// Like [`Table::settle`], with the action-log entry of `action` in the same transaction.
     pub async fn settle_with_action<R>(
         &self,
         stored: Subscription,

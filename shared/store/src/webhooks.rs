@@ -9,8 +9,8 @@ use billing::{Delivery, DeliveryKey, NewAction, WebhookEndpoint};
 use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, TransactionOutcome, key_of};
 
 impl Table {
-    /// Creates `endpoint`, whose id is new, with the entry of `action`. Sends one PutItem request or, with an `action`, one
-    /// TransactWriteItems request, on condition that the endpoint is absent.
+    /// Creates `endpoint`, whose id is new, with the action-log entry of `action`. Sends one PutItem request or, with
+    /// an `action`, one TransactWriteItems request, on condition that the endpoint is absent.
     pub async fn create_webhook_endpoint(
         &self,
         endpoint: &WebhookEndpoint,
@@ -32,9 +32,9 @@ impl Table {
         }
     }
 
-    /// Creates `endpoint`, whose id is new, with the idempotency record of `request` and the entry of `action`. If the
-    /// idempotency key was used before, creates nothing and returns the earlier use of the key. Sends one
-    /// TransactWriteItems request.
+    /// Creates `endpoint`, whose id is new, with the idempotency record of `request` and the action-log entry of
+    /// `action`. If the idempotency key was used before, creates nothing and returns the earlier use of the key. Sends
+    /// one TransactWriteItems request.
     pub async fn create_webhook_endpoint_once(
         &self,
         endpoint: &WebhookEndpoint,
@@ -89,8 +89,8 @@ impl Table {
         self.change(stored, change).await
     }
 
-    /// Like [`Table::change_webhook_endpoint`], with the entry of `action` in the same transaction. Sends one
-    /// TransactWriteItems request per try.
+    /// Like [`Table::change_webhook_endpoint`], with the action-log entry of `action` in the same transaction. Sends
+    /// one TransactWriteItems request per try.
     pub async fn change_webhook_endpoint_with_action(
         &self,
         stored: WebhookEndpoint,
@@ -111,8 +111,8 @@ impl Table {
         TableError::unreadable(keys::key_of_webhook_endpoint(id), reason)
     }
 
-    /// Deletes the endpoint `id`, with the entry of `action` in the same transaction. Returns whether it existed. Sends one
-    /// TransactWriteItems request.
+    /// Deletes the endpoint `id`, with the action-log entry of `action` in the same transaction. Returns whether it
+    /// existed. Sends one TransactWriteItems request.
     pub async fn delete_webhook_endpoint(&self, id: Ulid, action: &NewAction) -> Result<bool, TableError> {
         let entry = self.build_action_put(&action.on_removed_endpoint(id));
         let writes = vec![self.build_delete(keys::key_of_webhook_endpoint(id)), entry];
@@ -147,10 +147,10 @@ impl Table {
         }
     }
 
-    /// Restarts the delivery `key`, whatever its status, writes the entry of `action`, and returns the delivery; `None`
-    /// if it does not exist. Sends one GetItem request, and then one UpdateItem request or, with an `action`, one
-    /// TransactWriteItems request per try. If the stored delivery cannot be read, but contains its event, replaces it
-    /// with a new delivery of the event, with one TransactWriteItems request.
+    /// Restarts the delivery `key`, whatever its status, writes the action-log entry of `action`, and returns the
+    /// delivery; `None` if it does not exist. Sends one GetItem request, and then one UpdateItem request or, with an
+    /// `action`, one TransactWriteItems request per try. If the stored delivery cannot be read, but contains its event,
+    /// replaces it with a new delivery of the event, with one TransactWriteItems request.
     ///
     /// # Errors
     /// [`TableError::Unreadable`] if the stored delivery cannot be read, and its event cannot be recovered from it.

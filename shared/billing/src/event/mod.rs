@@ -145,7 +145,7 @@ fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Opt
 }
 
 /// Creates an event of an account. The id of the event contains the time at which the account was created, because
-/// earlier versions allowed an erased account to be created again with version 1.
+/// earlier versions of Dueday allowed an erased account to be created again with version 1.
 fn new_account_event(account: &Account, data: EventData, at: DateTime<Utc>) -> Event {
     let created_at = account.created_at.timestamp_millis();
     let id = format!("{}.{created_at}.{}.{}", account.id, account.version, data.event_type());

@@ -51,11 +51,11 @@ pub struct SubscriptionData {
     pub last_payment_at: Option<DateTime<Utc>>,
     #[serde(default)]
     pub last_reminder_at: Option<DateTime<Utc>>,
-    /// When the subscription was created; `None` in events of earlier versions.
+    /// When the subscription was created; `None` in an event from an earlier version of Dueday.
     #[serde(default)]
     pub created_at: Option<DateTime<Utc>>,
-    /// The fields of the subscription that the change has changed; empty for a new subscription, and in events of
-    /// earlier versions.
+    /// The fields of the subscription that the change has changed; empty for a new subscription, and in an event from
+    /// an earlier version of Dueday.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangedField>,
     /// The price before the change, in minor units of the same currency; absent if the price has not changed.

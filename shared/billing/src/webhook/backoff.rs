@@ -34,7 +34,7 @@ pub enum BackoffState {
     Inactive,
     /// The endpoint must not be tried before this instant.
     WaitsUntil(DateTime<Utc>),
-    /// The waiting time is over: one delivery may be tried, by the worker that claims the probe.
+    /// The waiting time is over: the worker that claims the probe may try one delivery.
     ProbeIsDue,
 }
 
