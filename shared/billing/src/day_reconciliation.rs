@@ -1,4 +1,5 @@
-//! The comparison of one day with the gateway: its progress, its result and the differences that it found.
+//! The comparison of the payments, refunds and disputes of one day with the gateway: the progress of the comparison,
+//! its result, and the differences that were found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,15 +43,15 @@ pub struct DayReconciliation {
 /// The number of compared records of a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ReconciledCounts {
-    /// The successful payments that the gateway lists.
+    /// The number of successful payments that the gateway lists.
     pub payments: u64,
-    /// The refunds that the gateway lists, without failed refunds.
+    /// The number of refunds that the gateway lists, without failed refunds.
     pub refunds: u64,
-    /// The disputes that the gateway lists.
+    /// The number of disputes that the gateway lists.
     pub disputes: u64,
-    /// The receipts that were written on the day.
+    /// The number of receipts that were written on the compared day.
     pub receipts: u64,
-    /// The payments without a receipt that the comparison has settled.
+    /// The number of payments without a receipt that the comparison has settled.
     pub settled: u64,
 }
 

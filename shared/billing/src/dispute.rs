@@ -23,7 +23,7 @@ pub struct Dispute {
     pub payment_method: GatewayToken,
     /// The amount that the bank reverses if the dispute is lost.
     pub amount: Money,
-    /// The gateway's code for the reason, such as `fraudulent`.
+    /// The gateway's code for the reason of the dispute, such as `fraudulent`.
     pub reason: String,
     pub status: DisputeStatus,
     /// When the dispute was opened. If the dispute began as an inquiry: when the inquiry became a dispute.

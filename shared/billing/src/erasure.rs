@@ -28,7 +28,7 @@ pub struct Erasure {
     pub position: Option<String>,
     /// The numbers of items that were changed so far. An item that is changed again after an interruption is counted again.
     pub counts: ErasureCounts,
-    /// What the erasure waits for; `None` if it does not wait.
+    /// The reason why the erasure waits, as text; `None` if the erasure does not wait.
     pub waits_for: Option<String>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
@@ -79,19 +79,20 @@ pub struct ErasedAccount {
 /// Something that is owed or in progress, and prevents the erasure of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ErasureObstacle {
-    /// The subscription is not cancelled.
+    /// A subscription is not cancelled.
     Subscription { id: SubscriptionId, status: Status },
-    /// A payment of the subscription has an unknown outcome, or is being processed.
+    /// An attempt of a subscription is open: the outcome of the payment is unknown, or the bank is processing the
+    /// payment.
     OpenPayment(SubscriptionId),
-    /// The refund is pending.
+    /// A refund is pending.
     PendingRefund(Ulid),
-    /// The bank has not decided about the dispute.
+    /// A dispute is open: the bank has not decided yet.
     OpenDispute(GatewayToken),
-    /// A person must decide about the payment, which has no receipt.
+    /// A finding is open: a person must decide about a payment without a receipt.
     OpenFinding(GatewayToken),
-    /// The customer can still enter a payment method.
+    /// A payment method setup is open: the customer can still enter a payment method.
     OpenSetup { id: Ulid, until: DateTime<Utc> },
-    /// Orders must still be shipped.
+    /// Orders must still be shipped. Contains the number of these orders.
     OpenOrders(usize),
 }
 

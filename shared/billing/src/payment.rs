@@ -77,7 +77,7 @@ pub enum PaymentStatus {
 /// The reason why a payment failed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Decline {
-    /// The gateway's code, such as `insufficient_funds`.
+    /// The gateway's code for the reason of the decline, such as `insufficient_funds`.
     pub code: String,
     /// Whether another try with the same payment method is useless (lost, stolen or expired card, closed account).
     pub hard: bool,

@@ -30,7 +30,7 @@ pub struct Receipt {
     /// When the latest refund was requested; `None` if there is no refund, or if an earlier version of Dueday stored
     /// the refund.
     pub refunded_at: Option<DateTime<Utc>>,
-    /// The reversal by the bank, if there is one.
+    /// The reversal of the payment by the bank; `None` if the bank has not reversed the payment.
     pub reversal: Option<Reversal>,
 }
 

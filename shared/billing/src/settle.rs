@@ -19,8 +19,9 @@ const MAX_WAIVED_PERIODS: usize = 90;
 /// changed the card. Without this limit, a customer who changes cards again and again would stay past due for ever.
 pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 
-/// The maximum time from the claim of an attempt to its charge request. If an attempt is declined after a longer time,
-/// it was in doubt: the gateway may still process an earlier request of the attempt.
+/// The maximum time from the claim of an attempt to the response to its charge request, if the attempt is never in
+/// doubt. If an attempt is declined after a longer time, it was in doubt: the gateway may still process an earlier
+/// request of the attempt.
 const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
 /// If the gateway has rejected this many consecutive attempts or more, the last rejection counts as a soft decline.
@@ -39,7 +40,7 @@ pub struct Settlement {
 }
 
 impl From<Subscription> for Settlement {
-    /// Creates a settlement without records.
+    /// Creates a settlement that only changes the subscription, without a receipt or other records.
     fn from(subscription: Subscription) -> Self {
         Self { subscription, receipt: None, record: None, waived: Vec::new() }
     }

@@ -151,7 +151,7 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Tries once to write `next`, if the stored item is still `before`.
+    /// Tries once to write `next`, on condition that the stored item still has the version of `before`.
     async fn write_with_version_check<T: Versioned<S>>(
         &self,
         before: &T,

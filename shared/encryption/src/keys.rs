@@ -28,7 +28,8 @@ pub(crate) struct Key {
     pub cipher: LessSafeKey,
 }
 
-/// The text does not contain valid encryption keys. The message does not contain the text.
+/// The error for a text that does not contain valid encryption keys. The error message does not contain the text, which
+/// may be secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must contain one or more keys of 64 hexadecimal digits, separated by white space")]
 pub struct KeysError;

@@ -20,7 +20,7 @@ impl CircuitBreaker {
         self.max.store(max, Ordering::Relaxed);
     }
 
-    /// Resets the count to zero, after the gateway has responded.
+    /// Resets the count of consecutive failed requests to zero, after the gateway has responded.
     pub fn reset(&self) {
         self.consecutive_failures.store(0, Ordering::Relaxed);
     }

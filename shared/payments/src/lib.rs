@@ -73,7 +73,7 @@ pub struct PaymentBatch {
     /// The longest time that a charge and its settlement can take.
     time_to_charge: TimeDelta,
     pace: RequestPace,
-    /// The id of the table; it is set when the first list page is read.
+    /// The id of the table; it is set when the settings of the table are read for the first time.
     table_id: OnceLock<Ulid>,
     /// The gateway account to which the API key belongs; it is set when the gateway has returned the account.
     account: OnceCell<GatewayAccount>,

@@ -98,7 +98,7 @@ impl RequestPace {
         refusals.0 < MAX_TRIES_OF_REQUEST
     }
 
-    /// Records that the gateway has responded: the next pause is short again.
+    /// Records that the gateway has responded without refusing the request: the next pause is short again.
     pub fn record_response(&self) {
         self.state().pauses = 0;
     }

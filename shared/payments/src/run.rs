@@ -62,7 +62,7 @@ impl PaymentRun {
         self.is_charging_enabled.store(false, Ordering::Relaxed);
     }
 
-    /// Returns how long the bank may process a debit before its row is reported as failed.
+    /// Returns how long the bank may process a debit before the run reports the row of the payment as failed.
     pub(super) fn max_processing(&self) -> TimeDelta {
         TimeDelta::days(self.max_processing_days.load(Ordering::Relaxed).into())
     }

@@ -47,7 +47,7 @@ pub struct AccountPartition {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AlteredItem {
     pub key: Key,
-    /// The names of the attributes that differ, sorted.
+    /// The names of the attributes that differ from the expected item, sorted.
     pub attributes: Vec<String>,
 }
 
@@ -69,8 +69,8 @@ pub struct AccountPartitions {
     /// The key of the last item of the account that [`AccountPartitions::next`] returned last, as text: partition key,
     /// space, sort key.
     position: Option<String>,
-    /// The partition key of the account after which the caller continues. New items of this account are not read, because
-    /// they would look like an incomplete account.
+    /// The partition key of the account after which the caller continues. Items that were added to this account since
+    /// it was read are left out, because they would look like an incomplete account.
     skipped: Option<String>,
 }
 
@@ -183,7 +183,7 @@ impl AccountPartition {
         self.receipts.iter().filter(is_unexpired)
     }
 
-    /// Adds `item` to the items of its kind.
+    /// Reads `item`, and adds it to the field of this struct for its kind of item.
     fn add_item(&mut self, mut item: Item) {
         // After all its refunds have failed, a receipt keeps the attributes `RefundedAmount` (0) and `RefundedDate`.
         // Ignore them, because this program writes neither attribute for a receipt without refunds.

@@ -10,7 +10,7 @@ use super::{Item, SubscriptionKey, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
 use dynamo::{Entity as _, Scan, key_of, n, s, values};
 
-/// An item that [`Table::scan_receipts_and_due`] returns.
+/// A receipt or a due subscription, which [`Table::scan_receipts_and_due`] passes to its caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ScannedItem {
     Receipt(Box<Receipt>),

@@ -41,7 +41,7 @@ pub enum RowResult<O> {
 }
 
 impl<O> RowResult<O> {
-    /// Returns whether another lane or a later run counts the row.
+    /// Returns whether this lane of this run does not count the row, because another lane or a later run counts it.
     pub(super) fn is_uncounted(&self) -> bool {
         matches!(self, RowResult::OutOfTime | RowResult::StopRun { counted: None, .. } | RowResult::LeftToOtherLane)
     }

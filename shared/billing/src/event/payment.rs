@@ -134,7 +134,7 @@ pub struct DisputeData {
     /// The gateway's identifier of the dispute.
     pub dispute: GatewayToken,
     pub status: DisputeStatus,
-    /// The gateway's code for the reason.
+    /// The gateway's code for the reason of the dispute or reversal.
     pub reason: String,
     #[serde(flatten)]
     pub amount: Money,
@@ -170,7 +170,7 @@ pub struct ReversalData {
     pub due_on: NaiveDate,
     /// The gateway's identifier of the lost dispute; `None` for a debit that was returned without a dispute.
     pub dispute: Option<GatewayToken>,
-    /// The gateway's code for the reason.
+    /// The gateway's code for the reason of the dispute or reversal.
     pub reason: String,
     /// The amount that the bank reversed.
     #[serde(flatten)]

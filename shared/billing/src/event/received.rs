@@ -21,7 +21,7 @@ pub struct ReceivedEvent {
     event: Option<CloudEvent>,
 }
 
-/// The message is not an event that this version of Dueday can read.
+/// The error for a message that is not an event that this version of Dueday can read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the message is not a known event")]
 pub struct UnreadableEvent;

@@ -18,7 +18,7 @@ const ALLOWED_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// The text is not a valid signing secret.
+/// The error for a text that is not a valid signing secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be whsec_ followed by 24 to 64 bytes in base64")]
 pub struct SecretError;
