@@ -15,7 +15,8 @@ pub struct Account {
     pub locale: Locale,
     pub mail_status: MailStatus,
     pub created_at: DateTime<Utc>,
-    /// When the erasure of the account was requested; `None` if it was not. From then on, the account cannot be changed.
+    /// When the erasure of the account was requested; `None` if it was not requested. After the request, the account
+    /// cannot be changed.
     pub erasure_requested_at: Option<DateTime<Utc>>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
@@ -54,7 +55,7 @@ impl Account {
     }
 
     /// Returns whether mail to `address` must not be sent, because `address` is the address of the account, and an
-    /// earlier mail to it bounced or was reported as spam.
+    /// earlier mail to this address bounced or was reported as spam.
     pub fn refuses_mail_to(&self, address: &EmailAddress) -> bool {
         self.mail_status != MailStatus::Deliverable && *address == self.email
     }

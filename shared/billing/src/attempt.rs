@@ -20,7 +20,8 @@ pub struct ClaimToken(pub Ulid);
 /// An open payment attempt of one due date.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Attempt {
-    /// The id of the table in which the attempt was claimed; absent from attempts of earlier versions.
+    /// The id of the table in which the attempt was claimed; absent from an attempt that an earlier version of Dueday
+    /// claimed.
     pub table: Option<Ulid>,
     /// The number of the attempt among all attempts of the subscription. No number is used twice.
     pub no: u32,

@@ -36,7 +36,8 @@ pub struct AttemptRecord {
     pub due_on: NaiveDate,
     pub attempt_no: u32,
     pub amount: Money,
-    /// The gateway's token of the customer whom the attempt was to charge; absent from records of earlier versions.
+    /// The gateway's token of the customer whom the attempt was to charge; absent from a record that an earlier version
+    /// of Dueday wrote.
     pub customer: Option<GatewayToken>,
     pub outcome: AttemptEnd,
     /// The gateway's code of the failure; for a dropped attempt, the status of the subscription (`paused` or

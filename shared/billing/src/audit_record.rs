@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-/// How long an audit and its violations are stored after its start.
+/// How long an audit and its violations are stored, counted from the start of the audit.
 pub const AUDIT_RETENTION: TimeDelta = TimeDelta::days(90);
 
 /// The maximum number of violations that are stored for one audit. The counts contain all of them.
@@ -21,12 +21,15 @@ pub struct AuditRecord {
     pub started_at: DateTime<Utc>,
     /// When all items had been checked; `None` while the audit is running, or if it was interrupted.
     pub ended_at: Option<DateTime<Utc>>,
-    /// The last account that was checked, in the format of the storage, or the last order, in the format of the function that
-    /// checks the orders; `None` before the first account and after the end.
+    /// The position after the last account or order that was checked, from which an interrupted audit continues; `None`
+    /// before the first account and after the end. The code that reads the accounts or orders defines the format of the
+    /// text.
     pub position: Option<String>,
     /// Whether the audit also compares the table with the lists of the gateway.
     pub has_gateway_lists: bool,
-    /// Whether the schedule has started the audit. Its function continues it every day until it ends; a person does not.
+    /// True if the schedule has started the audit: the audit function then continues the audit every night until it
+    /// ends. False if a person has started the audit with the command: only `dueday audit --resume` continues such an
+    /// audit.
     pub is_scheduled: bool,
     /// The number of accounts that were checked.
     pub accounts: u64,
@@ -83,8 +86,8 @@ impl AuditRecord {
         self.violations.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Counts a violation, and returns it for the storage; `None` if the maximum number of violations is stored. Texts are cut
-    /// to 500 characters.
+    /// Counts a violation, and returns the violation that the caller must store. Returns `None` if the maximum number
+    /// of violations of this audit is already stored. Texts are cut to 500 characters.
     pub fn add_violation(&mut self, invariant: &str, key: &str, problem: &str) -> Option<AuditViolation> {
         let number = self.violation_count();
         let count = self.violations.entry(invariant.to_owned()).or_default();

@@ -1,5 +1,6 @@
-//! Cancellation of a subscription: immediately, or at the end of the current period. In both cases every owed month is
-//! recorded as waived, and `cancel_from` contains the first month that is not owed.
+//! Cancellation of a subscription: immediately, or at the end of the current period. An immediate cancellation waives
+//! every owed month. A cancellation at the end of the period leaves the owed months owed. In both cases, `cancel_from`
+//! contains the first month that is not owed.
 
 use chrono::{DateTime, NaiveDate, Utc};
 

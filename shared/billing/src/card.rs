@@ -16,7 +16,7 @@ pub struct Card {
     last4: String,
 }
 
-/// The brand of a card is invalid, or its last digits are not four digits.
+/// The error for a card whose brand is invalid, or whose last digits are not four digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a brand of 1 to {MAX_BRAND_CHARS} characters, and the last four digits of a card number")]
 pub struct CardError;

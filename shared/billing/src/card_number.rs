@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn search_for_card_numbers_takes_linear_time() {
-        // The search compares each group of digits with at most nineteen earlier groups. If it compared all pairs of
-        // groups, this test would take minutes.
+        // The search combines each group of digits with at most nineteen of the groups after it. If the search combined
+        // each group with all later groups, this test would take minutes.
         assert!(!contains_card_number(&"1 ".repeat(200_000)));
     }
 }

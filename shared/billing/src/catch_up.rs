@@ -8,8 +8,8 @@ use super::{CatchUp, Period, Settlement, Status, Subscription, WaivedReason};
 impl CatchUp {
     /// Returns the change to store before `subscription` is charged on `today`: the due date moves to the latest owed
     /// month, and the older months are waived. Returns `None` if the subscription does not change. That is so if each
-    /// month is charged ([`CatchUp::Each`]), if at most one month is owed, or if a payment of the oldest month was
-    /// already tried.
+    /// month is charged ([`CatchUp::Each`]), if at most one month is owed, or if the payment of the oldest month is in
+    /// progress or was declined.
     pub fn skip_missed_periods(
         self,
         subscription: &Subscription,

@@ -26,7 +26,8 @@ pub struct Changes {
 
 impl Subscription {
     /// Applies all of `changes`, or none. A new amount or payment day applies from the first month that has not fallen
-    /// due (see `terms.rs`). If an amount or a date changes after its reminder was sent, a new reminder is planned.
+    /// due (see `terms.rs`). If the amount or the date of the next payment changes after the reminder of this payment
+    /// was sent, a new reminder is planned.
     ///
     /// # Errors
     /// [`Refusal::Status`] if the subscription is cancelled; [`Refusal::PausedDay`] if a paused subscription gets a

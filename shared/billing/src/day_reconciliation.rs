@@ -1,4 +1,5 @@
-//! The comparison of one day with the gateway: its progress, its result and the differences that it found.
+//! The comparison of the payments, refunds and disputes of one day with the gateway: the progress of the comparison,
+//! its result, and the differences that were found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-/// How long the result of a comparison is stored after its start.
+/// How long the result of a comparison is stored, counted from the start of the comparison.
 pub const RECONCILIATION_RETENTION: TimeDelta = TimeDelta::days(400);
 
 /// The maximum number of differences that are stored for one day. The counts contain all of them.
@@ -15,8 +16,8 @@ pub const MAX_STORED_DIFFERENCES: usize = 100;
 /// The maximum number of characters of the description of a stored difference.
 const MAX_TEXT: usize = 300;
 
-/// The comparison of the payments, refunds and disputes of one day with the gateway. It is running or was interrupted if
-/// it has no end.
+/// The comparison of the payments, refunds and disputes of one day with the gateway. A comparison without an end is
+/// running or was interrupted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DayReconciliation {
     /// The compared day in UTC.
@@ -26,14 +27,15 @@ pub struct DayReconciliation {
     pub ended_at: Option<DateTime<Utc>>,
     /// The step with which the comparison continues.
     pub step: ReconciliationStep,
-    /// The position in the list of `step`; `None` at the start of the list.
+    /// The position in the current step from which the comparison continues: the gateway's cursor of the next list
+    /// page, or the position in the table; `None` at the start of the step.
     pub position: Option<String>,
     pub counts: ReconciledCounts,
     /// The gateway's lists that could not be compared, because the gateway does not offer them.
     pub not_compared: BTreeSet<GatewayList>,
     /// The number of differences by kind.
     pub differences: BTreeMap<DifferenceKind, u64>,
-    /// The first differences, at most [`MAX_STORED_DIFFERENCES`].
+    /// The differences that were found first, at most [`MAX_STORED_DIFFERENCES`].
     pub first_differences: Vec<Difference>,
     pub version: u64,
 }
@@ -41,22 +43,22 @@ pub struct DayReconciliation {
 /// The number of compared records of a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ReconciledCounts {
-    /// The successful payments that the gateway lists.
+    /// The number of successful payments that the gateway lists.
     pub payments: u64,
-    /// The refunds that the gateway lists, without failed refunds.
+    /// The number of refunds that the gateway lists, without failed refunds.
     pub refunds: u64,
-    /// The disputes that the gateway lists.
+    /// The number of disputes that the gateway lists.
     pub disputes: u64,
-    /// The receipts that were written on the day.
+    /// The number of receipts that were written on the compared day.
     pub receipts: u64,
-    /// The payments without a receipt that the comparison has settled.
+    /// The number of payments without a receipt that the comparison has settled.
     pub settled: u64,
     /// The differences that a person has accepted.
     #[serde(default)]
     pub accepted: u64,
 }
 
-/// A list of the gateway.
+/// A list of the gateway that is compared with the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -127,7 +129,7 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    /// Returns what a person does about the difference, as an imperative sentence.
+    /// Returns the instruction for the person who must resolve a difference of this kind.
     pub fn next_step(self) -> &'static str {
         match self {
             Self::PaymentWithoutReceipt => {
@@ -173,8 +175,8 @@ impl DayReconciliation {
         }
     }
 
-    /// Counts `difference`, and stores it if fewer than [`MAX_STORED_DIFFERENCES`] are stored. Its description is cut to
-    /// 300 characters.
+    /// Counts `difference`, and stores it if fewer than [`MAX_STORED_DIFFERENCES`] are stored. The stored description
+    /// is cut to 300 characters.
     pub fn add(&mut self, difference: Difference) {
         let count = self.differences.entry(difference.kind).or_default();
         *count = count.saturating_add(1);

@@ -7,25 +7,26 @@ use strum::Display;
 use super::{AccountId, GatewayToken, Money, ReceiptId};
 
 /// The dispute of a payment: the customer has questioned or disputed the payment at the bank, or the bank has reversed
-/// it.
+/// the payment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dispute {
-    /// The gateway's id of the dispute. For a payment that failed after it had succeeded: the gateway's id of the
-    /// payment.
+    /// The gateway's id of the dispute. If the bank returned a successful debit without a dispute: the gateway's id of
+    /// the payment.
     pub id: GatewayToken,
     pub account: AccountId,
     /// The id of the receipt of the payment. The receipt may have expired.
     pub receipt: ReceiptId,
     /// The gateway's id of the payment.
     pub payment: GatewayToken,
-    /// The payment method of the payment. It is not charged while the dispute [stops charges](Dispute::stops_charging).
+    /// The payment method of the payment. This payment method is not charged while the dispute [stops
+    /// charges](Dispute::stops_charging).
     pub payment_method: GatewayToken,
     /// The amount that the bank reverses if the dispute is lost.
     pub amount: Money,
-    /// The gateway's code for the reason, such as `fraudulent`.
+    /// The gateway's code for the reason of the dispute, such as `fraudulent`.
     pub reason: String,
     pub status: DisputeStatus,
-    /// When the dispute was opened. For an inquiry that became a dispute: when it became a dispute.
+    /// When the dispute was opened. If the dispute began as an inquiry: when the inquiry became a dispute.
     pub opened_at: DateTime<Utc>,
     /// When the gateway reported the outcome of the dispute; `None` while there is no outcome.
     pub closed_at: Option<DateTime<Utc>>,
@@ -38,9 +39,10 @@ pub struct Dispute {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DisputeStatus {
-    /// The bank has asked for information about the payment, and has not reversed it. Charges continue.
+    /// The bank has asked for information about the payment, and has not reversed the payment. Charges of the payment
+    /// method continue.
     Inquiry,
-    /// The bank has not decided yet.
+    /// The payment is disputed, and the bank has not decided yet.
     Open,
     /// The bank decided for the merchant, who keeps the payment.
     Won,
@@ -66,7 +68,7 @@ impl DisputeStatus {
 }
 
 impl Dispute {
-    /// Returns whether the dispute stops charges of its payment method. A lost dispute stops them permanently: the
+    /// Returns whether the dispute stops charges of its payment method. A lost dispute stops charges permanently: the
     /// customer would probably dispute the next payment too.
     pub fn stops_charging(&self) -> bool {
         match self.status {

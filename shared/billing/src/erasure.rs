@@ -15,7 +15,8 @@ use super::{
 /// The text that replaces stored free texts and tokens of an erased account.
 pub const ERASED: &str = "erased";
 
-/// The erasure of an account that an operator has requested, with its progress. It is stored until the erasure has ended.
+/// The erasure of an account that an operator has requested, with the progress of the erasure. The table stores it
+/// until the erasure has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Erasure {
     pub account: AccountId,
@@ -23,11 +24,11 @@ pub struct Erasure {
     pub requested_at: DateTime<Utc>,
     /// The step that is executed next.
     pub step: ErasureStep,
-    /// The position in the items of the step; `None` at the start of the step.
+    /// The position up to which the current step has processed its items; `None` at the start of the step.
     pub position: Option<String>,
     /// The numbers of items that were changed so far. An item that is changed again after an interruption is counted again.
     pub counts: ErasureCounts,
-    /// What the erasure waits for; `None` if it does not wait.
+    /// The reason why the erasure waits, as text; `None` if the erasure does not wait.
     pub waits_for: Option<String>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
@@ -47,7 +48,7 @@ pub enum ErasureStep {
     Subscriptions,
     /// Remove personal data from the records that are kept, such as receipts.
     Records,
-    /// Replace the account by a mark that it was erased.
+    /// Replace the account by the mark that the account was erased.
     Account,
 }
 
@@ -61,7 +62,7 @@ pub struct ErasureCounts {
     pub pseudonymised: u64,
 }
 
-/// The mark of an account that was erased. It replaces the account, so that no other account gets the same id.
+/// The mark of an account that was erased. The mark replaces the account, so that no other account gets the same id.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ErasedAccount {
     pub id: AccountId,
@@ -78,19 +79,20 @@ pub struct ErasedAccount {
 /// Something that is owed or in progress, and prevents the erasure of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ErasureObstacle {
-    /// The subscription is not cancelled.
+    /// A subscription is not cancelled.
     Subscription { id: SubscriptionId, status: Status },
-    /// A payment of the subscription has an unknown outcome, or is being processed.
+    /// An attempt of a subscription is open: the outcome of the payment is unknown, or the bank is processing the
+    /// payment.
     OpenPayment(SubscriptionId),
-    /// The refund is pending.
+    /// A refund is pending.
     PendingRefund(Ulid),
-    /// The bank has not decided about the dispute.
+    /// A dispute is open: the bank has not decided yet.
     OpenDispute(GatewayToken),
-    /// A person must decide about the payment, which has no receipt.
+    /// A finding is open: a person must decide about a payment without a receipt.
     OpenFinding(GatewayToken),
-    /// The customer can still enter a payment method.
+    /// A payment method setup is open: the customer can still enter a payment method.
     OpenSetup { id: Ulid, until: DateTime<Utc> },
-    /// Orders must still be shipped.
+    /// Orders must still be shipped. Contains the number of these orders.
     OpenOrders(usize),
 }
 
@@ -154,7 +156,8 @@ impl Erasure {
         }
     }
 
-    /// Ends the current step: the next step begins at its start. The last step has no next step.
+    /// Ends the current step: the next step begins at its start. After the last step, the last step stays the current
+    /// step.
     pub fn end_step(&mut self) {
         self.position = None;
         self.waits_for = None;

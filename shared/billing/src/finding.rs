@@ -49,7 +49,8 @@ pub struct ResolvedFinding {
 pub enum FindingReason {
     /// The period was already paid by another payment: the customer paid twice.
     PaidTwice,
-    /// The period of the payment is not the due period: it was waived, or is not due yet.
+    /// The period of the payment is not the due period (for example, because it was waived), or an attempt of the
+    /// subscription is open.
     NotDue,
     /// The amount or the currency differs from that of the attempt.
     AmountDiffers,
@@ -85,9 +86,9 @@ pub struct LateSuccess<'a> {
 }
 
 impl Subscription {
-    /// Settles a successful payment that was reported after its attempt was closed. Conditions: the payment is for the
-    /// due period, its amount equals that of the attempt, it was not refunded, and the subscription has no open
-    /// attempt.
+    /// Returns the settlement of a successful payment that was reported after its attempt was closed. Conditions: the
+    /// payment is for the due period, which no other payment has paid; its amount equals the amount of the attempt; it
+    /// was not refunded; and the subscription has no open attempt.
     ///
     /// # Errors
     /// The reason why a person must decide, if a condition is not met.
@@ -114,7 +115,7 @@ impl Subscription {
         Ok(self.apply_late_payment(payment, lead, today, now))
     }
 
-    /// Records `payment` as the payment of the due period.
+    /// Returns the settlement that records `payment` as the payment of the due period.
     pub fn apply_late_payment(
         &self,
         payment: &Payment,

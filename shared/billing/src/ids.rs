@@ -79,8 +79,8 @@ fn has_allowed_characters(text: &str, max: usize) -> bool {
     (1..=max).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-/// Checks an identifier that the merchant chooses. It must start with a letter or a digit, because identifiers are used
-/// in URL paths, file names and command lines, where a leading `.` or `-` has a special meaning.
+/// Checks an identifier that the merchant chooses. The identifier must start with a letter or a digit, because
+/// identifiers are used in URL paths, file names and command lines, where a leading `.` or `-` has a special meaning.
 pub fn check_id(text: &str) -> Result<(), IdError> {
     let starts_with_alphanumeric = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     if has_allowed_characters(text, MAX_ID_CHARS) && starts_with_alphanumeric { Ok(()) } else { Err(IdError::Text) }

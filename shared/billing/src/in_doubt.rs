@@ -29,14 +29,15 @@ pub enum ClaimRefusal {
     OwnClaim,
     /// An attempt is open, and its lease belongs to another worker.
     Leased,
-    /// An attempt is open, and its lease has ended: the worker must take it over and look it up at the gateway.
+    /// An attempt is open, and its lease has ended: the worker must take the attempt over and look it up at the
+    /// gateway.
     InDoubt(Attempt),
     /// The subscription is due, but the date in the index was stale. Contains the stored date, with which the worker
     /// must claim again.
     DueOn(NaiveDate),
-    /// The item is damaged: its next payment date is before its due date. A person must correct it.
+    /// The item is damaged: its next payment date is before its due date. A person must correct the item.
     DueLater,
-    /// The item is damaged: the month of its due date is already paid. A person must correct it.
+    /// The item is damaged: the month of its due date is already paid. A person must correct the item.
     AlreadyPaid,
     /// There is nothing to charge: the payment is already settled, or is not due any more.
     NotDue,

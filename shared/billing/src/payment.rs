@@ -22,13 +22,13 @@ pub struct PaymentMethod {
 }
 
 /// The gateway account that receives the payments of a table. A payment in one gateway account is not visible in
-/// another.
+/// another gateway account.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GatewayAccount {
-    /// The kind of gateway: `sandbox` or `stripe`.
+    /// The kind of gateway, such as `sandbox` or `stripe`.
     pub kind: String,
-    /// The gateway's id of the account.
+    /// The gateway's id of the account, or of the marker customer that identifies the account.
     pub account: String,
     /// Whether payments in this account move real money.
     pub live: bool,
@@ -46,7 +46,8 @@ impl fmt::Display for GatewayAccount {
 pub struct Payment {
     /// The gateway's id of the payment.
     pub id: GatewayToken,
-    /// The id of the table that requested the payment; absent from payments of earlier versions.
+    /// The id of the table that requested the payment; absent from a payment that an earlier version of Dueday
+    /// requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Ulid>,
     pub account: AccountId,
@@ -76,7 +77,7 @@ pub enum PaymentStatus {
 /// The reason why a payment failed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Decline {
-    /// The gateway's code, such as `insufficient_funds`.
+    /// The gateway's code for the reason of the decline, such as `insufficient_funds`.
     pub code: String,
     /// Whether another try with the same payment method is useless (lost, stolen or expired card, closed account).
     pub hard: bool,

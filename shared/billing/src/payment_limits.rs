@@ -1,5 +1,5 @@
 //! The limits of the payment batch, which protect customers from a wrong import, a wrong price or an outage of the
-//! gateway. An operator changes them while the system runs.
+//! gateway. An operator can change the limits while the system runs.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,13 +9,14 @@ use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr}
 
 use super::Ceilings;
 
-/// The text of a ceiling that does not exist.
+/// The text that stands for no ceiling.
 const NO_CEILING: &str = "none";
 const CHARGES: RangeInclusive<u32> = 0..=u32::MAX;
 const PROCESSING_DAYS: RangeInclusive<u32> = 1..=60;
 const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 
-/// The limits of the payment batch. In the table, each limit that differs from its default is a text under its name.
+/// The limits of the payment batch. The table stores each limit that differs from its default, as text under the name
+/// of the limit.
 ///
 /// ```
 /// use billing::{PaymentLimit, PaymentLimits};
@@ -29,9 +30,11 @@ const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct PaymentLimits {
-    /// The daily limits on the number and the total amount of charges. A day that would exceed them is not started.
+    /// The daily limits on the number and the total amount of charges. A run does not start if the charges of its day
+    /// would exceed a limit.
     pub ceilings: Ceilings,
-    /// The number of days for which the bank may process a debit. After that, runs report its row as failed.
+    /// The number of days for which the bank may process a debit. After that time, runs report the row of the payment
+    /// as failed.
     pub max_processing_days: u32,
     /// A run stops after this many consecutive requests to the gateway without a usable response.
     pub gateway_failures: u32,
@@ -57,7 +60,7 @@ pub enum PaymentLimitError {
 }
 
 impl PaymentLimit {
-    /// Returns what the limit does, for the people who set it.
+    /// Returns the description of the limit, for operators.
     pub fn description(self) -> &'static str {
         match self {
             Self::MaxCharges => "The largest number of charges per day; a day with more charges is not started",
@@ -96,7 +99,8 @@ impl PaymentLimits {
     /// Sets `limit` to the value in `text`. `none` removes a ceiling.
     ///
     /// # Errors
-    /// [`PaymentLimitError::Invalid`], with the allowed values. The limits are not changed then.
+    /// [`PaymentLimitError::Invalid`], with the allowed values, if `text` is not an allowed value. In this case, the
+    /// limits are not changed.
     pub fn set(&mut self, limit: PaymentLimit, text: &str) -> Result<(), PaymentLimitError> {
         let invalid = |allowed: String| PaymentLimitError::Invalid { limit, allowed, text: text.to_owned() };
         let number = |range: &RangeInclusive<u32>, or_none: &str| {
@@ -141,7 +145,8 @@ impl TryFrom<BTreeMap<String, String>> for PaymentLimits {
 }
 
 impl From<PaymentLimits> for BTreeMap<String, String> {
-    /// Returns the limits that differ from their defaults. So limits that are added later do not change what is stored.
+    /// Returns the limits that differ from their defaults. Because limits with their defaults are not stored, a limit
+    /// that a later version of Dueday adds does not change the stored limits.
     fn from(limits: PaymentLimits) -> Self {
         let default = PaymentLimits::default();
         let texts = PaymentLimit::iter().map(|limit| (limit, limits.text_of(limit)));

@@ -59,7 +59,7 @@ pub enum CatchUp {
     Latest,
 }
 
-/// The text of the setting is neither `each` nor `latest`.
+/// The error for a text of the catch-up setting that is neither `each` nor `latest`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be each or latest, not {text:?}")]
 pub struct ParseCatchUpError {
@@ -82,7 +82,7 @@ pub enum OnResume {
     Wait,
 }
 
-/// The text of the setting is neither `charge` nor `wait`.
+/// The error for a text of the setting for resumed subscriptions that is neither `charge` nor `wait`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be charge or wait, not {text:?}")]
 pub struct ParseOnResumeError {
@@ -108,7 +108,7 @@ pub enum AfterWonDispute {
     Charge,
 }
 
-/// The text of the setting is neither `waive` nor `charge`.
+/// The error for a text of the setting for won disputes that is neither `waive` nor `charge`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be waive or charge, not {text:?}")]
 pub struct ParseAfterWonDisputeError {

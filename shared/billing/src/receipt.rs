@@ -20,16 +20,17 @@ pub struct Receipt {
     pub amount: Money,
     /// The gateway's id of the payment.
     pub payment: GatewayToken,
-    /// The gateway's token of the charged customer; absent from receipts of earlier versions.
+    /// The gateway's token of the charged customer; absent from a receipt that an earlier version of Dueday wrote.
     pub customer: Option<GatewayToken>,
     /// The charged card, if the gateway returned its description.
     pub card: Option<Card>,
     pub processed_at: DateTime<Utc>,
     /// The refunded amount, including pending refunds.
     pub refunded: Money,
-    /// When the latest refund was requested; `None` if there is none, or if an earlier version stored it.
+    /// When the latest refund was requested; `None` if there is no refund, or if an earlier version of Dueday stored
+    /// the refund.
     pub refunded_at: Option<DateTime<Utc>>,
-    /// The reversal by the bank, if there is one.
+    /// The reversal of the payment by the bank; `None` if the bank has not reversed the payment.
     pub reversal: Option<Reversal>,
 }
 
@@ -43,8 +44,8 @@ pub struct Reversal {
 }
 
 impl Receipt {
-    /// Returns the amount that the merchant keeps: the paid amount without refunds and without the reversed amount. It
-    /// is never negative, even if the bank reversed an amount that was already refunded.
+    /// Returns the amount that the merchant keeps: the paid amount without refunds and without the reversed amount. The
+    /// result is never negative, even if the bank reversed an amount that was already refunded.
     pub fn net(&self) -> Money {
         let returned =
             self.reversal.map_or(0, |reversal| reversal.amount.minor()).saturating_add(self.refunded.minor());
@@ -52,7 +53,7 @@ impl Receipt {
     }
 
     /// Computes the reversal of the payment from `disputes`, all disputes of the account; `None` if the bank did not
-    /// reverse it.
+    /// reverse the payment.
     pub fn reversal_from(&self, disputes: &[Dispute]) -> Option<Reversal> {
         let reverses_payment = |dispute: &&Dispute| dispute.payment == self.payment && dispute.status.is_reversal();
         let reversals: Vec<&Dispute> = disputes.iter().filter(reverses_payment).collect();

@@ -32,7 +32,7 @@ pub struct ReceiptNumber {
     pub code: SubscriptionCode,
 }
 
-/// A receipt of an account, by its id or by its number.
+/// A reference to a receipt of an account: the id or the number of the receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReceiptReference {
     Id(ReceiptId),
@@ -96,7 +96,8 @@ impl FromStr for ReceiptNumber {
         let period = format!("{year}-{month}").parse().map_err(|_| IdError::ReceiptNumber)?;
         let mut code = [0; 12];
         for (character, byte) in code.iter_mut().zip(first.bytes().chain(second.bytes())) {
-            // Crockford: people confuse these letters with digits.
+            // Crockford's base 32 reads `O` as 0, and `I` and `L` as 1, because people confuse these letters with
+            // digits.
             let read = match byte.to_ascii_uppercase() {
                 b'O' => b'0',
                 b'I' | b'L' => b'1',

@@ -21,7 +21,7 @@ pub struct Refund {
     pub payment: GatewayToken,
     pub amount: Money,
     /// How the request for the refund specified the amount; `None` for a refund that was made at the gateway itself, or
-    /// stored by an earlier version.
+    /// stored by an earlier version of Dueday.
     pub requested: Option<RequestedAmount>,
     pub status: RefundStatus,
     /// The gateway's identifier of the refund; `None` until the gateway has reported it.
@@ -63,8 +63,8 @@ impl Refund {
         self.status == RefundStatus::Failed && self.code.as_deref() == Some(REFUSED_BY_GATEWAY)
     }
 
-    /// Returns whether a new request asks for the same amount as the request for this refund. The new request is for
-    /// `minor` minor units; with `None`, it is for the whole remaining amount.
+    /// Returns whether a new request is for the same amount as the request for this refund. The new request is for
+    /// `minor` minor units or, if `minor` is `None`, for the whole remaining amount.
     pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
         match (self.requested, minor) {
             (Some(RequestedAmount::Exact) | None, Some(minor)) => minor == self.amount.minor(),
@@ -100,14 +100,15 @@ pub enum RefundRefusal {
 }
 
 impl Receipt {
-    /// Returns the sum of those `refunds` of this receipt that have succeeded; `None` if there is none. A pending refund
-    /// is not part of it: the customer does not have the money, and the refund may still fail.
+    /// Returns the sum of those `refunds` of this receipt that have succeeded; `None` if there are none. The sum does
+    /// not contain pending refunds: the customer does not have the money yet, and a pending refund may still fail.
     pub fn succeeded_refunds(&self, refunds: &[Refund]) -> Option<SucceededRefunds> {
         let succeeded = || refunds.iter().filter(|refund| refund.status == RefundStatus::Succeeded);
         let latest_at = succeeded().map(|refund| refund.settled_at.unwrap_or(refund.created_at)).max()?;
         let none = Money::new(0, self.amount.currency());
         let sum = succeeded().try_fold(none, |sum, refund| sum.checked_add(refund.amount));
-        // A refund in another currency or an impossible sum cannot be added up: the whole payment was refunded.
+        // If the refunds cannot be added up (another currency, or too large a sum), assume that the whole payment was
+        // refunded.
         Some(SucceededRefunds { amount: sum.unwrap_or(self.amount), latest_at })
     }
 

@@ -37,8 +37,8 @@ impl Subscription {
     }
 
     /// Returns the planned due dates, each with the date on which the payment batch will charge it. The iterator is
-    /// empty if the subscription is not charged any more. It ends at a planned cancellation; without one, it is
-    /// endless.
+    /// empty if the subscription is not charged any more. The iterator ends at a planned cancellation; without a
+    /// planned cancellation, it never ends.
     pub fn planned_payment_dates(&self, today: NaiveDate) -> impl Iterator<Item = (NaiveDate, NaiveDate)> + use<> {
         let next_on = self.next_payment_on.filter(|_| self.status.is_chargeable());
         self.payment_schedule().planned_payment_dates(next_on, today)

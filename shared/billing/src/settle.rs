@@ -19,8 +19,9 @@ const MAX_WAIVED_PERIODS: usize = 90;
 /// changed the card. Without this limit, a customer who changes cards again and again would stay past due for ever.
 pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 
-/// The maximum time from the claim of an attempt to its charge request. If an attempt is declined after a longer time,
-/// it was in doubt: the gateway may still process an earlier request of the attempt.
+/// The maximum time from the claim of an attempt to the response to its charge request, if the attempt is never in
+/// doubt. If an attempt is declined after a longer time, it was in doubt: the gateway may still process an earlier
+/// request of the attempt.
 const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
 /// If the gateway has rejected this many consecutive attempts or more, the last rejection counts as a soft decline.
@@ -39,7 +40,7 @@ pub struct Settlement {
 }
 
 impl From<Subscription> for Settlement {
-    /// Creates a settlement without records.
+    /// Creates a settlement that only changes the subscription, without a receipt or other records.
     fn from(subscription: Subscription) -> Self {
         Self { subscription, receipt: None, record: None, waived: Vec::new() }
     }
@@ -59,7 +60,7 @@ pub enum SettleDecision {
 }
 
 /// Settles the open attempt of `subscription` with `outcome`. `held` is the attempt as the worker claimed it.
-/// `sweep_on` is the date of the sweep (a run over all payments that are due on or before this date).
+/// `sweep_on` is the current date in the billing time zone, which may be later than the date of the run.
 ///
 /// A payment that the gateway has made is final, so any worker may settle it. The outcome that no payment was made is
 /// reliable only while no other worker may charge the attempt. If another worker has taken the attempt over, this
@@ -172,7 +173,7 @@ pub(super) fn settle_success(
         next.status = Status::Active;
     }
     if next.status == Status::Active {
-        // A subscription is charged at most once per sweep date, so a later owed period waits until the next day.
+        // A subscription is charged at most once per day, so a later owed period waits until the next day.
         next.next_payment_on = Some(next.due_on.max(days_after(sweep_on, 1)));
         next.next_reminder_on = (next.due_on > sweep_on && !next.is_ending()).then(|| lead.before(next.due_on));
     } else {

@@ -74,8 +74,9 @@ pub struct Subscription {
     pub first_due_on: NaiveDate,
     /// The due date of the earliest period that is neither paid nor waived.
     pub due_on: NaiveDate,
-    /// The month after the last paid month; `None` if no month was paid yet, or only by an earlier version. No earlier month
-    /// can be claimed, so a damaged `due_on` does not lead to a second charge of a paid month.
+    /// The month after the last paid month; `None` if no month was paid yet, or if only an earlier version of Dueday
+    /// charged the paid months. No earlier month can be claimed, so a damaged `due_on` does not lead to a second charge
+    /// of a paid month.
     pub chargeable_from: Option<Period>,
     /// The date from which the payment batch finds the subscription; `None` if the subscription is not in the payment
     /// index.

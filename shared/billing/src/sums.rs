@@ -22,7 +22,7 @@ use super::{Currency, Money};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sums(BTreeMap<Currency, Money>);
 
-/// The text is not a list of amounts, or it contains a currency twice.
+/// The error for a text that is not a list of amounts by currency, or that contains a currency twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be amounts by currency like EUR=100000.00,JPY=5000000")]
 pub struct SumsError;

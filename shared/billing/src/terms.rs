@@ -80,8 +80,8 @@ impl PaymentSchedule {
 }
 
 impl Subscription {
-    /// Returns the terms that apply after all waiting terms have taken effect. If no terms wait, they apply from the month
-    /// of `due_on`.
+    /// Returns the terms that apply after all waiting terms have taken effect. If there are no waiting terms, returns
+    /// the current terms, which apply from the month of `due_on`.
     pub fn latest_terms(&self) -> Terms {
         let current = Terms { from: Period::from_day(self.due_on), payment_day: self.payment_day, price: self.price };
         self.waiting_terms.last().copied().unwrap_or(current)
@@ -115,7 +115,7 @@ impl Subscription {
         self.payment_schedule().first_due_after(day)
     }
 
-    /// Returns the latest due date that is not after `today`; `None` if the next due date is after `today`.
+    /// Returns the latest due date that is not after `today`; `None` if `due_on` is after `today`.
     pub(super) fn last_due_by(&self, today: NaiveDate) -> Option<NaiveDate> {
         let in_month = self.due_in(Period::from_day(today));
         let last = if in_month <= today { in_month } else { self.due_in(Period::from_day(today).previous()) };

@@ -1,5 +1,5 @@
-//! Sources of time and randomness. Other code does not use the system clock or random numbers directly. Each program
-//! passes a [`Clock`] to this code, so that tests can control the time and the random numbers.
+//! Sources of time and randomness. The other crates get the current time and random numbers from a [`Clock`], which
+//! each program passes to them, so that tests can control both.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::fmt;

@@ -14,10 +14,10 @@ use crate::ConfigError;
 
 /// How long a value is used before it is read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(5);
-/// The shortest time between two reads after the value was refused. It limits the reads that a sender of wrong
-/// signatures can cause.
+/// The minimum time from the last read of the secret to a read because the value was refused. Without this limit, a
+/// sender of wrong signatures could cause a read with each request.
 const MIN_AGE: TimeDelta = TimeDelta::seconds(10);
-/// The delay after the first failed read. It doubles after each further failed read.
+/// The delay after the first failed read. The delay doubles after each further failed read.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 /// The longest delay after a failed read.
 const MAX_DELAY: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub trait SecretReader<T>: Send + Sync {
 }
 
 /// A secret that is read when it is needed. The value is read again after five minutes, and at once if a server refuses
-/// it. If a read fails, the previous value stays in use, and the read is repeated with increasing delays.
+/// the value. If a read fails, the previous value stays in use, and the read is repeated with increasing delays.
 pub struct CurrentSecret<T>(Source<T>);
 
 enum Source<T> {

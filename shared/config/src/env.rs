@@ -89,8 +89,8 @@ impl Env<'_> {
     }
 }
 
-/// Checks that a URL may be displayed: it must not contain a user, a password, a query or a fragment. Returns the URL
-/// without a trailing slash.
+/// Checks that a URL may be displayed: the URL must not contain a user, a password, a query or a fragment. Returns the
+/// URL without a trailing slash.
 ///
 /// # Errors
 /// If the URL is not allowed, returns a description of the allowed URLs, which completes an error text.

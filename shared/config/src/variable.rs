@@ -15,7 +15,7 @@ pub struct Variable {
     /// The smallest and the largest allowed number; `None` if every value is allowed.
     pub range: Option<(u32, u32)>,
     pub default: Option<&'static str>,
-    /// The former name of the variable. It is still read, with a warning.
+    /// The former name of the variable. A value under the former name is still read, with a warning in the log.
     pub former_name: Option<&'static str>,
     /// The flag of the command that sets the variable; `None` if the command has no such flag.
     pub flag: Option<Flag>,

@@ -15,10 +15,11 @@ use serde::Serialize;
 use super::shard_walks::{ShardState, ShardWalks};
 use store::{Batch, RunCounts, RunRecord, RunSums};
 
-/// The maximum time between the time limit of a run and the record of its end. After the time limit, the run still
-/// waits for its pending requests, and the clocks of machines differ.
+/// The maximum time from the time limit of a run until its end is recorded. After the time limit, the run still waits
+/// for its pending requests, and the clocks of machines differ.
 const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
-/// The assumed time limit of a run whose record, written by an older version, contains none.
+/// The assumed time limit of a run whose record contains no time limit, because an older version of Dueday wrote the
+/// record.
 const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
 
 /// The state of one shard on one day, computed from the run records.
@@ -70,7 +71,8 @@ pub struct DayRecords {
     pub on: NaiveDate,
     /// The current time. If a run has no stored end and its time limit has passed, the run was cut off.
     pub now: DateTime<Utc>,
-    /// The number of shards of the table. It is used for days whose records do not contain the number.
+    /// The number of shards of the table. This number is used for days whose run records do not contain a number of
+    /// shards.
     pub table_shards: u32,
     /// The records of all runs for this day.
     pub records: Vec<RunRecord>,

@@ -1,4 +1,5 @@
-//! The day about which a caller asks, and the payment records that are relevant for this day.
+//! The day for which a caller requests an explanation or a proof, and the payment records that are relevant for this
+//! day.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;

@@ -1,4 +1,5 @@
-//! What the system has done yesterday and today, and what needs a person: one value for the command and the API.
+//! The state of the whole system, for the command and the API: the batches of yesterday and today, the charges of
+//! today, the latest checks, and the problems that a person must look at.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +13,15 @@ use super::{DayReader, DayState};
 use billing::{AuditRecord, ChargeTotal, DayReconciliation, PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
 
-/// The number of days after which the latest comparison with the gateway is old: a day can be compared on the day
-/// after it, and the function that compares has all of that day for it. Dates in UTC and in the billing time zone may
-/// differ by a day.
+/// The maximum number of days from the latest day that was compared with the gateway to today. A day is compared on the
+/// following day, and the comparison may last until the end of the following day. Dates in UTC and in the billing time
+/// zone may differ by a day.
 const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
 
-/// The number of audits that are read, among which is the latest one that has ended.
+/// The number of the newest audits that are read to find the latest audit that has ended.
 const READ_AUDITS: usize = 20;
 
-/// The number of compared days whose differences are problems.
+/// The number of the latest compared days whose differences from the gateway are reported as problems.
 const READ_COMPARISONS: usize = 7;
 
 /// The state of the whole system.
@@ -44,7 +45,7 @@ pub struct SystemStatus {
     pub latest_audit: Option<LatestAudit>,
     /// The latest day that was compared with the gateway; `None` if no day was compared.
     pub latest_comparison: Option<LatestComparison>,
-    /// What a person must look at; empty if nothing.
+    /// The problems that a person must look at; empty if there are none.
     pub problems: Vec<String>,
 }
 
@@ -126,7 +127,8 @@ impl SystemStatus {
         Ok(status)
     }
 
-    /// Returns what a person must look at. `audits` and `comparisons` are the latest ones, the newest first.
+    /// Returns the problems that a person must look at. `audits` are the latest audits and `comparisons` the latest
+    /// comparisons with the gateway, the newest first.
     fn find_problems(&self, audits: &[LatestAudit], comparisons: &[LatestComparison]) -> Vec<String> {
         let mut problems = Vec::new();
         if !self.charging {
@@ -143,7 +145,8 @@ impl SystemStatus {
         if self.open_findings > 0 {
             problems.push(format!("payments without a receipt: {}", self.open_findings));
         }
-        // An audit on AWS takes many nights, and has found nothing when it begins. So the latest one that has ended counts, too.
+        // Report the violations of the newest audit and of the newest ended audit. An audit on AWS takes many nights,
+        // so a running audit has not checked all accounts yet.
         let ended = audits.iter().position(|audit| audit.ended_at.is_some()).unwrap_or_default();
         let counted = audits.iter().enumerate().filter(|(n, audit)| (*n == 0 || *n == ended) && audit.violations > 0);
         problems.extend(
@@ -197,7 +200,7 @@ async fn oldest_due_on(table: &Table, shards: u32, today: NaiveDate) -> Result<O
         loop {
             let page = table.get_due_payments_by_date(shard, today, after.as_ref(), 1).await?;
             if let Some(row) = page.rows.first() {
-                // An entry whose date cannot be read is due, too: the index returned it.
+                // An index entry with an unreadable date also counts as due, because the index returned the entry.
                 let date = row.position.on.parse().unwrap_or(today);
                 oldest = Some(oldest.map_or(date, |oldest: NaiveDate| oldest.min(date)));
                 break;

@@ -7,8 +7,8 @@ use crate::{Item, Key, TableError, from_item, key_of, to_item};
 
 /// A type that a table with the schema `S` stores as one item.
 pub trait Entity<S>: Sized {
-    /// The struct with the attributes of the item, without the primary key. Its fields set the names and types in the
-    /// table.
+    /// The struct with the attributes of the item, without the primary key. The fields of this struct determine the
+    /// names and types of the attributes in the table.
     type Attributes: Serialize + DeserializeOwned;
 
     /// Returns the primary key of the entity's item.
@@ -17,8 +17,8 @@ pub trait Entity<S>: Sized {
     /// Returns the attributes of the entity's item, without the primary key.
     fn attributes(&self) -> Self::Attributes;
 
-    /// Creates the entity from its key and its attributes. Fails with [`TableError::Unreadable`] if they contradict
-    /// each other.
+    /// Creates the entity from its key and its attributes. Fails with [`TableError::Unreadable`] if the key and the
+    /// attributes contradict each other.
     fn read(key: Key, attributes: Self::Attributes) -> Result<Self, TableError>;
 
     /// Returns the attribute (name and value) that is the entity's sort key in an overloaded index: an index whose sort

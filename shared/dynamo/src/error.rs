@@ -117,6 +117,6 @@ const TRANSIENT_CODES: &[&str] = &[
     "TransactionInProgressException",
 ];
 
-/// Those of [`TRANSIENT_CODES`] that DynamoDB returns if another request is writing the same items.
+/// The codes among [`TRANSIENT_CODES`] that DynamoDB returns if another request is writing the same items.
 const CONFLICT_CODES: &[&str] =
     &["TransactionConflict", "TransactionConflictException", "TransactionInProgressException"];

@@ -30,8 +30,8 @@ pub struct ItemDifference {
     pub values: HashMap<String, AttributeValue>,
 }
 
-/// Returns the update that changes the item `before` to `after`; `None` if they are equal. The update removes an
-/// attribute that `after` does not have; it never sets an attribute to NULL or to an empty value.
+/// Returns the update that changes the item `before` to `after`; `None` if the two items are equal. The update removes
+/// an attribute that `after` does not have, instead of setting the attribute to NULL or to an empty value.
 pub fn build_difference(before: &Item, after: Item) -> Option<ItemDifference> {
     let mut removed: Vec<&str> = before.keys().filter(|name| !after.contains_key(*name)).map(String::as_str).collect();
     let mut set: Vec<(String, AttributeValue)> =

@@ -1,6 +1,7 @@
 //! Idempotency records: the stored responses to requests that had an idempotency key.
 //!
-//! A record is written in the same transaction as the change that the request makes, so a crash cannot separate them.
+//! A record is written in the same transaction as the change that the request makes, so a crash
+//! cannot leave a change without its record.
 
 use std::collections::HashMap;
 

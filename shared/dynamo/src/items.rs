@@ -24,11 +24,11 @@ enum ItemsRequest {
 
 #[derive(Debug)]
 enum NextPage {
-    /// The first page. It starts after this key; with `None`, at the first item.
+    /// The first page, which starts after this key; with `None`, it starts at the first item.
     First(Option<Item>),
-    /// A later page. It starts after this key.
+    /// A later page, which starts after this key.
     After(Item),
-    /// There is no further page.
+    /// There is no next page: the last page was read.
     None,
 }
 

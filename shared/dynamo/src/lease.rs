@@ -21,7 +21,7 @@ pub struct Lease {
 /// A worker that acquires a lease, the time of the acquisition, and the time at which the lease will expire.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaseHolder {
-    /// The text that identifies the holder, by which it recognizes its own lease.
+    /// The text that identifies the holder, by which the holder recognizes its own lease.
     pub token: String,
     /// The time of the acquisition.
     pub now: DateTime<Utc>,

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{Dynamo, Item, Key, Query, TableError, n, s, values};
 
-/// One page of a list.
+/// One page of a paginated list.
 #[derive(Debug)]
 pub struct Page<T> {
     pub items: Vec<T>,
@@ -35,8 +35,8 @@ pub struct PrefixQuery {
     partition: String,
     prefix: String,
     is_ascending: bool,
-    /// If this is a time, items that have expired by this time are left out of the list. If it is `None`, the list
-    /// contains expired items too. DynamoDB deletes an expired item only days later.
+    /// Items that have expired by this time are left out of the list. With `None`, the list also contains expired
+    /// items, which DynamoDB deletes only days after their expiry.
     unexpired_at: Option<DateTime<Utc>>,
 }
 

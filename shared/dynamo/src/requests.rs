@@ -35,9 +35,9 @@ pub enum UpdateItemOutcome {
 pub enum TransactionOutcome {
     /// All writes were made.
     Written,
-    /// A condition failed and nothing was written. Contains one entry for each write, in their order: `None` if the
-    /// write's condition did not fail; otherwise the stored item. The stored item is empty if it does not exist, or if
-    /// the write does not request it.
+    /// A condition failed and nothing was written. Contains one entry for each write, in the order of the writes:
+    /// `None` if the write's condition did not fail; otherwise the stored item. The stored item is empty if it does not
+    /// exist, or if the write does not request it.
     ConditionFailed(Vec<Option<Item>>),
 }
 

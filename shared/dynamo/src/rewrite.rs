@@ -42,19 +42,20 @@ macro_rules! versioned {
     };
 }
 
-/// The new content of a stored item, and further writes in the same transaction. If several conditions fail, the first
-/// failed one in this order decides the result: idempotency record, item, records.
+/// The new content of a stored item, and further writes in the same transaction. If the conditions of several writes
+/// fail, the first failed write in this order decides the result: idempotency record, item, records.
 #[derive(Debug)]
 pub struct Rewrite<T> {
     pub item: T,
-    /// The write of the request's idempotency record; `None` if the request has no idempotency key. It comes before the
-    /// write of the item, so that a repeated request gets the stored response even if the item has changed after the
-    /// first request.
+    /// The write of the request's idempotency record; `None` if the request has no idempotency key. In the transaction,
+    /// this write is before the write of the item, so that a repeated request gets the stored response even if the item
+    /// has changed after the first request.
     pub idempotency_record: Option<TransactWriteItem>,
-    /// The writes of the receipt or other records that belong to the change. They come after the write of the item.
+    /// The writes of the receipt or other records that belong to the change. In the transaction, these writes are after
+    /// the write of the item.
     pub records: Vec<TransactWriteItem>,
-    /// The write of the entry that logs the change; `None` if the change is not logged. It has no condition, and is left
-    /// out if the change changes nothing.
+    /// The write of the entry that logs the change; `None` if the change is not logged. This write has no condition,
+    /// and is left out if the item does not change.
     pub log_entry: Option<TransactWriteItem>,
 }
 
@@ -150,7 +151,7 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Tries once to write `next`, if the stored item is still `before`.
+    /// Tries once to write `next`, on condition that the stored item still has the version of `before`.
     async fn write_with_version_check<T: Versioned<S>>(
         &self,
         before: &T,
@@ -179,7 +180,7 @@ impl<S> Dynamo<S> {
             return Ok(WriteResult::Applied(written));
         };
         match (0..).zip(failed).find_map(|(index, item)| Some((index, item?))) {
-            // As above: an earlier try of the same transaction succeeded, but its response was lost.
+            // The SDK has retried the transaction: an earlier try succeeded, but its response was lost.
             Some((_, item)) if !has_records && !item.is_empty() && T::from_item(&item)? == written => {
                 Ok(WriteResult::Applied(written))
             }
@@ -190,7 +191,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Builds the update of the attributes in which `written` differs from the stored item `before`, on condition that
-    /// the stored version is that of `before`. Returns `None` if the two are equal.
+    /// the stored version is the version of `before`. Returns `None` if `before` and `written` are equal.
     pub fn build_versioned_update<T: Versioned<S>>(&self, before: &T, written: &T) -> Option<Update> {
         let mut change = build_difference(&before.to_item(), written.to_item())?;
         change.values.insert(":seen".to_owned(), n(before.version()));

@@ -19,7 +19,7 @@ impl Scan {
     }
 
     /// Creates a scan that returns the items for which the filter expression `filter` is true, with strongly consistent
-    /// reads. It costs as much as a scan without a filter, because DynamoDB reads the whole table.
+    /// reads. Such a scan costs as much as a scan without a filter, because DynamoDB reads the whole table.
     pub fn filtered(filter: &'static str, values: Values) -> Self {
         Self { filter: Some(filter), values, ..Self::all() }
     }
@@ -34,7 +34,7 @@ impl Scan {
         Self { attributes: Some(attributes), ..self }
     }
 
-    /// Returns the same scan, starting after the item with the key `after`; at the first item if it is `None`.
+    /// Returns the same scan, starting after the item with the key `after`; with `None`, starting at the first item.
     pub fn after(self, after: Option<Key>) -> Self {
         Self { after, ..self }
     }

@@ -9,10 +9,11 @@ use clock::Clock;
 
 /// The number of bytes of a key.
 const KEY_BYTES: usize = 32;
-/// The number of bytes of the key's hash that are its id.
+/// The number of bytes at the start of a key's hash that form the id of the key.
 const ID_BYTES: usize = 4;
 
-/// The encryption keys of a deployment. The first key encrypts. All keys decrypt, so that the first key can be replaced.
+/// The encryption keys of a deployment. The first key encrypts new texts. All keys decrypt stored texts, so that a new
+/// first key can replace an old one.
 #[derive(Clone)]
 pub struct EncryptionKeys {
     first: Arc<Key>,
@@ -21,13 +22,14 @@ pub struct EncryptionKeys {
 
 /// A key with its id.
 pub(crate) struct Key {
-    /// The beginning of the key's hash, in hexadecimal digits. Encrypted texts contain it.
+    /// The beginning of the key's hash, in hexadecimal digits. Encrypted texts contain this id.
     pub id: String,
-    /// The cipher that uses the key. The caller chooses its nonces, so that tests are reproducible.
+    /// The cipher that uses the key. The caller of the cipher chooses the nonces, so that tests are reproducible.
     pub cipher: LessSafeKey,
 }
 
-/// The text does not contain valid encryption keys. The message does not contain the text.
+/// The error for a text that does not contain valid encryption keys. The error message does not contain the text, which
+/// may be secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must contain one or more keys of 64 hexadecimal digits, separated by white space")]
 pub struct KeysError;

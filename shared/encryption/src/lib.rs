@@ -19,7 +19,8 @@ use config::{Variable, variables};
 
 pub use keys::{EncryptionKeys, KeysError, generate_key};
 
-/// The encryption keys themselves. There is no command-line flag for them, and they are never printed or logged.
+/// The variable with the encryption keys themselves, not with the name of a secret. No command-line flag sets this
+/// variable, and its value is never printed or logged.
 pub const ENCRYPTION_KEYS: Variable = Variable::new(
     &[],
     "DUEDAY_ENCRYPTION_KEYS",
@@ -49,10 +50,11 @@ pub enum DecryptionError {
 }
 
 impl EncryptionKeys {
-    /// Encrypts `text` with the first key. `context` describes the item that stores the text, and must be the same at
-    /// the decryption. `clock` is the source of the random nonce.
+    /// Encrypts `text` with the first key. `context` describes the item that stores the text. The decryption needs the
+    /// same `context`. `clock` is the source of the random nonce.
     pub fn encrypt(&self, text: &str, context: &str, clock: &dyn Clock) -> String {
-        // The last bytes, because the first bytes of a simulated clock are the same for a whole millisecond.
+        // Use the last bytes of the random secret as the nonce: the first bytes of the secrets of a simulated clock are
+        // the same for a whole millisecond.
         let nonce: [u8; NONCE_LEN] = clock.random_secret().last_chunk().copied().unwrap_or_default();
         let key = self.first();
         let mut encrypted = text.as_bytes().to_vec();
@@ -63,10 +65,12 @@ impl EncryptionKeys {
         format!("{VERSION}.{}.{}", key.id, STANDARD.encode(encrypted))
     }
 
-    /// Decrypts `encrypted`, which was encrypted in the same `context`, with the key that it names.
+    /// Decrypts `encrypted`, which was encrypted in the same `context`, with the key whose id `encrypted` contains.
     ///
     /// # Errors
-    /// [`DecryptionError::MissingKey`] if the key is not among these keys.
+    /// [`DecryptionError::UnknownForm`] if `encrypted` does not have the form of an encrypted text;
+    /// [`DecryptionError::MissingKey`] if the key is not among these keys; [`DecryptionError::NotAuthentic`] if the
+    /// text was changed or encrypted in another context.
     pub fn decrypt(&self, encrypted: &str, context: &str) -> Result<String, DecryptionError> {
         let (id, encoded) = split(encrypted).ok_or(DecryptionError::UnknownForm)?;
         let key = self.find(id).ok_or_else(|| DecryptionError::MissingKey(id.to_owned()))?;
@@ -88,7 +92,8 @@ impl EncryptionKeys {
     }
 }
 
-/// Returns the key id and the base64 part of an encrypted text of this version.
+/// Returns the key id and the base64 part of `encrypted`; `None` if `encrypted` does not begin with [`VERSION`] and a
+/// key id.
 fn split(encrypted: &str) -> Option<(&str, &str)> {
     encrypted.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')
 }

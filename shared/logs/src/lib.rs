@@ -88,7 +88,7 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(writer);
-    // Lambda adds the time to each line of text. It reads the level of a JSON line only if the line has a timestamp, and
-    // takes every other line for INFO.
+    // Lambda adds the time to each line of text, so text lines contain no time. JSON lines contain a timestamp, because
+    // Lambda reads the level of a JSON line only if the line has a timestamp; otherwise Lambda assumes the level INFO.
     if is_json { lines.json().boxed() } else { lines.without_time().boxed() }
 }

@@ -14,12 +14,13 @@ pub struct CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// Stops the run at its `max`th consecutive failed request from now on.
+    /// Sets the limit: the run stops at the `max`th consecutive failed request. Failed requests before this call count
+    /// too.
     pub fn stop_at(&self, max: u32) {
         self.max.store(max, Ordering::Relaxed);
     }
 
-    /// Resets the count to zero, after the gateway has responded.
+    /// Resets the count of consecutive failed requests to zero, after the gateway has responded.
     pub fn reset(&self) {
         self.consecutive_failures.store(0, Ordering::Relaxed);
     }

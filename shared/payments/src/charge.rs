@@ -1,5 +1,5 @@
-//! Charges a claimed attempt, and decides from the gateway's response whether to settle it, send the charge again or
-//! leave it open.
+//! Charges a claimed attempt, and decides from the gateway's response whether to settle the attempt, to send the charge
+//! again, or to leave the attempt open.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -48,7 +48,7 @@ impl ChargePermit {
 enum ChargeEnd {
     /// The outcome of the attempt is known and final.
     Outcome(Outcome),
-    /// The attempt stays open. Contains the result of its row.
+    /// The attempt stays open. Contains the result that the run records for the subscription's row.
     Open(RowResult),
 }
 
@@ -56,7 +56,7 @@ enum ChargeEnd {
 enum LookUpResult {
     /// The attempt must be settled with this outcome: the gateway has the payment, or the subscription was stopped.
     Settle(Outcome),
-    /// The attempt stays open. Contains the result of its row.
+    /// The attempt stays open. Contains the result that the run records for the subscription's row.
     Open(RowResult),
     /// The gateway has no payment of the period.
     NoPayment,
@@ -96,7 +96,8 @@ impl PaymentBatch {
 
     /// Sends the charge of `permit` until its outcome is known or the attempt must stay open. If the gateway's error
     /// does not prove that no payment was made, looks the attempt up. If the gateway has no payment, sends the same
-    /// request once more. If the gateway then returns the same error again, the attempt counts as rejected.
+    /// request once more. If the gateway then returns the same error again and still has no payment, the attempt counts
+    /// as rejected.
     async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &ChargePermit) -> ChargeEnd {
         let ChargePermit { subscription, attempt, .. } = permit;
         let mut previous_code: Option<String> = None;
@@ -137,13 +138,14 @@ impl PaymentBatch {
     }
 
     /// Sends the charge of `permit`, if the permission is still valid and enough time is left. Repeats the request if
-    /// the gateway refuses it because of its rate limit. If the charge must not be sent, returns the result of the row
-    /// as `Err`.
+    /// the gateway refuses it because of the gateway's rate limit. If the charge must not be sent, returns the result
+    /// of the row as `Err`.
     async fn send_charge(&self, context: RowContext<'_>, permit: &ChargePermit) -> Result<ChargeResponse, RowResult> {
         let request = ChargeRequest::from_attempt(&permit.subscription, &permit.attempt);
         let mut refusals = RefusalCount::default();
         loop {
-            // If too little time for the charge would be left after the current pause, do not wait for its end.
+            // If the current pause, which the gateway's rate limit requires, ends too late for a charge before the
+            // deadline, do not wait for the end of the pause.
             if !self.has_time_to_charge_after_pause(context.deadline) {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }
@@ -159,8 +161,8 @@ impl PaymentBatch {
             let response = self.gateway.charge(&request).await.or_unknown_if_contradictory();
             context.run.add_charge(&response, self.clock.now().signed_duration_since(sent_at));
             match response {
-                // The gateway refused the request and made no payment. Repeat the same request while the permission is
-                // valid.
+                // The gateway refused the request because of its rate limit, and made no payment. Repeat the same
+                // request while the permission is valid.
                 ChargeResponse::Throttled { retry_after } if self.pace.back_off(retry_after, &mut refusals) => {
                     if self.has_time_to_charge_after_pause(context.deadline) {
                         self.pace.wait_for_turn().await;
@@ -177,7 +179,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Looks up `attempt` in the gateway's list of the customer's payments, and decides what must be done with it.
+    /// Looks up `attempt` in the gateway's list of the customer's payments, and decides whether to settle it, to leave
+    /// it open or to charge it again.
     async fn look_up_outcome(&self, run: &PaymentRun, subscription: &Subscription, attempt: &Attempt) -> LookUpResult {
         let listed = match self.list_payments_of_customer(run, attempt).await {
             Ok(listed) => listed,

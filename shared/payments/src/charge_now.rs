@@ -1,6 +1,6 @@
 //! A charge outside of a run: the first payment of a customer who signs up and waits for the response. The charge has
 //! the same steps as in a run: claim, charge, settle. If the outcome is not known in time, the attempt stays open, and
-//! the next run looks it up.
+//! the next run looks the attempt up.
 
 use chrono::{NaiveDate, TimeDelta};
 
@@ -20,8 +20,8 @@ const SETTLE_MARGIN: TimeDelta = TimeDelta::seconds(4);
 const SIGN_UP_TIMEOUT: TimeDelta = TimeDelta::seconds(24);
 
 impl PaymentBatch {
-    /// Returns this batch, changed for charges at sign-up. Its gateway must have the request timeout
-    /// [`SIGN_UP_GATEWAY_TIMEOUT`].
+    /// Returns this batch with the shorter time limits of charges at sign-up. The batch's gateway client must have the
+    /// request timeout [`SIGN_UP_GATEWAY_TIMEOUT`].
     pub fn for_sign_up(self) -> Self {
         Self { time_to_charge: SIGN_UP_GATEWAY_TIMEOUT + SETTLE_MARGIN, ..self }
     }
@@ -72,8 +72,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Claims and charges `subscription`. Returns `None` if it was not charged (it is not due, charging is switched off
-    /// or paused, or the claim was refused), or if its row failed.
+    /// Claims and charges `subscription`. Returns `None` if the subscription was not charged (it is not due, charging
+    /// is switched off or paused, or the claim was refused), or if the charge ended with a failure.
     async fn claim_and_charge(
         &self,
         subscription: &Subscription,

@@ -18,8 +18,8 @@ variables! {
         .in_range(1, 10_000).default("25").rare_flag("gateway-rate");
 }
 
-/// The former variables whose values are now settings in the table. A ceiling that is no longer read must be an error: the
-/// runs would charge without it.
+/// Environment variables of earlier versions of Dueday, whose values are now settings in the table. A variable of this
+/// list that is still set is an error: the merchant expects a ceiling, and the runs would charge without it.
 const MOVED: [(Variable, PaymentLimit); 4] = [
     (Variable::new(&[], "DUEDAY_MAX_CHARGES", "", ""), PaymentLimit::MaxCharges),
     (Variable::new(&[], "DUEDAY_MAX_SUMS", "", ""), PaymentLimit::MaxSums),
@@ -41,7 +41,7 @@ impl ChargeConfig {
     ///
     /// # Errors
     /// [`ConfigError`] for the first variable with an invalid value; its message contains the allowed values. Also if a
-    /// variable is set that is now a setting in the table.
+    /// variable of an earlier version of Dueday is set whose value is now a setting in the table.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         refuse_moved_variables(env)?;
         Ok(Self {
@@ -51,7 +51,7 @@ impl ChargeConfig {
     }
 }
 
-/// Checks that no variable is set that is now a setting in the table.
+/// Checks that no variable of an earlier version of Dueday is set whose value is now a setting in the table.
 ///
 /// # Errors
 /// [`ConfigError::Invalid`] with the command that changes the setting.

@@ -30,8 +30,8 @@ pub enum FirstPayment {
 
 impl PaymentBatch {
     /// Returns `subscription`, as it was read from the table, with the state of its first payment. `is_processing` is
-    /// true if the caller knows that the bank is processing the open attempt, which the table does not store. Sends
-    /// GetItem requests for the receipt and the attempt record, if they may exist.
+    /// true if the caller knows that the bank is processing the open attempt; the table does not store this state.
+    /// Sends GetItem requests for the receipt and the attempt record, if they may exist.
     ///
     /// # Errors
     /// [`TableError`] if the receipt or the attempt record could not be read.

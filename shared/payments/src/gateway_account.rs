@@ -8,7 +8,7 @@ use store::{Settings, Table, TableError};
 impl PaymentBatch {
     /// Returns the reason why the payments of `table` must not be charged at this gateway: the table's payments are
     /// made at another account, or the account of the API key is unknown. Returns `None` if the payments may be
-    /// charged. The first run stores the account in the table's settings.
+    /// charged. If the table's settings contain no account yet, stores the account of the API key in the settings.
     pub(super) async fn reason_to_refuse_gateway_account(
         &self,
         table: &Table,

@@ -1,24 +1,24 @@
-//! The measured requests of a run to charge at the gateway.
+//! Counts and measures the charge requests that a run sends to the gateway.
 
 use chrono::TimeDelta;
 use gateways::ChargeResponse;
 
-/// The number of requests to charge, how many had no usable response, and how long they took.
+/// The number of charge requests to the gateway, how many of them had no usable response, and how long they took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GatewayUse {
     requests: u64,
-    /// The requests without a response, or with one that cannot be used: the outcome is not known.
+    /// The number of charge requests without a usable response, so that the outcome of the charge is unknown.
     unknown: u64,
-    /// The requests that the gateway refused because of its rate limit.
+    /// The number of charge requests that the gateway refused because of its rate limit.
     throttled: u64,
-    /// The requests that the gateway refused because of the key or the account.
+    /// The number of charge requests that the gateway refused because of the API key or the gateway account.
     unusable: u64,
     total_ms: u64,
     longest_ms: u64,
 }
 
 impl GatewayUse {
-    /// Adds a request to charge that returned `response` after `duration`.
+    /// Adds a charge request that returned `response` after `duration`.
     pub(super) fn add(&mut self, response: &ChargeResponse, duration: TimeDelta) {
         let milliseconds = u64::try_from(duration.num_milliseconds()).unwrap_or_default();
         self.requests = self.requests.saturating_add(1);
@@ -33,8 +33,8 @@ impl GatewayUse {
         *kind = kind.saturating_add(1);
     }
 
-    /// Logs the requests in one line, from which metric filters of `template.yaml` read the numbers. Logs nothing if there
-    /// was no request.
+    /// Logs the numbers of charge requests in one line, from which metric filters of `template.yaml` read them. Logs
+    /// nothing if there was no charge request.
     pub fn log(&self) {
         let Self { requests, unknown, throttled, unusable, total_ms, longest_ms } = *self;
         if let Some(mean_ms) = total_ms.checked_div(requests) {

@@ -1,5 +1,6 @@
-//! The payment batch. It claims each due payment, charges it at the gateway and settles the outcome. It takes over each
-//! attempt in doubt, looks it up at the gateway, and settles it or charges it again under the same idempotency key.
+//! The payment batch. The batch claims each due payment, charges it at the gateway and settles the outcome. The batch
+//! also takes over each attempt in doubt and looks it up at the gateway. Then it settles the attempt, or sends the same
+//! charge again under the same idempotency key.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod breaker;
@@ -50,8 +51,8 @@ const SETTLE_MARGIN: TimeDelta = TimeDelta::seconds(10);
 /// The time that is reserved for the claim before a charge, so that enough time is left for the charge after a slow
 /// claim.
 const CLAIM_MARGIN: TimeDelta = TimeDelta::seconds(12);
-/// How long a process waits at its start for the gateway's account. Lambda allows ten seconds for the whole start of a
-/// process.
+/// How long a process waits at its start for the gateway's response with the gateway account. Lambda allows ten seconds
+/// for the whole start of a process.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The page size for reading due payments, when the charges of a day are compared with the ceilings.
 const COUNT_PAGE_SIZE: usize = 1_000;
@@ -67,12 +68,12 @@ pub struct PaymentBatch {
     policy: Policy,
     settling: Settling,
     zone: Tz,
-    /// How long a claim leases an attempt. It is longer than the time for which a worker may work on an attempt.
+    /// How long a claim leases an attempt. The lease is longer than the time for which a worker may work on an attempt.
     lease: TimeDelta,
     /// The longest time that a charge and its settlement can take.
     time_to_charge: TimeDelta,
     pace: RequestPace,
-    /// The id of the table; it is set when the first list page is read.
+    /// The id of the table; it is set when the settings of the table are read for the first time.
     table_id: OnceLock<Ulid>,
     /// Set when a sign-up has found that the table is not an unconfirmed copy. A table does not become a copy later.
     is_own_table: OnceCell<()>,
@@ -101,7 +102,7 @@ impl Task for PaymentBatch {
         match settings {
             Some(settings) => {
                 run.apply_settings(&settings);
-                // The id of a table never changes.
+                // Set the id of the table only once, because it never changes.
                 self.table_id.get_or_init(|| settings.table_id);
             }
             None => run.disable_charging(),
@@ -218,8 +219,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Opens the connection to the gateway before the first charge, by reading its account. If that fails, the first
-    /// run reads the account again.
+    /// Opens the connection to the gateway before the first charge, by reading the gateway account. If the gateway does
+    /// not return the account in time, the first run reads the account again.
     pub async fn connect(&self) {
         let account = self.account.get_or_try_init(|| self.gateway.account());
         if !matches!(tokio::time::timeout(CONNECT_TIMEOUT, account).await, Ok(Ok(_))) {

@@ -8,8 +8,8 @@ use sweep::{Outcome, Report};
 pub enum PaymentOutcome {
     /// The payment succeeded and has a receipt.
     Paid,
-    /// The gateway declined the payment. A later run charges it again, unless the decline is hard or this was the last
-    /// attempt of the retry schedule.
+    /// The gateway declined the payment. A later run charges the payment again, unless the decline is hard or this was
+    /// the last attempt of the retry schedule.
     Declined,
     /// The gateway rejected the request and made no payment.
     Rejected,

@@ -35,7 +35,7 @@ pub(super) struct RequestPace {
 struct PaceState {
     /// The time between two requests if this run uses its full share of the configured rate; `None` for no limit.
     gap: Option<Duration>,
-    /// The part of this run's share of the configured rate that it currently uses, in eighths.
+    /// The part of this run's share of the configured rate that the run currently uses, in eighths.
     eighths: u32,
     /// The time at which `eighths` was set.
     set_at: Instant,
@@ -98,7 +98,7 @@ impl RequestPace {
         refusals.0 < MAX_TRIES_OF_REQUEST
     }
 
-    /// Records that the gateway has responded: the next pause is short again.
+    /// Records that the gateway has responded without refusing the request: the next pause is short again.
     pub fn record_response(&self) {
         self.state().pauses = 0;
     }
@@ -182,7 +182,7 @@ mod tests {
         // pause in milliseconds.
         for (now, retry_after, until) in [
             (0, Some(3), 3_000),
-            // A concurrent request does not change the pause.
+            // A concurrent request that is also refused does not change the pause.
             (10, Some(9), 3_000),
             (3_000, None, 4_000),
             (5_000, None, 7_000),

@@ -19,7 +19,8 @@ use super::gateway_use::GatewayUse;
 pub struct PaymentRun {
     /// True if charging was switched on in the settings when the last list page was read.
     is_charging_enabled: AtomicBool,
-    /// The number of days for which the bank may process a debit, from the same settings.
+    /// The number of days for which the bank may process a debit, from the settings that were read with the last list
+    /// page.
     max_processing_days: AtomicU32,
     /// Stops the run after too many consecutive failures of the gateway.
     pub(super) breaker: CircuitBreaker,
@@ -30,7 +31,7 @@ pub struct PaymentRun {
 struct State {
     /// The totals of the payments since the last call of [`PaymentRun::take_totals`].
     totals: RunTotals,
-    /// The requests to charge since then.
+    /// The charge requests since the last call of [`PaymentRun::take_totals`].
     gateway_use: GatewayUse,
     /// The subscriptions whose rows the first lane has counted and whose attempts it has left open. The second lane
     /// skips them.
@@ -56,12 +57,12 @@ impl PaymentRun {
         self.breaker.stop_at(limits.gateway_failures);
     }
 
-    /// Charges nothing from now on, because the table has no settings.
+    /// Switches charging off for this run, because the table has no settings.
     pub(super) fn disable_charging(&self) {
         self.is_charging_enabled.store(false, Ordering::Relaxed);
     }
 
-    /// Returns how long the bank may process a debit before its row is reported as failed.
+    /// Returns how long the bank may process a debit before the run reports the row of the payment as failed.
     pub(super) fn max_processing(&self) -> TimeDelta {
         TimeDelta::days(self.max_processing_days.load(Ordering::Relaxed).into())
     }
@@ -84,12 +85,12 @@ impl PaymentRun {
         self.state().totals.sums.declined.add(amount);
     }
 
-    /// Adds a request to charge that returned `response` after `duration`.
+    /// Adds a charge request that returned `response` after `duration`.
     pub(super) fn add_charge(&self, response: &ChargeResponse, duration: TimeDelta) {
         self.state().gateway_use.add(response, duration);
     }
 
-    /// Returns the totals since the last call, and resets them to zero. Logs the use of the gateway since then.
+    /// Returns the totals since the last call, and resets them to zero. Logs the charge requests since the last call.
     pub(super) fn take_totals(&self) -> RunTotals {
         let mut state = self.state();
         std::mem::take(&mut state.gateway_use).log();

@@ -57,7 +57,8 @@ pub async fn secret_from_secrets_manager(
     response.secret_string.ok_or_else(|| invalid("must be the name of a secret that contains text".to_owned()))
 }
 
-/// Parses the text of a secret. The error completes the name of a variable and never contains the secret.
+/// A function that parses the text of a secret. The text in `Err` completes an error message that begins with the name
+/// of a variable, and never contains the secret.
 pub type Parse<T> = fn(&str) -> Result<T, String>;
 
 /// Returns the secret with the name `name` in AWS Secrets Manager, which may be replaced while the function runs.
@@ -71,7 +72,7 @@ pub fn current_secret<T: Clone + PartialEq + 'static>(
     CurrentSecret::new(SecretInManager { sdk: sdk.clone(), name_variable, name, parse }, clock)
 }
 
-/// A secret in AWS Secrets Manager, and how its text is read.
+/// A secret in AWS Secrets Manager, and the function that parses its text.
 struct SecretInManager<T> {
     sdk: SdkConfig,
     /// The variable that contains the name of the secret.

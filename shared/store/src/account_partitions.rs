@@ -14,7 +14,7 @@ use billing::{
 };
 use dynamo::{Entity, Items, Query, Scan, is_expired, key_of, s, values};
 
-/// The attribute after which DynamoDB deletes an item.
+/// The attribute with the time after which DynamoDB deletes the item.
 const TTL: &str = "TTL";
 
 /// An account with all its stored items: the content of the account's partition.
@@ -35,7 +35,7 @@ pub struct AccountPartition {
     pub waived: Vec<WaivedPeriod>,
     /// The entries of the action log.
     pub actions: Vec<LoggedAction>,
-    /// One error for each item that cannot be read or has an unknown kind of key.
+    /// One error for each item that cannot be read, or whose sort key has an unknown prefix.
     pub unreadable: Vec<TableError>,
     /// The items whose attributes contradict their key, or contain something that this program does not store.
     pub altered: Vec<AlteredItem>,
@@ -47,7 +47,7 @@ pub struct AccountPartition {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AlteredItem {
     pub key: Key,
-    /// The names of the attributes that differ, sorted.
+    /// The names of the attributes that differ from the expected item, sorted.
     pub attributes: Vec<String>,
 }
 
@@ -66,10 +66,11 @@ pub struct RecordExpiry {
 #[derive(Debug)]
 pub struct AccountPartitions {
     items: Items,
-    /// The key of the last item that was read of the account that [`AccountPartitions::next`] returned last.
+    /// The key of the last item of the account that [`AccountPartitions::next`] returned last, as text: partition key,
+    /// space, sort key.
     position: Option<String>,
-    /// The partition key of the account after which the caller continues. New items of this account are not read, because
-    /// they would look like an incomplete account.
+    /// The partition key of the account after which the caller continues. Items that were added to this account since
+    /// it was read are left out, because they would look like an incomplete account.
     skipped: Option<String>,
 }
 
@@ -97,7 +98,8 @@ impl Table {
         Ok(Some(AccountPartition::of_account(account, items, now)))
     }
 
-    /// Returns the accounts after `position`, which [`AccountPartitions::position`] returned; all accounts if it is `None`.
+    /// Returns the accounts after `position`, which [`AccountPartitions::position`] returned; all accounts if
+    /// `position` is `None`.
     pub fn partitions_after(&self, position: Option<String>) -> AccountPartitions {
         self.scan_partitions(Scan::all(), position)
     }
@@ -172,7 +174,7 @@ impl AccountPartition {
         account.is_none() && subscriptions.is_empty() && is_without_records && is_without_history && is_readable
     }
 
-    /// Returns the receipts that have not expired at `now`. DynamoDB deletes an expired one only within a few days.
+    /// Returns the receipts that have not expired at `now`. DynamoDB deletes an expired receipt only within a few days.
     pub fn unexpired_receipts(&self, now: DateTime<Utc>) -> impl Iterator<Item = &Receipt> {
         let is_unexpired = move |receipt: &&Receipt| {
             let key = receipt.key();
@@ -181,9 +183,10 @@ impl AccountPartition {
         self.receipts.iter().filter(is_unexpired)
     }
 
-    /// Adds `item` to the items of its kind.
+    /// Reads `item`, and adds it to the field of this struct for its kind of item.
     fn add_item(&mut self, mut item: Item) {
-        // After a refund has failed, its receipt states that nothing is refunded.
+        // After all its refunds have failed, a receipt keeps the attributes `RefundedAmount` (0) and `RefundedDate`.
+        // Ignore them, because this program writes neither attribute for a receipt without refunds.
         if item.get("RefundedAmount").is_some_and(|amount| amount.as_n().is_ok_and(|minor| minor == "0")) {
             item.remove("RefundedAmount");
             item.remove("RefundedDate");
@@ -226,7 +229,8 @@ impl AccountPartition {
         self.unreadable.extend(added.err());
     }
 
-    /// Reads `item`, and notes the attributes that differ from those of the item that would be stored with its content.
+    /// Reads `item` as a `T`, and records the attributes in which `item` differs from the item that this program would
+    /// store for this `T`.
     fn read_item<T: Entity<Payments>>(&mut self, item: &Item) -> Result<T, TableError> {
         let content = T::from_item(item)?;
         self.note_altered(item, content.to_item());
@@ -241,7 +245,7 @@ impl AccountPartition {
     ) -> Result<T, TableError> {
         let record = T::from_item(item)?;
         let mut same = record.to_item();
-        // The content of a record does not contain its TTL.
+        // The domain type has no field for the TTL, so the expected item gets the stored TTL.
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
         self.note_altered(item, same);
         let expires = item.get(TTL).and_then(|ttl| ttl.as_n().ok()?.parse().ok()).unwrap_or_default();
@@ -249,11 +253,11 @@ impl AccountPartition {
         Ok(record)
     }
 
-    /// Reads an entry of the action log, and notes its altered attributes.
+    /// Reads an entry of the action log, and records its altered attributes.
     fn read_action(&mut self, item: &Item) -> Result<LoggedAction, TableError> {
         let action = LoggedAction::from_item(item)?;
         let mut same = action.to_item();
-        // The content of an entry does not contain its TTL.
+        // The domain type has no field for the TTL, so the expected item gets the stored TTL.
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
         self.note_altered(item, same);
         Ok(action)

@@ -30,18 +30,19 @@ pub enum ChangeAccountOutcome {
 }
 
 impl Table {
-    /// Creates `account`. If it exists, replaces the e-mail address, name and locale of the stored account. Sends the
-    /// requests of [`Table::put_account_with_changes`].
+    /// Creates `account`. If the account exists, replaces the e-mail address, name and locale of the stored account.
+    /// Sends the requests of [`Table::put_account_with_changes`].
     pub async fn put_account(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
         let (email, name, locale) = (account.email.clone(), account.name.clone(), account.locale.clone());
         let changes = AccountChanges { email: Some(email), name: Some(name), locale: Some(locale), mail_status: None };
         self.put_account_with_changes(account, &changes, None).await
     }
 
-    /// Creates `account`. If it exists, applies `changes` to the stored account. With an `action`, the entry of the
-    /// action is written in the same transaction, and the requests are transactions. Sends a PutItem request on condition
-    /// that the account is absent. If the account exists, sends a GetItem request, and an UpdateItem request with the
-    /// changed attributes, on condition that `Version` is unchanged.
+    /// Creates `account`. If the account exists, applies `changes` to the stored account. Sends a PutItem request on
+    /// condition that the account is absent. If the account exists, sends a GetItem request, and an UpdateItem request
+    /// with the changed attributes, on condition that `Version` is unchanged. With an `action`, sends
+    /// TransactWriteItems requests instead of PutItem and UpdateItem requests, and writes the entry of the action in
+    /// the same transaction.
     pub async fn put_account_with_changes(
         &self,
         account: &Account,
@@ -63,8 +64,9 @@ impl Table {
         }
     }
 
-    /// Applies `changes` to the account `id`, with the entry of `action`. Sends a GetItem request, and one UpdateItem or, with an `action`, TransactWriteItems request per try if
-    /// something changes.
+    /// Applies `changes` to the account `id`, and writes the action-log entry of `action`. Sends a GetItem request. If
+    /// something changes, also sends one UpdateItem request or, with an `action`, one TransactWriteItems request per
+    /// try.
     pub async fn change_account(
         &self,
         id: &AccountId,
@@ -93,8 +95,8 @@ impl Table {
         self.put_if_absent(account.to_item()).await
     }
 
-    /// Creates `account` with the entry of `action`, unless an account with its id exists. Returns whether it was created.
-    /// Sends one TransactWriteItems request.
+    /// Creates `account` with the action-log entry of `action`, unless an account with its id exists. Returns whether
+    /// it was created. Sends one TransactWriteItems request.
     async fn create_account_with_action(&self, account: &Account, action: &NewAction) -> Result<bool, TableError> {
         let entry = self.build_action_put(&action.on_account(None, account));
         let writes = vec![self.build_put_if(account.to_item(), ABSENT, None), entry];

@@ -17,8 +17,8 @@ pub const DEFAULT_RETENTION: TimeDelta = TimeDelta::days(730);
 pub struct ChangeRecords<'a> {
     /// The idempotency record of the request; `None` if the request has no key.
     pub request: Option<&'a IdempotentRequest>,
-    /// The action whose entry is written; `None` if the change is not logged, because no person and no program asked for
-    /// it.
+    /// The action whose entry is written; `None` if the change is not logged, because it was not made with the API or
+    /// with a command.
     pub action: Option<&'a NewAction>,
 }
 
@@ -30,8 +30,8 @@ impl<'a> From<Option<&'a IdempotentRequest>> for ChangeRecords<'a> {
 }
 
 impl Table {
-    /// Builds the write of a transaction that stores `entry`. It has no condition, because no other change has the id of
-    /// the entry.
+    /// Builds the write of a transaction that stores `entry`. The write has no condition, because no other change has
+    /// the id of the entry.
     pub fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem {
         self.build_put(self.action_item(entry))
     }
@@ -81,8 +81,8 @@ impl Table {
     }
 
     /// Returns the actions that concern no account and have not expired at `now`, the newest first. Sends a Query with
-    /// `PK = ACTIONS#<month>` for each month, from the month of the cursor or of `now` back to the first month with
-    /// stored actions, until the page is full.
+    /// `PK = ACTIONS#<month>` for each month, from the month of the cursor or of `now` back to the oldest month whose
+    /// actions have not all expired, until the list page is full.
     pub async fn get_actions_without_account(
         &self,
         paging: &Paging,
@@ -94,7 +94,7 @@ impl Table {
         let (mut items, mut after, mut next) = (Vec::new(), paging.after.clone(), None);
         while month >= oldest {
             let list = PrefixQuery::new(keys::partition_key_of_actions(month), keys::ACTIONS);
-            // One item more than the page has room for shows that there is a next page.
+            // Request one item more than fits into the list page: if this item exists, there is a next list page.
             let limit = paging.limit.map(|limit| limit.saturating_add(1).saturating_sub(items.len()));
             let paging_of_month = Paging { after: after.take(), limit };
             items.append(&mut self.list(&list.descending().unexpired_at(now), &paging_of_month).await?.items);
@@ -108,7 +108,7 @@ impl Table {
         Ok(Page { items, unreadable: Vec::new(), next }.read(|item| LoggedAction::from_item(&item)))
     }
 
-    /// Reads the cursor of a list of actions.
+    /// Reads from `text` the cursor of a list of actions; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_actions(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::ACTIONS, text)
     }

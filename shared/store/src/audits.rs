@@ -15,8 +15,9 @@ impl Table {
     }
 
     /// Stores the progress of an audit: first `violations`, and then `next` in place of `stored`. After an interruption
-    /// between the two, the continued audit checks the same accounts again, and replaces these violations. Returns the
-    /// stored audit. Sends one PutItem request for each violation, all at the same time, and one UpdateItem request.
+    /// between the two writes, the continued audit checks the same accounts again, and replaces these violations.
+    /// Returns the stored audit. Sends one PutItem request for each violation, all at the same time, and then one
+    /// UpdateItem request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if another process has continued the audit.
@@ -64,12 +65,12 @@ impl Table {
         Ok(page)
     }
 
-    /// Reads the cursor of a list of audits.
+    /// Reads from `text` the cursor of a list of audits; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_audits(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::AUDIT, text)
     }
 
-    /// Reads the cursor of a list of violations.
+    /// Reads from `text` the cursor of a list of violations; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_violations(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::VIOLATIONS, text)
     }

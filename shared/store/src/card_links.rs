@@ -1,4 +1,4 @@
-//! Card links: the links in mails about owed payments, which lead to the page on which the customer enters a card.
+//! Card links: the links in mails about owed payments, with which a customer can enter a new card.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};

@@ -28,8 +28,8 @@ enum NoChangeReason<E> {
 impl Table {
     /// Changes the subscription `id` with `change`, and computes the change again on a write conflict. Also stores
     /// `records`: the idempotency record with the response that `to_json` returns for the changed subscription, and the
-    /// entry of the action, if something changes. Sends one UpdateItem request per try, or one TransactWriteItems request if the change waives
-    /// periods, or if the idempotency record or the entry of an action is written.
+    /// entry of the action, if something changes. Sends one UpdateItem request per try, or one TransactWriteItems
+    /// request if the change waives periods, or if the idempotency record or the entry of an action is written.
     pub async fn change_subscription<'a, E, S: Into<Settlement>>(
         &self,
         account: &AccountId,

@@ -23,8 +23,8 @@ const PAYMENT_CLAIM_LEASE: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_
 /// The lease of the worker that sends a reminder.
 const REMINDER_CLAIM_LEASE: Lease = Lease { holder: REMINDER_BY, expires: REMINDER_LEASE, is_renewable: false };
 
-/// The assignments that open an attempt: they give it a number, and copy its due date, amount, currency and payment
-/// method from the item.
+/// The assignments that open an attempt: they set the number of the attempt, and copy its due date, amount, currency
+/// and payment method from the item of the subscription.
 static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{ATTEMPT_TABLE} = :table, #{ATTEMPT_SEQ} = #{ATTEMPT_SEQ} + :one, #{ATTEMPT_NO} = #{ATTEMPT_SEQ} + :one, \
@@ -34,9 +34,10 @@ static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The condition under which a payment can be claimed. The comparison of `CancelPeriod` with `DueDate` works because a
-/// month such as 2026-03 sorts before every date in it; that of `ChargeableFrom` works in the same way. Unless the item is
-/// damaged, the due date is not after the next payment date and not in a paid month, and an attempt with a holder has a number.
+/// The condition under which a payment can be claimed. The comparisons of `CancelPeriod` and `ChargeableFrom` with
+/// `DueDate` work because, as text, a month such as 2026-03 sorts before every date in this month. Three conditions
+/// only prevent the charge of a damaged item, in which the due date is after the next payment date or in a paid month,
+/// or an attempt has a holder but no number.
 static IS_PAYABLE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{NEXT_PAYMENT_DATE} = :seen AND #{DUE_DATE} <= :seen AND #{STATUS} IN (:active, :past_due) \
@@ -86,12 +87,12 @@ pub enum ClaimOutcome {
 }
 
 impl Table {
-    /// Opens a payment attempt for the due date of the subscription, on these conditions: its next payment date is
-    /// `expected`, its due date is not later, the month of the due date is not paid, it is active or past due, its scheduled cancellation (if any) does not include this due date, its
-    /// payment method is not disputed, no finding blocks it, and no attempt is open. The number of the attempt comes
-    /// from `AttemptSeq`, which is never reset. The attempt copies the amount, the currency and the payment method of
-    /// the subscription. `table_id` is the id of this table, which is stored in the attempt. Sends one UpdateItem
-    /// request.
+    /// Opens a payment attempt for the due date of the subscription, on these conditions: the next payment date is
+    /// `expected`, the due date is not later, the month of the due date is not paid, the subscription is active or past
+    /// due, a scheduled cancellation (if any) does not include this due date, the payment method is not disputed, no
+    /// finding blocks the subscription, and no attempt is open. The number of the attempt comes from `AttemptSeq`,
+    /// which is never reset. The attempt copies the amount, the currency and the payment method of the subscription.
+    /// `table_id` is the id of this table, which is stored in the attempt. Sends one UpdateItem request.
     pub async fn claim_payment(
         &self,
         subscription: &SubscriptionKey,

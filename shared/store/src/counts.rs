@@ -39,7 +39,7 @@ macro_rules! counts {
     ) => {
         #[doc = $counts_doc]
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-        // Run records of older versions do not contain the counts that were added later.
+        // Run records that older versions of Dueday wrote do not contain the counts that were added later.
         #[serde(default, deny_unknown_fields)]
         pub struct $counts {
             /// Rows that the index returned as due.

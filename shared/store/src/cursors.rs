@@ -5,27 +5,27 @@ use dynamo::Cursor;
 use super::{Table, keys};
 
 impl Table {
-    /// Reads the cursor of a list of subscriptions.
+    /// Reads from `text` the cursor of a list of subscriptions; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_subscriptions(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::SUBSCRIPTIONS, text)
     }
 
-    /// Reads the cursor of a list of receipts.
+    /// Reads from `text` the cursor of a list of receipts; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_receipts(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::RECEIPTS, text)
     }
 
-    /// Reads the cursor of a list of run records.
+    /// Reads from `text` the cursor of a list of run records; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_runs(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::RUNS, text)
     }
 
-    /// Reads the cursor of a list of webhook endpoints.
+    /// Reads from `text` the cursor of a list of webhook endpoints; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_webhook_endpoints(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::WEBHOOK_ENDPOINTS, text)
     }
 
-    /// Reads the cursor of a list of deliveries.
+    /// Reads from `text` the cursor of a list of deliveries; `None` if `text` cannot be such a cursor.
     pub fn cursor_of_deliveries(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::DELIVERIES, text)
     }

@@ -18,9 +18,9 @@ const SUM_PREFIX: &str = "Sum";
 const ALWAYS_TRUE: &str = "attribute_not_exists(#Version)";
 
 impl Table {
-    /// Adds `charged` to the charge total of `shard` on the day `on`. Sends one UpdateItem request. If its response is
-    /// lost and the SDK retries it, the amount may be added twice. The limits are then reached too early, never too
-    /// late.
+    /// Adds `charged` to the charge total of `shard` on the day `on`. Sends one UpdateItem request. If the response is
+    /// lost and the SDK retries the request, the amount may be added twice. The limits are then reached too early,
+    /// never too late.
     pub async fn add_to_charge_total(
         &self,
         on: NaiveDate,

@@ -1,5 +1,5 @@
-//! The requests of the erasure of an account. While an erasure runs, its progress is in the list of erasures. At its end,
-//! a mark replaces the account, so that no other account gets the same id.
+//! The requests for the erasure of an account. While an erasure runs, its progress is in the list of erasures. At the
+//! end of the erasure, a mark replaces the account, so that no other account gets the same id.
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
@@ -13,8 +13,8 @@ use dynamo::{
     key_of, n, s, values, with_next_version,
 };
 
-/// The condition of the writes that need an account: it exists, and its erasure was not requested. The mark of an erased
-/// account has the attribute, too.
+/// The condition of the writes that need an account: the account exists, and its erasure was not requested. The mark of
+/// an erased account also has the attribute `ErasureDate`, so these writes fail for an erased account.
 const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
 
 /// The filter for the items outside the partitions of accounts that can belong to an account.
@@ -49,9 +49,10 @@ impl Table {
         }))
     }
 
-    /// Marks the account `stored` for erasure at `now`, and creates its erasure with the entry of `action`. From then on, the
-    /// account cannot be changed. Returns the erasure; if it was requested before, returns the stored erasure. `None` if the
-    /// account does not exist any more. Sends one TransactWriteItems request per try.
+    /// Marks the account `stored` for erasure at `now`, and creates its erasure with the action-log entry of `action`.
+    /// After this mark, the account cannot be changed. Returns the erasure; if the erasure was requested before,
+    /// returns the stored erasure. Returns `None` if the account does not exist any more. Sends one TransactWriteItems
+    /// request per try.
     pub async fn request_erasure(
         &self,
         stored: Account,
@@ -99,8 +100,9 @@ impl Table {
         }
     }
 
-    /// Replaces the account of `erasure` by the mark that it was erased at `now`, and removes the erasure from the list, in
-    /// one transaction. Does nothing if that has happened before. Sends a GetItem and a TransactWriteItems request.
+    /// Replaces the account of `erasure` by the mark that it was erased at `now`, and removes the erasure from the
+    /// list, in one transaction. Does nothing if the account was replaced before. Sends a GetItem and a
+    /// TransactWriteItems request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if another process changes the account at the same time.
@@ -159,7 +161,7 @@ impl Table {
             self.query(Query::new("#PK = :partition AND begins_with(#SK, :prefix)", values))
         };
         let sort_key = |id: Ulid| s(keys::key_of_action(Some(account), actions_since, id).sk);
-        // The ids of actions begin with their time.
+        // The id of an action begins with the time of the action, so a range of ids is a range of times.
         let first = Ulid::from_parts(u64::try_from(actions_since.timestamp_millis()).unwrap_or_default(), 0);
         let bounds =
             [(":partition", s(&partition)), (":first", sort_key(first)), (":last", sort_key(Ulid::from(u128::MAX)))];

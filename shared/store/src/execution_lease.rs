@@ -1,5 +1,6 @@
 //! The execution lease of a batch. A daily execution is one execution of the state machine, which runs a batch over all
-//! shards for one day. It runs only while it has this lease, so that there is one execution at a time.
+//! shards for one day. A daily execution runs only while it has this lease, so that each batch has at most one daily
+//! execution at a time.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};

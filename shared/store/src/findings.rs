@@ -52,8 +52,8 @@ impl Table {
     }
 
     /// Resolves the finding `open`: writes the settlement that `settle` returns for the subscription, replaces the
-    /// finding with `resolved`, removes it from the list of open findings, and writes the entry of `action`. Sends one TransactWriteItems request per
-    /// try.
+    /// finding with `resolved`, removes the finding from the list of open findings, and writes the action-log entry of
+    /// `action`. Sends one TransactWriteItems request per try.
     ///
     /// Returns `None` if another person has resolved the finding after it was read, or if the subscription does not
     /// exist any more. Returns `Some(Err(_))`, and writes nothing, if `settle` returns an error.

@@ -31,7 +31,7 @@ pub const REFUNDS: &str = "RFD#";
 pub const DISPUTES: &str = "DSP#";
 /// The prefix of every finding's sort key.
 pub const FINDINGS: &str = "FND#";
-/// The partition key of the list of open findings: those that are not resolved.
+/// The partition key of the list of open findings (findings that are not resolved).
 pub const OPEN_FINDINGS: &str = "FINDINGS";
 /// The prefix of the sort key of every record of an attempt that did not succeed.
 pub const ATTEMPTS: &str = "ATT#";
@@ -84,9 +84,9 @@ pub const WEBHOOKS: &str = "WEBHOOKS";
 pub const WEBHOOK_ENDPOINTS: &str = "ENDPOINT#";
 /// The prefix of the sort key of every delivery of an event to a webhook endpoint.
 pub const DELIVERIES: &str = "EVENT#";
-/// The number of partitions that the deliveries to one webhook endpoint are spread over, by the hash of the event's id.
-/// DynamoDB writes at most 1,000 units per second to one partition. A stored delivery is in the partition that this
-/// number gave, so it must never change.
+/// The number of partitions over which the deliveries to one webhook endpoint are spread, by the hash of the event's
+/// id. DynamoDB writes at most 1,000 units per second to one partition. This number must never change, because the
+/// partition of each stored delivery was computed with it.
 pub const DELIVERY_PARTITIONS: u32 = 8;
 
 /// The parts of the primary key of a subscription's item.
@@ -140,7 +140,7 @@ pub fn sort_key_prefix_of_subscription(subscription: SubscriptionId) -> String {
     format!("{SUBSCRIPTIONS}{subscription}{SEPARATOR}")
 }
 
-/// Returns the key of a receipt. It contains the subscription and the due date, so a subscription has at most one
+/// Returns the key of a receipt. The key contains the subscription and the due date, so a subscription has at most one
 /// receipt for a due date.
 pub fn key_of_receipt(account: &AccountId, id: &ReceiptId) -> Key {
     let ReceiptId { due_on, subscription, sku } = id;
@@ -153,7 +153,7 @@ pub fn sort_key_prefix_of_refunds(receipt: &ReceiptId) -> String {
     format!("{REFUNDS}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}")
 }
 
-/// Returns the key of the item that finds a subscription by its code in receipt numbers.
+/// Returns the key of the item with which a subscription is found by its code in receipt numbers.
 pub fn key_of_subscription_code(code: SubscriptionCode) -> Key {
     let pk = format!("CODE#{code}");
     Key { sk: pk.clone(), pk }
@@ -171,8 +171,8 @@ pub fn key_of_dispute(account: &AccountId, receipt: &ReceiptId, id: &GatewayToke
     Key { pk: partition_key_of_account(account), sk }
 }
 
-/// Returns the key of a finding in the partition of its account. It contains the payment's id, so there is at most one
-/// finding for each payment.
+/// Returns the key of a finding in the partition of its account. The key contains the payment's id, so there is at most
+/// one finding for each payment.
 pub fn key_of_finding(finding: &Finding) -> Key {
     let Finding { account, subscription, due_on, payment, .. } = finding;
     Key {
@@ -219,8 +219,8 @@ pub fn partition_key_of_actions(month: Period) -> String {
     format!("{ACTIONS_OF_MONTH}{month}")
 }
 
-/// Returns the key of an entry of the action log: in the partition of its account or, if it concerns no account, of the
-/// month of its time.
+/// Returns the key of an entry of the action log. The entry is in the partition of its account or, if it concerns no
+/// account, in the partition of the month of `at`.
 pub fn key_of_action(account: Option<&AccountId>, at: DateTime<Utc>, id: Ulid) -> Key {
     let month = || partition_key_of_actions(Period::from_day(at.date_naive()));
     Key { pk: account.map_or_else(month, partition_key_of_account), sk: format!("{ACTIONS}{id}") }
@@ -285,7 +285,7 @@ pub fn key_of_card_link(id: Ulid) -> Key {
     Key { sk: pk.clone(), pk }
 }
 
-/// Returns the key of the counter of what the limit `name` allows in the hour that begins at `hour`.
+/// Returns the key of the item that counts the uses of the limit `name` in the hour that begins at `hour`.
 pub fn key_of_limit(name: &str, hour: DateTime<Utc>) -> Key {
     let pk = format!("{LIMITS}{name}#{}", hour.format("%Y-%m-%dT%H"));
     Key { sk: pk.clone(), pk }
@@ -318,8 +318,8 @@ pub fn key_of_delivery(key: &DeliveryKey) -> Key {
     Key { pk: partition_key_of_deliveries(key.endpoint, partition), sk: format!("{DELIVERIES}{}", key.event) }
 }
 
-/// Returns the key that the delivery had in earlier versions, which stored all deliveries to an endpoint in one
-/// partition.
+/// Returns the key that the delivery had in earlier versions of Dueday, which stored all deliveries to an endpoint in
+/// one partition.
 pub fn earlier_key_of_delivery(key: &DeliveryKey) -> Key {
     Key { pk: format!("{DELIVERIES_OF_ENDPOINT}{}", key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
 }

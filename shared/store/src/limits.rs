@@ -1,4 +1,4 @@
-//! Limits: how often in an hour something expensive may be done for one account or for one page.
+//! Hourly limits on expensive operations of one account or of one payment method setup.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,20 @@ use ulid::Ulid;
 use super::{Table, TableError, keys};
 use dynamo::{UpdateItemOutcome, expiry, n};
 
-/// What is counted, and for whom.
+/// An operation with an hourly limit, and the account or payment method setup for which its uses are counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Limited {
-    /// Pages of the gateway that are opened for an account, by the account itself or by the link in a mail.
+    /// Creating checkout pages of the gateway for an account: requested by the account itself, or with a card link in a
+    /// mail.
     SetupsOf(AccountId),
-    /// Retries of owed payments that an account asks for itself.
+    /// Retries of owed payments that the account itself requests.
     RetriesOf(AccountId),
-    /// Requests to the gateway that the return page of a setup makes.
+    /// Requests to the gateway that are made when a customer opens the return page of a payment method setup.
     ReturnsTo(Ulid),
 }
 
 impl Limited {
-    /// Returns how often this may be done in an hour.
+    /// Returns the maximum number of uses of this operation in an hour.
     pub fn per_hour(&self) -> u32 {
         match self {
             Self::SetupsOf(_) => 20,
@@ -41,8 +42,8 @@ impl Limited {
 }
 
 impl Table {
-    /// Counts one use of `limited` in the hour of `now`. Returns `None` if it is within the limit, otherwise the time when the next
-    /// hour begins. Sends one UpdateItem request.
+    /// Counts one use of `limited` in the hour of `now`. Returns `None` if the use is within the limit; otherwise the
+    /// time at which the next hour begins. Sends one UpdateItem request.
     pub async fn count_use(&self, limited: &Limited, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, TableError> {
         const IS_WITHIN_LIMIT: &str = "attribute_not_exists(#Uses) OR #Uses < :limit";
         let hour = now.duration_trunc(TimeDelta::hours(1)).unwrap_or(now);

@@ -7,9 +7,9 @@ use billing::PaymentMethodSetup;
 use dynamo::{ABSENT, Entity as _, TransactionOutcome};
 
 impl Table {
-    /// Creates `setup`, whose id is new, with `records`. If the idempotency key was used
-    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request, which also checks that the
-    /// account exists and that its erasure was not requested.
+    /// Creates `setup`, whose id is new, with `records`. If the idempotency key was used before, creates nothing and
+    /// returns the earlier use of the key. Sends one TransactWriteItems request, which also checks that the account
+    /// exists and that its erasure was not requested.
     ///
     /// # Errors
     /// [`TableError::Contended`] if the erasure of the account was requested after the caller has read the account.

@@ -20,8 +20,8 @@ impl Table {
         self.build_put_if(self.record_item(receipt, receipt.processed_at), ABSENT, None)
     }
 
-    /// Marks the payment of `receipt` as reversed by the bank, or removes the mark if `reversal` is `None`. If the
-    /// receipt has expired, writes nothing. Sends one UpdateItem request.
+    /// Marks the payment of `receipt` as reversed by the bank, or removes the mark if `reversal` is `None`. Writes
+    /// nothing if the receipt was deleted after its expiry. Sends one UpdateItem request.
     pub async fn mark_reversal(&self, receipt: &Receipt, reversal: Option<Reversal>) -> Result<(), TableError> {
         const SAME_PAYMENT: &str = "#GatewayPaymentId = :payment";
         let payment = (":payment".to_owned(), s(&receipt.payment));

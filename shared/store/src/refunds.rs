@@ -27,8 +27,8 @@ impl Table {
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).require_all_readable()?.items)
     }
 
-    /// Returns the sum of the refunds of `receipt` that have succeeded; `None` if there is none. Sends one Query request,
-    /// or none if nothing of the receipt was ever refunded.
+    /// Returns the sum of the refunds of `receipt` that have succeeded; `None` if there are none. Sends one Query
+    /// request, or no request if the receipt states that nothing is refunded.
     pub async fn get_succeeded_refunds(&self, receipt: &Receipt) -> Result<Option<SucceededRefunds>, TableError> {
         if receipt.refunded.minor() == 0 {
             return Ok(None);
@@ -37,9 +37,9 @@ impl Table {
         Ok(receipt.succeeded_refunds(&refunds))
     }
 
-    /// Creates `refund` with the entry of `action`, and adds its amount to the refunded amount of `receipt`. Returns `false`, and writes nothing,
-    /// if the refunded amount has changed since `receipt` was read, or if the refund exists. Sends one
-    /// TransactWriteItems request.
+    /// Creates `refund` with the action-log entry of `action`, and adds the amount of `refund` to the refunded amount
+    /// of `receipt`. Returns `false`, and writes nothing, if the refunded amount has changed since `receipt` was read,
+    /// or if the refund exists. Sends one TransactWriteItems request.
     pub async fn reserve_refund(
         &self,
         refund: &Refund,
@@ -52,9 +52,10 @@ impl Table {
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
     }
 
-    /// Replaces the failed refund `failed` with `refund`, a new try with the same id, and adds its amount to the
-    /// refunded amount of `receipt` again, with the entry of `action`. Returns the stored refund. Returns `None`, and writes nothing, if the refund
-    /// or the refunded amount has changed since they were read. Sends one TransactWriteItems request.
+    /// Replaces the failed refund `failed` with `refund`, a new try with the same id, adds the amount of `refund` to
+    /// the refunded amount of `receipt` again, and writes the action-log entry of `action`. Returns the stored refund.
+    /// Returns `None`, and writes nothing, if the refund or the refunded amount has changed since it was read. Sends
+    /// one TransactWriteItems request.
     pub async fn reserve_refund_again(
         &self,
         failed: &Refund,

@@ -25,10 +25,11 @@ pub struct RunRecord {
     pub shard: u32,
     pub id: Ulid,
     pub started_at: DateTime<Utc>,
-    /// The time at which the run must end. A walk that has not ended soon after this time was cut off. `None` in
-    /// records of older versions.
+    /// The time at which the run must end. A walk that has not ended soon after this time was cut off. `None` in a
+    /// record that an older version of Dueday wrote.
     pub deadline: Option<DateTime<Utc>>,
-    /// The table's number of shards when the run or its daily execution began. `None` in records of older versions.
+    /// The table's number of shards when the run or its daily execution began. `None` in a record that an older version
+    /// of Dueday wrote.
     pub shards: Option<u32>,
     /// The position from which the walk continued; `None` if it began at the start of the shard.
     pub from: Option<Position>,

@@ -10,11 +10,11 @@ use super::{Item, SubscriptionKey, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
 use dynamo::{Entity as _, Scan, key_of, n, s, values};
 
-/// An item that [`Table::scan_receipts_and_due`] returns.
+/// A receipt or a due subscription, which [`Table::scan_receipts_and_due`] passes to its caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ScannedItem {
     Receipt(Box<Receipt>),
-    /// A subscription whose next payment date has come: a payment is due, or a payment attempt is open.
+    /// A subscription whose next payment date is today or earlier: a payment is due, or a payment attempt is open.
     Due(Box<Subscription>),
 }
 
@@ -30,10 +30,10 @@ impl Table {
         self.dynamo.scan(Scan::all()).all().await
     }
 
-    /// Copies all items of the table `other` that this table does not have. Copies the marks of sent notices first, so that
-    /// no notice about a copied item is sent again, and subscriptions last, so that this table already has the payment
-    /// records of every copied subscription. After an error, the call can be repeated to
-    /// copy the remaining items. Sends one PutItem request for each item, on condition that the item is absent.
+    /// Copies all items of the table `other` that this table does not have. Copies the marks of sent notices first, so
+    /// that no notice about a copied item is sent again, and subscriptions last, so that this table already has the
+    /// payment records of every copied subscription. After an error, the caller can repeat the call to copy the
+    /// remaining items. Sends one PutItem request for each item, on condition that the item is absent.
     pub async fn copy_missing_items(&self, other: &Table) -> Result<(), TableError> {
         let items = other.scan().await?;
         let (subscriptions, mut other_items): (Vec<Item>, Vec<Item>) =
@@ -45,9 +45,9 @@ impl Table {
         Ok(())
     }
 
-    /// Calls `each` for every account that was not erased, until `each` returns `Break`. An account that cannot be read is passed as an
-    /// error. At most one page of items is in memory. Sends Scan requests until the last page, or until `each` returns
-    /// `Break`.
+    /// Calls `each` for every account that was not erased, until `each` returns `Break`. An account that cannot be read
+    /// is passed as an error. At most one page of items is in memory. Sends Scan requests until the last page, or until
+    /// `each` returns `Break`.
     pub async fn scan_accounts(
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
@@ -74,7 +74,7 @@ impl Table {
         self.scan_each(unexpired_receipts(now), |item| Receipt::from_item(&item), each).await
     }
 
-    /// Calls `each` for every receipt, and for every subscription whose next payment date is `today` or before, like
+    /// Calls `each` for every receipt, and for every subscription whose next payment date is `today` or earlier, like
     /// [`Table::scan_accounts`].
     pub async fn scan_receipts_and_due(
         &self,

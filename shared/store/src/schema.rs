@@ -12,7 +12,7 @@ pub const GSI_2: &str = "GSI-2";
 
 /// The schema of the table. Both indexes are sparse: they contain only subscriptions that have the date of the index.
 /// The indexes contain neither `Version` nor the attributes of the attempt, so that a claim does not cost index writes.
-/// They do not contain `PaymentDetails` either.
+/// The indexes do not contain `PaymentDetails` either.
 pub static SCHEMA: TableSchema<2> = TableSchema {
     keys: KeySchema { partition: ("PK", "S"), sort: ("SK", "S") },
     indexes: [

@@ -14,14 +14,15 @@ use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome, s};
 
-/// The format of the table's items. It is incremented when the code can no longer read the items of older versions.
+/// The format of the table's items. It is incremented when the code can no longer read the items that older versions of
+/// Dueday wrote.
 pub(super) const FORMAT: u32 = 1;
 
 /// The settings that all parts of a deployment share.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Settings {
-    /// The number of shards of each index. It is never lowered.
+    /// The number of shards of each index. This number is never lowered.
     pub shards: u32,
     /// True if charging is switched on. The payment batch reads this switch with every page of due payments. While it
     /// is off, the batch claims and charges nothing, but still settles open attempts with the outcomes that the gateway
@@ -30,22 +31,24 @@ pub struct Settings {
     /// The limits of the payment batch, which reads them when a run begins and with every page of due payments.
     #[serde(default)]
     pub payment_limits: PaymentLimits,
-    /// The id of the table, which is created with the table. It is part of idempotency keys at the gateway, so that a
-    /// restored or copied table is distinguished from other tables.
+    /// The id of the table, which is created with the table. The idempotency keys of charges at the gateway are
+    /// computed from this id, so that tables with different ids never use the same key. A restored or copied table has
+    /// the id of the original table.
     pub table_id: Ulid,
     /// The id that DynamoDB gave to the table. A table that was restored from a backup, or copied, has the settings of
-    /// the other table, but an id of its own. `None` until the first run of the payment batch.
+    /// the original table, but an id of its own. `None` until the first run of a batch.
     #[serde(rename = "DynamodbId", default, skip_serializing_if = "Option::is_none")]
     pub dynamodb_id: Option<String>,
-    /// When a run noticed that the table is a restored backup or a copy; `None` if it is neither, and after an operator has
-    /// confirmed it.
+    /// When a run noticed that the table is a restored backup or a copy; `None` if the table is neither, or if an
+    /// operator has confirmed the table since then.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
     pub copy_noticed_at: Option<DateTime<Utc>>,
-    /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch.
+    /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch or
+    /// the first charge at a sign-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayAccount>,
-    /// The time at which the latest run began, from the clock of its machine, exact to a minute; `None` before the
-    /// first run.
+    /// The time at which the latest run began, from the clock of its machine. A run that begins less than a minute
+    /// after the stored time does not update it. `None` before the first run.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
 }
@@ -171,9 +174,9 @@ impl Table {
         self.send_update(update, ReturnValue::None).await.map(drop)
     }
 
-    /// Stores `id` as the id of this restored or copied table, in place of `before`. Returns whether it was stored: it is
-    /// not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request or, with an `action`,
-    /// one TransactWriteItems request.
+    /// Stores `id` as the id of this restored or copied table, in place of `before`. Returns whether `id` was stored:
+    /// it is not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request or, with an
+    /// `action`, one TransactWriteItems request.
     pub async fn confirm_copy(&self, before: &str, id: &str, action: Option<&NewAction>) -> Result<bool, TableError> {
         let values = HashMap::from([(":before".to_owned(), s(before)), (":after".to_owned(), s(id))]);
         let set = "SET #DynamodbId = :after REMOVE #CopyNoticedAt";

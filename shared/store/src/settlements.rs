@@ -6,9 +6,9 @@ use dynamo::key_of;
 use dynamo::{Rewrite, RewriteOutcome};
 
 impl Table {
-    /// Writes the settlement that `compute` returns for `stored`, and computes it again on a write conflict. Sends one
-    /// TransactWriteItems request per try. The request updates the subscription, and creates the receipt or the attempt
-    /// record, and the records of waived periods.
+    /// Writes the settlement that `compute` returns for `stored`, and computes the settlement again on a write
+    /// conflict. Sends one TransactWriteItems request per try. The request updates the subscription, and creates the
+    /// receipt or the attempt record, and the records of waived periods.
     ///
     /// # Errors
     /// [`TableError::Exists`] if the receipt or record exists already, although the stored subscription has not
@@ -21,7 +21,7 @@ impl Table {
         self.settle_with_action(stored, None, compute).await
     }
 
-    /// Like [`Table::settle`], with the entry of `action` in the same transaction.
+    /// Like [`Table::settle`], with the action-log entry of `action` in the same transaction.
     pub async fn settle_with_action<R>(
         &self,
         stored: Subscription,

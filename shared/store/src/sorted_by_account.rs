@@ -17,8 +17,9 @@ use dynamo::{Entity as _, Paging, PrefixQuery, Scan, is_expired};
 const PARALLEL_ACCOUNTS: usize = 16;
 
 impl Table {
-    /// Calls `each` for every account that was not erased, in the order of the accounts' ids, until `each` returns `Break`. An account that
-    /// cannot be read is passed as an error. Sends Scan requests for the keys, and one Query request for each account.
+    /// Calls `each` for every account that was not erased, in the order of the accounts' ids, until `each` returns
+    /// `Break`. An account that cannot be read is passed as an error. Sends Scan requests for the keys, and one Query
+    /// request for each account.
     pub async fn accounts_in_order(
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,

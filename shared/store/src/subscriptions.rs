@@ -18,11 +18,11 @@ pub enum CreateOutcome {
     Exists,
     /// The account does not exist.
     NoAccount,
-    /// The erasure of the account was requested. `is_complete`: the account was erased.
+    /// The erasure of the account was requested. `is_complete` is true if the account is already erased.
     AccountErased {
         is_complete: bool,
     },
-    /// The idempotency key of the request was used before. Contains its earlier use.
+    /// The idempotency key of the request was used before. Contains the earlier use of the key.
     Replayed(Replayed),
 }
 
@@ -49,8 +49,8 @@ pub struct NewSubscriptions {
 
 impl Table {
     /// Creates all accounts and subscriptions of `many` or nothing, in one TransactWriteItems request of at most 100
-    /// writes: one for each account and three for each subscription. Returns `false`, and creates nothing, if one of the items exists already or an account that must exist
-    /// does not exist.
+    /// writes: one for each account and three for each subscription. Returns `false`, and creates nothing, if one of
+    /// the items exists already, or if an account that must exist does not exist or its erasure was requested.
     pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
         let accounts = many.accounts.iter().map(|(id, new)| match new {
             Some(account) => self.build_put_if(account.to_item(), ABSENT, None),
@@ -67,7 +67,9 @@ impl Table {
         Ok(matches!(outcome, TransactionOutcome::Written))
     }
 
-    /// createSubscription: creates `subscription` with the item that finds it by its code, and `records`. Sends one TransactWriteItems request, which also checks that the account exists, that its erasure was not requested, and that the subscription does not exist.
+    /// createSubscription: creates `subscription`, the item with which it is found by its code, and `records`. Sends
+    /// one TransactWriteItems request, which also checks that the account exists, that the erasure of the account was
+    /// not requested, and that the subscription does not exist.
     pub async fn create_subscription<'a>(
         &self,
         subscription: &Subscription,
@@ -95,8 +97,8 @@ impl Table {
         })
     }
 
-    /// updateSubscription: writes the attributes in which `after` differs from `before`, if the stored version is that
-    /// of `before`. Writes nothing if the two are equal. Sends one UpdateItem request.
+    /// updateSubscription: writes the attributes in which `after` differs from `before`, if the stored version is the
+    /// version of `before`. Writes nothing if `before` and `after` are equal. Sends one UpdateItem request.
     pub async fn update_subscription(
         &self,
         before: &Subscription,
@@ -137,8 +139,9 @@ impl Table {
         Ok(self.list(&list, &Paging::all()).await?.read(read).require_all_readable()?.items.pop())
     }
 
-    /// Returns the account and the id of the subscription with this code. `None` if no subscription has it, or if the
-    /// subscription was created by a version of Dueday that did not write this item. Sends one GetItem request.
+    /// Returns the account and the id of the subscription with this code. `None` if no subscription has this code, or
+    /// if an earlier version of Dueday, which did not store the code, created the subscription. Sends one GetItem
+    /// request.
     pub async fn find_subscription_by_code(
         &self,
         code: SubscriptionCode,
@@ -149,7 +152,7 @@ impl Table {
     }
 }
 
-/// The attributes of the item that finds a subscription by its code in receipt numbers.
+/// The attributes of the item with which a subscription is found by its code in receipt numbers.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct CodeItem {
@@ -157,9 +160,9 @@ struct CodeItem {
     subscription: SubscriptionId,
 }
 
-/// Returns the item that finds `subscription` by its code. It is written without a condition: if two subscriptions have
-/// the same code (60 bits of a hash), the later one is found by the code alone, and the receipts of both are found by
-/// number and account.
+/// Returns the item with which `subscription` is found by its code. The item is written without a condition. If two
+/// subscriptions have the same code (60 bits of a hash), the item contains the subscription that was created later. The
+/// receipts of the other subscription can then be found only by number and account.
 fn subscription_code_item(subscription: &Subscription) -> Item {
     let Subscription { account, id, .. } = subscription;
     let mut item = keys::key_of_subscription_code(SubscriptionCode::compute(account, *id)).attributes();

@@ -9,8 +9,8 @@ use billing::{Delivery, DeliveryKey, NewAction, WebhookEndpoint};
 use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, TransactionOutcome, key_of};
 
 impl Table {
-    /// Creates `endpoint`, whose id is new, with the entry of `action`. Sends one PutItem request or, with an `action`, one
-    /// TransactWriteItems request, on condition that the endpoint is absent.
+    /// Creates `endpoint`, whose id is new, with the action-log entry of `action`. Sends one PutItem request or, with
+    /// an `action`, one TransactWriteItems request, on condition that the endpoint is absent.
     pub async fn create_webhook_endpoint(
         &self,
         endpoint: &WebhookEndpoint,
@@ -32,8 +32,9 @@ impl Table {
         }
     }
 
-    /// Creates `endpoint`, whose id is new, with the idempotency record of `request` and the entry of `action`. If the idempotency key was used
-    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request.
+    /// Creates `endpoint`, whose id is new, with the idempotency record of `request` and the action-log entry of
+    /// `action`. If the idempotency key was used before, creates nothing and returns the earlier use of the key. Sends
+    /// one TransactWriteItems request.
     pub async fn create_webhook_endpoint_once(
         &self,
         endpoint: &WebhookEndpoint,
@@ -63,8 +64,8 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
-    /// Returns whether there is a webhook endpoint, also if it is disabled or cannot be read. Sends a Query with `PK =
-    /// WEBHOOKS`, a strongly consistent read.
+    /// Returns whether the table contains a webhook endpoint, even a disabled or unreadable one. Sends a Query with `PK
+    /// = WEBHOOKS`, a strongly consistent read.
     pub async fn has_webhook_endpoints(&self) -> Result<bool, TableError> {
         let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
         Ok(!self.list(&list, &Paging { after: None, limit: Some(1) }).await?.items.is_empty())
@@ -88,8 +89,8 @@ impl Table {
         self.change(stored, change).await
     }
 
-    /// Like [`Table::change_webhook_endpoint`], with the entry of `action` in the same transaction. Sends one
-    /// TransactWriteItems request per try.
+    /// Like [`Table::change_webhook_endpoint`], with the action-log entry of `action` in the same transaction. Sends
+    /// one TransactWriteItems request per try.
     pub async fn change_webhook_endpoint_with_action(
         &self,
         stored: WebhookEndpoint,
@@ -104,13 +105,14 @@ impl Table {
         self.change_with_records(stored, change).await
     }
 
-    /// Creates the error for the endpoint `id` whose item can be read, but not the secret that it contains.
+    /// Creates the error for the endpoint `id`, whose item can be read, but whose encrypted signing secret cannot be
+    /// decrypted.
     pub fn unreadable_webhook_endpoint(id: Ulid, reason: impl std::fmt::Display) -> TableError {
         TableError::unreadable(keys::key_of_webhook_endpoint(id), reason)
     }
 
-    /// Deletes the endpoint `id`, with the entry of `action` in the same transaction. Returns whether it existed. Sends one
-    /// TransactWriteItems request.
+    /// Deletes the endpoint `id`, with the action-log entry of `action` in the same transaction. Returns whether it
+    /// existed. Sends one TransactWriteItems request.
     pub async fn delete_webhook_endpoint(&self, id: Ulid, action: &NewAction) -> Result<bool, TableError> {
         let entry = self.build_action_put(&action.on_removed_endpoint(id));
         let writes = vec![self.build_delete(keys::key_of_webhook_endpoint(id)), entry];
@@ -129,8 +131,8 @@ impl Table {
         self.get_delivery_item(key).await?.map(|item| Delivery::from_item(&item)).transpose()
     }
 
-    /// Returns the item of the delivery `key`. If an earlier version has stored it under
-    /// [`keys::earlier_key_of_delivery`], copies it to its key of this version first; the earlier item expires.
+    /// Returns the item of the delivery `key`. If an earlier version of Dueday has stored the item under
+    /// [`keys::earlier_key_of_delivery`], first copies the item to its key in this version; the earlier item expires.
     async fn get_delivery_item(&self, key: &DeliveryKey) -> Result<Option<Item>, TableError> {
         let stored = self.get(keys::key_of_delivery(key)).await?;
         if stored.is_some() {
@@ -140,14 +142,15 @@ impl Table {
         item.extend(keys::key_of_delivery(key).attributes());
         match self.put_if_absent(item.clone()).await? {
             true => Ok(Some(item)),
-            // Another worker has copied it at the same time, and may have changed the copy.
+            // Another worker has copied the item at the same time, and may have changed the copy.
             false => self.get(keys::key_of_delivery(key)).await,
         }
     }
 
-    /// Restarts the delivery `key`, whatever its status, with the entry of `action`, and returns it; `None` if it does not exist. Sends one GetItem
-    /// request, and then one UpdateItem or, with an `action`, TransactWriteItems request per try. If the stored delivery cannot be read, but contains its event,
-    /// a new delivery of the event replaces it with one TransactWriteItems request.
+    /// Restarts the delivery `key`, whatever its status, writes the action-log entry of `action`, and returns the
+    /// delivery; `None` if it does not exist. Sends one GetItem request, and then one UpdateItem request or, with an
+    /// `action`, one TransactWriteItems request per try. If the stored delivery cannot be read, but contains its event,
+    /// replaces it with a new delivery of the event, with one TransactWriteItems request.
     ///
     /// # Errors
     /// [`TableError::Unreadable`] if the stored delivery cannot be read, and its event cannot be recovered from it.
@@ -188,7 +191,7 @@ impl Table {
         for partition in first..keys::DELIVERY_PARTITIONS {
             let list =
                 PrefixQuery::new(keys::partition_key_of_deliveries(id, partition), keys::DELIVERIES).unexpired_at(now);
-            // One item more than the page has room for shows that there is a next page.
+            // Request one item more than fits into the list page: if this item exists, there is a next list page.
             let limit = paging.limit.map(|limit| limit.saturating_add(1).saturating_sub(items.len()));
             let mut part = self.list(&list, &Paging { after: after.take(), limit }).await?;
             items.append(&mut part.items);

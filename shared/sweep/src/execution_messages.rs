@@ -10,14 +10,14 @@ use store::Batch;
 
 use super::{BatchRequest, RequestError};
 
-/// A request to begin a daily execution of a batch. No other execution of the batch can begin until this one has ended
-/// or its lease has expired.
+/// A request to begin a daily execution of a batch. No other execution of the batch can begin until the requested
+/// execution has ended or its lease has expired.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BeginRequest {
     /// The time for which the execution was scheduled. Its date in the billing time zone is the date of the execution.
     pub scheduled_time: DateTime<Utc>,
-    /// The name of the execution.
+    /// The name of the daily execution.
     pub execution: String,
     /// The largest number of shards that are walked at the same time.
     pub at_once: NonZeroU32,
@@ -34,8 +34,8 @@ pub struct ExecutionStart {
     pub shards: Vec<u32>,
     /// The number of shards that are walked at the same time.
     pub at_once: NonZeroU32,
-    /// How long a worker's lease of a row lasts, in seconds. The state machine waits for this time before it walks
-    /// again.
+    /// How long a worker's lease of a row lasts, in seconds. The state machine waits for this time before it walks the
+    /// shards again.
     pub lease_seconds: i64,
     /// The name of another execution that has the execution lease, because it is running or was cut off; `None` if this
     /// execution has begun. If there is a name, this execution has not begun, and the state machine tries again later.
@@ -50,7 +50,7 @@ pub struct FinishRequest {
     pub date: NaiveDate,
     /// The time from [`ExecutionStart::begun_at`].
     pub begun_at: DateTime<Utc>,
-    /// The name of the execution.
+    /// The name of the daily execution.
     pub execution: String,
     /// Whether this execution has already waited until its rows' leases expired, and has walked the shards a second
     /// time.
@@ -89,7 +89,7 @@ impl BeginRequest {
     }
 }
 
-/// The request of an invocation of a batch function.
+/// The request with which a batch function is invoked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum FunctionRequest {
     Begin(BeginRequest),

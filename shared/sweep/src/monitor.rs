@@ -1,11 +1,13 @@
-//! The connection between a run and the task that has started it: shows how far the run is, and ends the run early.
+//! The connection between a run and the code that has started the run: it shows the progress of the run to that code,
+//! and lets that code end the run early.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use store::{Batch, RunCounts};
 
-/// Shows how far a run is, and ends the run early. The run and the task that has started it share this object.
+/// Shows the progress of a run, and ends the run early. The run and the code that has started the run share this
+/// object.
 #[derive(Debug)]
 pub struct RunMonitor {
     must_end: AtomicBool,

@@ -21,7 +21,7 @@ pub(super) struct QueuedRow {
 /// account wait, and rows of other accounts overtake them.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Rows that may be taken, unless their account is busy.
+    /// The waiting rows that were not put aside in `busy`. The next row is taken from here, unless its account is busy.
     ready: VecDeque<QueuedRow>,
     /// The busy accounts, each with its waiting rows. An account is busy while one of its rows is being processed.
     busy: HashMap<AccountId, VecDeque<QueuedRow>>,

@@ -107,7 +107,7 @@ pub struct Sweep<T> {
     pub(super) task: T,
     pub(super) limits: RunLimits,
     pub(super) clock: Arc<dyn Clock>,
-    /// Shows the progress of each run to the task that has started it.
+    /// Shows the progress of each run to the code that has started the run.
     pub(super) monitor: Arc<RunMonitor>,
 }
 
@@ -175,7 +175,8 @@ impl<T: Task> Sweep<T> {
     ) -> Result<Report<CountsOf<T>>, SweepError> {
         let (mut settings, shards) = self.check_request(request).await?;
         if let Some(execution) = &request.execution {
-            // A shard that was added to the table after the daily execution began does not belong to its day.
+            // Use the number of shards at the beginning of the daily execution: the execution does not walk shards that
+            // were added to the table later.
             settings.shards = self.acquire_lease(execution, None).await?.unwrap_or(settings.shards);
         }
         let run = self.task.start_run(request.concurrent_runs());
@@ -279,8 +280,9 @@ impl<T: Task> Sweep<T> {
         }
     }
 
-    /// Stores the time of this run. In a restored backup, the stored time must stay the time of the latest run before the
-    /// backup, until an operator has confirmed the table: the days since then have payments that the backup lacks.
+    /// Stores the time of this run. Must not be called for a restored backup before an operator has confirmed the
+    /// table: until then, the stored time must stay the time of the latest run before the backup, because the backup
+    /// lacks the payments after that time.
     async fn record_run_time(&self, settings: &Settings) -> Result<(), SweepError> {
         let now = self.clock.now();
         // The runs of a day begin at about the same time. It is enough that one of them stores the time.

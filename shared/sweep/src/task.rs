@@ -41,7 +41,7 @@ pub enum RowResult<O> {
 }
 
 impl<O> RowResult<O> {
-    /// Returns whether another lane or a later run counts the row.
+    /// Returns whether this lane of this run does not count the row, because another lane or a later run counts it.
     pub(super) fn is_uncounted(&self) -> bool {
         matches!(self, RowResult::OutOfTime | RowResult::StopRun { counted: None, .. } | RowResult::LeftToOtherLane)
     }
@@ -107,7 +107,7 @@ pub trait Task: Send + Sync {
         Self: Sized;
 
     /// Stores the charged amounts of the rows of `shard` that were processed since the last call, as charges of the day
-    /// `today`. A walk calls this about once for each page, and at its end.
+    /// `today`. A walk calls this function about once for each list page, and at its end.
     async fn save_totals(&self, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
         Ok(())
     }

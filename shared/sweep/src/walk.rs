@@ -1,5 +1,5 @@
-//! A walk: it processes the rows of one lane of one shard, page by page, each row once. It reads a page while the rows
-//! of earlier pages are being processed, so that a row waits only for other rows of its account.
+//! A walk: it processes the rows of one lane of one shard, page by page, each row once. The walk reads a page while the
+//! rows of earlier pages are being processed, so that a row waits only for other rows of its account.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -190,8 +190,8 @@ impl<O: Outcome> ShardWalk<O> {
         }
         match self.first_not_started.take() {
             Some((_, before)) => {
-                // The next walk begins with the first row that this walk did not start. It also reads later rows that
-                // this walk has processed already, and finds that these rows are not due any more.
+                // The next walk begins with the first row that this walk did not start. The next walk also reads later
+                // rows that this walk has processed already, and finds that these rows are not due any more.
                 self.reached = before.as_ref().clone();
                 false
             }
@@ -199,7 +199,7 @@ impl<O: Outcome> ShardWalk<O> {
         }
     }
 
-    /// Remembers that `row` was read and not started.
+    /// Records that the walk has read `row` but not started it.
     fn mark_not_started(&mut self, row: QueuedRow) {
         if self.first_not_started.as_ref().is_none_or(|(place, _)| row.place < *place) {
             self.first_not_started = Some((row.place, row.before));

@@ -16,7 +16,8 @@ pub enum Actor {
     Operator(Option<ActorName>),
     /// A caller of the API with the token of an account. Contains the subject of the token, if the token has one.
     Account(Option<ActorName>),
-    /// The command `dueday`. Contains the name of the user who runs it, if the operating system reports one.
+    /// The command `dueday`. Contains the name of the user who runs the command, if the operating system reports a
+    /// name.
     Command(Option<ActorName>),
     /// A caller of the API without a token: a customer who opens a link, or every caller of a local system that checks
     /// no tokens.
@@ -33,15 +34,15 @@ pub enum ActorKind {
     Anonymous,
 }
 
-/// The name of an actor: the subject of a token, or the name of a user of the operating system. It never contains an
-/// e-mail address.
+/// The name of an actor: the subject of a token, or the name of a user of the operating system. The name never contains
+/// an e-mail address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActorName(String);
 
 impl ActorName {
-    /// Creates the name of an actor from `text`; `None` if `text` is empty. If `text` contains an `@`, it may be an
-    /// e-mail address: its name is `sha256-` and the first 32 hexadecimal digits of its SHA-256. Control characters are
-    /// left out, and the name is cut to 255 characters.
+    /// Creates the name of an actor from `text`; `None` if `text` is empty. A `text` that contains an `@` may be an
+    /// e-mail address, so the name is then `sha256-` and the first 32 hexadecimal digits of the SHA-256 of `text`.
+    /// Control characters are left out, and the name is cut to 255 characters.
     ///
     /// ```
     /// use billing::ActorName;

@@ -1,6 +1,6 @@
-//! The fields of an item that an entry of the action log contains before and after a change. They contain no name, no
-//! e-mail address, no token of a payment method or customer, and no card data: a field with such content is only marked
-//! as changed.
+//! The fields of an item that an entry of the action log contains before and after a change. These fields contain no
+//! name, no e-mail address, no token of a payment method or customer, and no card data: a field with such content is
+//! only marked as changed.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ impl FieldDifference {
         Self { before: BTreeMap::new(), after }
     }
 
-    /// Compares the fields of an item before and after its change. `before` is `None` if the item is new, and `after` if
-    /// it was removed.
+    /// Compares the fields of an item before and after its change. `before` is `None` if the item is new; `after` is
+    /// `None` if the item was removed.
     pub(crate) fn between<T>(before: Option<&T>, after: Option<&T>, fields: impl Fn(&T) -> Vec<Field>) -> Self {
         let fields_of = |item: Option<&T>| item.map(&fields).unwrap_or_default();
         let (old, new) = (fields_of(before), fields_of(after));

@@ -1,11 +1,12 @@
-//! The entries of the action log about items that this crate does not know, such as those of the order desk.
+//! The entries of the action log about items of other crates, such as the orders and products of the order desk.
 
 use std::collections::BTreeMap;
 
 use super::{FieldDifference, LoggedAction, NewAction};
 use crate::AccountId;
 
-/// The change of an item that belongs to another crate: its id, and its harmless fields before and after the change.
+/// The change of an item that belongs to another crate: the id of the item, and the fields without personal data before
+/// and after the change.
 ///
 /// ```
 /// use billing::ItemChange;
@@ -20,7 +21,7 @@ pub struct ItemChange {
 }
 
 impl ItemChange {
-    /// Creates the change that gives the item with the id `item` the version `version`.
+    /// Creates a change of the item with the id `item`. `version` is the version of the item after the change.
     pub fn new(item: impl ToString, version: u64) -> Self {
         Self { item: item.to_string(), version, account: None, difference: FieldDifference::default() }
     }
@@ -42,7 +43,7 @@ impl ItemChange {
         self
     }
 
-    /// Adds the field `name`, of which the log only says that it has changed.
+    /// Adds the field `name` without its values: the log contains only that the field has changed.
     pub fn hidden_field(mut self, name: &str) -> Self {
         self.difference.after.insert(name.to_owned(), super::fields::CHANGED.to_owned());
         self
@@ -50,7 +51,7 @@ impl ItemChange {
 }
 
 impl NewAction {
-    /// Returns the entry for the change of an item of another crate.
+    /// Returns the entry of the action log for the change of an item of another crate.
     pub fn on_item(&self, change: ItemChange) -> LoggedAction {
         let ItemChange { item, version, account, difference } = change;
         LoggedAction { account, item: Some(item.clone()), ..self.entry(&item, version, difference) }

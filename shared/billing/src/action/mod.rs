@@ -1,6 +1,6 @@
 //! The action log: one entry for each change that a person or a program makes with the API or with a command. An entry
-//! says who made which change when, and the harmless fields of the item before and after it. Payments, reminders and
-//! deliveries of the daily runs are no actions.
+//! contains who made which change when, and the fields of the changed item, without personal data, before and after the
+//! change. Payments, reminders and deliveries of the daily runs are no actions.
 
 mod actor;
 mod fields;
@@ -130,13 +130,14 @@ pub enum ActionKind {
     SetBuckets,
 }
 
-/// A change that a person or a program is about to make. Its entry is written in the same transaction as the change.
+/// A change that a person or a program is about to make. The entry of the action log is written in the same transaction
+/// as the change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewAction {
     pub at: DateTime<Utc>,
     pub actor: Actor,
     pub kind: ActionKind,
-    /// The reason that the actor gave; `None` if it gave none.
+    /// The reason that the actor gave; `None` if the actor gave no reason.
     pub reason: Option<Label>,
 }
 
@@ -144,7 +145,7 @@ pub struct NewAction {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedAction {
     /// The id of the entry. It begins with the time of the action. The rest is computed from the changed item and its
-    /// version, so a repeated write of the same change replaces its own entry.
+    /// version, so a repeated write of the same change replaces the entry of the first write.
     pub id: Ulid,
     pub at: DateTime<Utc>,
     pub actor: Actor,
@@ -162,20 +163,21 @@ pub struct LoggedAction {
 }
 
 impl NewAction {
-    /// Returns the entry for the change of an account; `before` is `None` if the account is new.
+    /// Returns the entry of the action log for the change of an account; `before` is `None` if the account is new.
     pub fn on_account(&self, before: Option<&Account>, after: &Account) -> LoggedAction {
         let difference = FieldDifference::between(before, Some(after), fields_of_account);
         LoggedAction { account: Some(after.id.clone()), ..self.entry(after.id.as_str(), after.version, difference) }
     }
 
-    /// Returns the entry for the change of a subscription; `before` is `None` if the subscription is new.
+    /// Returns the entry of the action log for the change of a subscription; `before` is `None` if the subscription is
+    /// new.
     pub fn on_subscription(&self, before: Option<&Subscription>, after: &Subscription) -> LoggedAction {
         let difference = FieldDifference::between(before, Some(after), fields_of_subscription);
         let (account, subscription) = (Some(after.account.clone()), Some(after.id));
         LoggedAction { account, subscription, ..self.entry(&after.id.to_string(), after.version, difference) }
     }
 
-    /// Returns the entry for the request for `refund`.
+    /// Returns the entry of the action log for a request for the refund `refund`.
     pub fn on_refund(&self, refund: &Refund) -> LoggedAction {
         let id = refund.id.to_string();
         let after = [("receipt", refund.receipt.to_string()), ("amount", refund.amount.to_string())];
@@ -187,14 +189,14 @@ impl NewAction {
         }
     }
 
-    /// Returns the entry for the new `setup`.
+    /// Returns the entry of the action log for the new payment method setup `setup`.
     pub fn on_setup(&self, setup: &PaymentMethodSetup) -> LoggedAction {
         let id = setup.id.to_string();
         let entry = self.entry(&id, setup.version, FieldDifference::default());
         LoggedAction { account: Some(setup.account.clone()), item: Some(id), ..entry }
     }
 
-    /// Returns the entry for the decision about a finding of the subscription `stored`.
+    /// Returns the entry of the action log for the decision of a person about a finding of the subscription `stored`.
     pub fn on_finding(&self, stored: &Subscription, finding: &Finding) -> LoggedAction {
         let id = finding.payment.to_string();
         let fields = [("due_on", finding.due_on.to_string()), ("amount", finding.amount.to_string())];
@@ -206,12 +208,12 @@ impl NewAction {
         }
     }
 
-    /// Returns the entry for the new value `after` of the setting `name` of the table.
+    /// Returns the entry of the action log for a change of the table's setting `name`. `after` is the new value.
     pub fn on_setting(&self, name: &str, after: String) -> LoggedAction {
         self.entry(&after.clone(), 0, FieldDifference::of_new([(name, after)]))
     }
 
-    /// Returns the entry for the change of the limits of the payment batch.
+    /// Returns the entry of the action log for a change of the limits of the payment batch.
     pub fn on_payment_limits(&self, before: &PaymentLimits, after: &PaymentLimits) -> LoggedAction {
         let difference = FieldDifference::between(Some(before), Some(after), fields_of_limits);
         let key: String = difference.after.iter().map(|(name, value)| format!("{name} {value} ")).collect();
@@ -225,14 +227,15 @@ impl NewAction {
         LoggedAction { item: Some(accepted.id.clone()), ..self.entry(&accepted.id, 0, difference) }
     }
 
-    /// Returns the entry of a job that changes many items; `counts` are the numbers of items by what was done. All
-    /// entries of one job have the same id, so a later one replaces an earlier one.
+    /// Returns the entry of the action log for a job that changes many items, such as an import. `counts` contains the
+    /// number of items for each kind of result. All entries of one job have the same id, so a later entry replaces an
+    /// earlier entry.
     pub fn on_job<const N: usize>(&self, counts: [(&str, u64); N]) -> LoggedAction {
         let counts = counts.map(|(name, count)| (name, count.to_string()));
         self.entry("job", 0, FieldDifference::of_new(counts))
     }
 
-    /// Creates the entry for the change of the item `key`, whose version is `version`.
+    /// Creates the entry of the action log for the change of the item `key`, whose version is `version`.
     pub(crate) fn entry(&self, key: &str, version: u64, difference: FieldDifference) -> LoggedAction {
         let FieldDifference { before, after } = difference;
         LoggedAction {

@@ -14,8 +14,8 @@ pub struct ActionData {
     /// The kind of the change, such as `subscription.pause`.
     pub action: ActionKind,
     pub actor: ActorKind,
-    /// The subject of the token, or the name of the user who ran the command; `None` if there is none, and for an account. A
-    /// name that contains `@` is replaced by a hash.
+    /// The subject of the token, or the name of the user who ran the command; `None` if there is no name, or if the
+    /// actor is an account. A name that contains `@` is replaced by a hash.
     pub actor_name: Option<String>,
     /// The account that the change concerns; `None` if it concerns no account.
     pub account: Option<AccountId>,
@@ -26,7 +26,7 @@ pub struct ActionData {
     pub before: BTreeMap<String, String>,
     /// The changed fields after the change. The value `changed` stands for content that is not in the log.
     pub after: BTreeMap<String, String>,
-    /// The reason that the actor gave; `None` if it gave none, and for an account.
+    /// The reason that the actor gave; `None` if the actor gave no reason, or is an account.
     pub reason: Option<Label>,
 }
 
@@ -34,7 +34,8 @@ impl ActionData {
     fn from_entry(entry: &LoggedAction) -> Self {
         let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, before, after, reason } =
             entry.clone();
-        // Events are kept for years, also after the account was erased.
+        // Consumers keep events for years, even after the account was erased. So the event of a customer's own change
+        // contains no name and no reason, which may be personal data.
         let (actor_name, reason) = match &actor {
             Actor::Account(_) => (None, None),
             _ => (actor.name().map(str::to_owned), reason),
@@ -43,9 +44,10 @@ impl ActionData {
     }
 }
 
-/// Returns the event of an entry of the action log that was stored at `at` in place of `old`. A job stores its entry when
-/// it begins, and stores it again with its counts when it ends; each of the two has an event. A repeated write of the
-/// same entry has none, and neither has the removal of a reason or a name when the account is erased.
+/// Returns the event for `entry`, an entry of the action log that was stored at `at` and replaced the entry `old`
+/// (`None` if the entry is new). A job stores its entry when it begins, and again, with its counts, when it ends: both
+/// writes have an event. Returns `None` if the changed fields are those of `old`: the same entry was written again, or
+/// a reason or a name was removed because the account was erased.
 pub(super) fn action_event(old: Option<&LoggedAction>, entry: &LoggedAction, at: DateTime<Utc>) -> Option<Event> {
     let (number, at) = match old {
         None => (1, entry.at),

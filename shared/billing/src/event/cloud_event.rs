@@ -20,7 +20,8 @@ pub struct CloudEvent<B = EventData> {
     pub id: String,
     /// The URI of the table in which the change happened.
     pub source: String,
-    /// The id of the account; for the event of an audit, `audit/` and its id; for the event of an unreadable stream record, the key of the item.
+    /// The subject of the event, from [`Event::subject`]; for the event of an unreadable stream record, the key of the
+    /// item.
     pub subject: String,
     /// When the change happened.
     pub time: DateTime<Utc>,

@@ -119,7 +119,8 @@ pub enum EventData {
     #[serde(rename = "order.placed")]
     #[strum_discriminants(strum(serialize = "order.placed"))]
     OrderPlaced(OrderData),
-    /// An order begins to wait for stock or for a shipping address, or waits for the other of the two.
+    /// An order begins to wait for stock or for a shipping address, or changes from waiting for one of the two to
+    /// waiting for the other.
     #[serde(rename = "order.backordered")]
     #[strum_discriminants(strum(serialize = "order.backordered"))]
     OrderBackordered(OrderData),

@@ -62,8 +62,8 @@ pub struct Event {
     pub data: EventData,
 }
 
-/// Returns the events of the change of an item from `old` to `new` at the time `at`. If no public state changed (only a
-/// claim, a lease, a shard or the version), there is no event.
+/// Returns the events of the change of an item from `old` to `new` at the time `at`. Returns no event if no public
+/// state changed, for example if only a claim, a lease, a shard or the version changed.
 pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, at: DateTime<Utc>) -> Vec<Event> {
     match (old, new) {
         (old, Some(ItemImage::Account(new))) => {
@@ -91,7 +91,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
                 receipt.processed_at,
             )]
         }
-        // A receipt is deleted only when its TTL expires.
+        // DynamoDB deletes a receipt only after its TTL, so a deleted receipt has expired.
         (Some(ItemImage::Receipt(receipt)), None) => {
             vec![new_receipt_event(receipt, EventData::ReceiptExpired(ExpiredReceiptData::from_receipt(receipt)), at)]
         }
@@ -145,7 +145,7 @@ fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Opt
 }
 
 /// Creates an event of an account. The id of the event contains the time at which the account was created, because
-/// earlier versions allowed an erased account to be created again with version 1.
+/// earlier versions of Dueday allowed an erased account to be created again with version 1.
 fn new_account_event(account: &Account, data: EventData, at: DateTime<Utc>) -> Event {
     let created_at = account.created_at.timestamp_millis();
     let id = format!("{}.{created_at}.{}.{}", account.id, account.version, data.event_type());
@@ -157,16 +157,16 @@ fn new_subscription_event(subscription: &Subscription, data: EventData, at: Date
     Event { id, subject: subscription.account.to_string(), at, data }
 }
 
-/// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that two payments never
-/// share an event id, whatever happens to their receipts.
+/// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that the receipts of
+/// two payments never have the same event id, even if both payments are for the same due date.
 fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> Event {
     let Receipt { subscription, due_on, payment, .. } = receipt;
     let id = format!("{subscription}.{due_on}.{}.{}", payment.as_str(), data.event_type());
     Event { id, subject: receipt.account.to_string(), at, data }
 }
 
-/// Returns the event of a refund with a new status. A successful refund can fail later, if the bank of the customer
-/// returns it.
+/// Returns the event of a refund with a new status; `None` if the status has no event. A successful refund can fail
+/// later, if the bank of the customer returns the money.
 fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     let data = match refund.status {
         RefundStatus::Pending => return None,

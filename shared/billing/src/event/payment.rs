@@ -1,4 +1,5 @@
-//! The data of the events of a payment: its success or its decline, and what happens to it later.
+//! The data of the events of a payment: success, decline, refund, dispute, reversal, and the expiry of the receipt.
+//! Also the data of the event of a waived month.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -133,7 +134,7 @@ pub struct DisputeData {
     /// The gateway's identifier of the dispute.
     pub dispute: GatewayToken,
     pub status: DisputeStatus,
-    /// The gateway's code for the reason.
+    /// The gateway's code for the reason of the dispute or reversal.
     pub reason: String,
     #[serde(flatten)]
     pub amount: Money,
@@ -169,7 +170,7 @@ pub struct ReversalData {
     pub due_on: NaiveDate,
     /// The gateway's identifier of the lost dispute; `None` for a debit that was returned without a dispute.
     pub dispute: Option<GatewayToken>,
-    /// The gateway's code for the reason.
+    /// The gateway's code for the reason of the dispute or reversal.
     pub reason: String,
     /// The amount that the bank reversed.
     #[serde(flatten)]

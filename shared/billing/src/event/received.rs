@@ -10,22 +10,24 @@ use super::CloudEvent;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedEvent {
     pub id: String,
-    /// The event type, which may be unknown to this version.
+    /// The event type, which may be unknown to this version of Dueday.
     pub event_type: String,
     /// The account of the event, if the event contains a valid account id.
     pub account: Option<AccountId>,
     /// The event exactly as it was published.
     pub json: String,
-    /// The parsed event; `None` if this version does not know its type or cannot read its data.
+    /// The parsed event; `None` if this version of Dueday does not know the event type or cannot read the data of the
+    /// event.
     event: Option<CloudEvent>,
 }
 
-/// The message is not an event that this version can read.
+/// The error for a message that is not an event that this version of Dueday can read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the message is not a known event")]
 pub struct UnreadableEvent;
 
-/// The required attributes of a CloudEvent, and its subject, which is the account id.
+/// The required attributes of a CloudEvent, and its subject. The subject is the account id, if the event belongs to an
+/// account.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(rename = "specversion")]
@@ -45,7 +47,7 @@ struct EventBridgeEnvelope<'a> {
 
 impl ReceivedEvent {
     /// Reads the event in the body of a queue message: a CloudEvent in JSON, with or without the envelope of
-    /// EventBridge. The type of the event may be unknown to this version.
+    /// EventBridge. The type of the event may be unknown to this version of Dueday.
     ///
     /// # Errors
     /// [`UnreadableEvent`] if the message contains no CloudEvent.
@@ -64,7 +66,7 @@ impl ReceivedEvent {
     /// Returns the parsed event, with its data.
     ///
     /// # Errors
-    /// [`UnreadableEvent`] if the event type is unknown to this version, or its data cannot be read.
+    /// [`UnreadableEvent`] if the event type is unknown to this version of Dueday, or its data cannot be read.
     pub fn content(&self) -> Result<&CloudEvent, UnreadableEvent> {
         self.event.as_ref().ok_or(UnreadableEvent)
     }

@@ -51,11 +51,11 @@ pub struct SubscriptionData {
     pub last_payment_at: Option<DateTime<Utc>>,
     #[serde(default)]
     pub last_reminder_at: Option<DateTime<Utc>>,
-    /// When the subscription was created; `None` in events of earlier versions.
+    /// When the subscription was created; `None` in an event from an earlier version of Dueday.
     #[serde(default)]
     pub created_at: Option<DateTime<Utc>>,
-    /// The parts of the subscription that the change has changed; empty for a new subscription, and in events of earlier
-    /// versions.
+    /// The fields of the subscription that the change has changed; empty for a new subscription, and in an event from
+    /// an earlier version of Dueday.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangedField>,
     /// The price before the change, in minor units of the same currency; absent if the price has not changed.
@@ -80,7 +80,7 @@ impl From<&Terms> for WaitingTerms {
     }
 }
 
-/// A part of a subscription that was changed.
+/// A field of a subscription that was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedField {
@@ -88,7 +88,7 @@ pub enum ChangedField {
     Amount,
     /// The agreed payment day; it may take effect in a later month.
     PaymentDay,
-    /// The terms of later months: terms were agreed, or took effect.
+    /// The terms of later months: new terms were agreed, or waiting terms took effect.
     WaitingTerms,
     ProductName,
     Email,
@@ -203,7 +203,8 @@ fn has_new_public_state(old: &Subscription, new: &Subscription) -> bool {
     state_before != SubscriptionData::from_state(new)
 }
 
-/// Returns whether a part changed whose content is not public, but whose change is published.
+/// Returns whether the e-mail address or the payment method changed. Their content is not public, but the fact that
+/// they changed is published.
 fn has_new_contact_or_payment_method(old: &Subscription, new: &Subscription) -> bool {
     (&old.email, &old.payment_method) != (&new.email, &new.payment_method)
 }

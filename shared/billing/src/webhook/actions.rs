@@ -6,20 +6,21 @@ use super::{Delivery, DeliveryKey, WebhookEndpoint};
 use crate::action::{Field, FieldDifference, LoggedAction, NewAction};
 
 impl NewAction {
-    /// Returns the entry for the change of a webhook endpoint; `before` is `None` if the endpoint is new.
+    /// Returns the entry of the action log for the change of a webhook endpoint; `before` is `None` if the endpoint is
+    /// new.
     pub fn on_endpoint(&self, before: Option<&WebhookEndpoint>, after: &WebhookEndpoint) -> LoggedAction {
         let difference = FieldDifference::between(before, Some(after), fields_of_endpoint);
         let id = after.id.to_string();
         LoggedAction { item: Some(id.clone()), ..self.entry(&id, after.version, difference) }
     }
 
-    /// Returns the entry for the removal of the webhook endpoint `id`.
+    /// Returns the entry of the action log for the removal of the webhook endpoint `id`.
     pub fn on_removed_endpoint(&self, id: Ulid) -> LoggedAction {
         let id = id.to_string();
         LoggedAction { item: Some(id.clone()), ..self.entry(&id, 0, FieldDifference::default()) }
     }
 
-    /// Returns the entry for the repeated delivery of an event to a webhook endpoint.
+    /// Returns the entry of the action log for a request to deliver an event again to a webhook endpoint.
     pub fn on_delivery(&self, delivery: &Delivery) -> LoggedAction {
         let DeliveryKey { endpoint, event } = &delivery.key;
         let id = format!("{endpoint} {event}");
@@ -27,7 +28,7 @@ impl NewAction {
     }
 }
 
-/// Returns the fields of a webhook endpoint. Its URL may contain a secret.
+/// Returns the fields of a webhook endpoint for the action log. The URL is hidden, because it may contain a secret.
 fn fields_of_endpoint(endpoint: &WebhookEndpoint) -> Vec<Field> {
     let types: Vec<String> = endpoint.types.iter().map(ToString::to_string).collect();
     vec![

@@ -10,8 +10,8 @@ const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// The longest waiting time of a back-off.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::minutes(15);
 /// How long a worker owns a probe, which is the only try at the end of a back-off. The time is longer than the timeout
-/// of a delivery, and short because other deliveries wait for its end. If the worker is killed, another worker may start
-/// the next probe after this time.
+/// of a delivery. It is short, because other deliveries to the endpoint wait for the end of the probe. If the worker is
+/// killed, another worker may start the next probe after this time.
 const PROBE_LEASE: TimeDelta = TimeDelta::seconds(30);
 
 /// The failed tries of a webhook endpoint since its last success, and the time until which no event is sent to it.
@@ -21,8 +21,9 @@ pub struct EndpointBackoff {
     pub failures: u32,
     /// The instant until which the endpoint is not tried, in whole milliseconds; `None` if there is no back-off.
     pub until: Option<DateTime<Utc>>,
-    /// The id of the try that last changed the back-off. It distinguishes two tries that compute the same change at the
-    /// same time; without it, both would believe that they made the change. `None` if `failures` is 0.
+    /// The id of the try that last changed the back-off; `None` if `failures` is 0. Two tries can compute the same
+    /// change at the same time. Only the try whose id is stored has made the change; without the id, both tries would
+    /// act as if they had made it.
     pub changed_by: Option<Ulid>,
 }
 
@@ -33,7 +34,7 @@ pub enum BackoffState {
     Inactive,
     /// The endpoint must not be tried before this instant.
     WaitsUntil(DateTime<Utc>),
-    /// The waiting time is over: one delivery may be tried, by the worker that claims the probe.
+    /// The waiting time is over: the worker that claims the probe may try one delivery.
     ProbeIsDue,
 }
 
@@ -61,7 +62,8 @@ impl EndpointBackoff {
         }
         let failures = self.failures.saturating_add(1);
         let doublings = failures.checked_sub(FAILURES_BEFORE_BACKOFF);
-        // 2 to the power of 8 times the first waiting time is longer than the longest waiting time.
+        // More than 8 doublings are not necessary: after 8 doublings, the waiting time is already longer than the
+        // longest waiting time.
         let wait = doublings.map(|doublings| {
             FIRST_WAIT.checked_mul(1 << doublings.min(8)).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
         });
@@ -78,7 +80,7 @@ fn add(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
 mod tests {
     use super::*;
 
-    /// The id of every try.
+    /// The id that each try in these tests has.
     const ID: Ulid = Ulid(1);
 
     #[test]

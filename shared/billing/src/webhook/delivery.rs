@@ -19,9 +19,9 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::hours(24),
 ];
 
-/// The age after which a delivery is failed instead of being postponed again. The age is counted from when the delivery
-/// was created or last restarted. It is longer than all [`RETRY_DELAYS`] together, and short enough that no delivery
-/// waits for ever at an endpoint that is in back-off.
+/// The age after which a delivery fails instead of being postponed again. The age is counted from the time at which the
+/// delivery was created or last restarted. The limit is longer than all [`RETRY_DELAYS`] together. Without this limit,
+/// a delivery could wait for ever for an endpoint that is in back-off.
 pub const MAX_DELIVERY_AGE: TimeDelta = TimeDelta::days(4);
 
 /// The result of one try to deliver an event.
@@ -79,7 +79,7 @@ pub struct Delivery {
     /// The time of the next try; `None` if the delivery is not pending.
     pub next_try_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
-    /// When the delivery was last restarted to send the event again; `None` if it never was.
+    /// When the delivery was last restarted to send the event again; `None` if the delivery was never restarted.
     pub restarted_at: Option<DateTime<Utc>>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
@@ -143,7 +143,7 @@ impl Delivery {
         }
     }
 
-    /// Returns when the delivery was last restarted, or when it was created if it never was.
+    /// Returns when the delivery was last restarted; if it was never restarted, returns when it was created.
     pub fn started_at(&self) -> DateTime<Utc> {
         self.restarted_at.unwrap_or(self.created_at)
     }

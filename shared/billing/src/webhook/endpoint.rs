@@ -64,7 +64,8 @@ impl WebhookEndpoint {
         self.previous_secret.as_ref().filter(|(_, until)| now < *until).map(|(secret, _)| secret)
     }
 
-    /// Returns when the replaced secret expires; `None` if there is none, or if it is not valid any more at `now`.
+    /// Returns when the replaced secret expires; `None` if no secret was replaced, or if the replaced secret is not
+    /// valid any more at `now`.
     pub fn previous_secret_until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.previous_secret.as_ref().map(|(_, until)| *until).filter(|until| now < *until)
     }
@@ -91,8 +92,8 @@ impl WebhookEndpoint {
         Self { secret, previous_secret: None, ..self.clone() }
     }
 
-    /// Returns whether a success at `now` must be stored, because it ends a series of failed tries, or because the
-    /// stored time of the last success is at least an hour old.
+    /// Returns whether a successful delivery at `now` must be stored, because it ends a series of failed tries, or
+    /// because the stored time of the last success is at least an hour old.
     pub fn should_record_success(&self, now: DateTime<Utc>) -> bool {
         self.backoff != EndpointBackoff::default()
             || self.last_success_at.is_none_or(|at| now.signed_duration_since(at) >= SUCCESS_UPDATE_INTERVAL)
@@ -119,8 +120,8 @@ impl WebhookEndpoint {
         Self { url, backoff, ..self.clone() }
     }
 
-    /// Returns the endpoint as disabled for the reason `because`. If it is disabled already, the earlier reason is
-    /// kept.
+    /// Returns the endpoint as disabled for the reason `because`. If the endpoint is already disabled, it keeps the
+    /// earlier reason.
     pub fn disabled(&self, because: &str) -> Self {
         let because = self.disabled_because.clone().unwrap_or_else(|| because.to_owned());
         Self { disabled_because: Some(because), ..self.clone() }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The prefix of the text of every signing secret. It makes a leaked secret easy to recognize.
+/// The prefix of the text of every signing secret. The prefix makes a leaked secret easy to recognize.
 const SECRET_PREFIX: &str = "whsec_";
 /// The number of random bytes of a new signing secret.
 const SECRET_BYTES: usize = 32;
@@ -18,7 +18,7 @@ const ALLOWED_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// The text is not a valid signing secret.
+/// The error for a text that is not a valid signing secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be whsec_ followed by 24 to 64 bytes in base64")]
 pub struct SecretError;

@@ -21,7 +21,7 @@ crate::openapi_schema!(
         .max_length(Some(MAX_URL_CHARS))
 );
 
-/// The text is not an allowed URL.
+/// The error for a text that is not an allowed URL of a webhook endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be an http or https URL of at most 2048 characters, without a user, a password or a fragment")]
 pub struct UrlError;

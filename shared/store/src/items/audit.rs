@@ -15,7 +15,7 @@ use dynamo::{Entity, Instant, expiry};
 pub struct AuditItem {
     started_date: Instant,
     ended_date: Option<Instant>,
-    /// The key of the last item that was checked.
+    /// The position after the last account or order that was checked.
     position: Option<String>,
     with_gateway_lists: bool,
     #[serde(default)]

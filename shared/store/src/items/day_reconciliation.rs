@@ -19,7 +19,7 @@ pub struct DayReconciliationItem {
     started_date: Instant,
     ended_date: Option<Instant>,
     step: ReconciliationStep,
-    /// The position in the list of the step.
+    /// The position in the step from which the comparison continues; absent at the start of the step.
     position: Option<String>,
     counts: ReconciledCounts,
     /// The gateway's lists that could not be compared; absent if all were compared.

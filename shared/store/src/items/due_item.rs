@@ -8,7 +8,7 @@ use super::subscription::names::SHARD;
 use billing::{Currency, Label, Money, PaymentDay, PaymentSchedule, Period, Status};
 use dynamo::{from_item, key_of};
 
-/// A row of a due list, read from an index. It may be stale, so no write is computed from it.
+/// A row of a due list, read from an index. The row may be stale, so no write is computed from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due {
     pub key: SubscriptionKey,
@@ -29,8 +29,8 @@ pub struct Due {
 }
 
 impl Due {
-    /// Returns whether the due date will be charged: the subscription is not stopped, and its scheduled cancellation
-    /// (if any) takes effect in a later month.
+    /// Returns whether the payment of `due_on` will be charged: the subscription is not stopped, and its scheduled
+    /// cancellation (if any) takes effect in a later month.
     pub fn will_be_charged(&self) -> bool {
         let cancel_from = self.payment_schedule.as_ref().and_then(|payment_schedule| payment_schedule.cancel_from);
         !self.is_stopped && cancel_from.is_none_or(|from| from > Period::from_day(self.due_on))
@@ -125,7 +125,7 @@ pub struct Position {
     pub lane: Lane,
     /// The shard of the index entry.
     pub shard: u32,
-    /// The entry's date in the index.
+    /// The date of the index entry (the sort key of the index), as text.
     pub on: String,
     pub pk: String,
     pub sk: String,
@@ -139,22 +139,22 @@ impl Position {
         Self { lane: Lane::Due, shard, on, pk, sk }
     }
 
-    /// Returns the position before the first entry of `shard`, in `lane`.
+    /// Returns the position before the first index entry of `shard`, in the lane `lane`.
     pub fn start_of(lane: Lane, shard: u32) -> Self {
         Self { lane, shard, on: String::new(), pk: String::new(), sk: String::new() }
     }
 
-    /// Returns the position of the same entry, in `lane`.
+    /// Returns the position of the same index entry, in the lane `lane`.
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }
 
-    /// Returns whether this is the position before the first entry of its lane.
+    /// Returns whether this position is before the first index entry of its lane.
     pub fn is_start_of_lane(&self) -> bool {
         self.pk.is_empty()
     }
 
-    /// Returns whether this is the position before the first entry of the first lane.
+    /// Returns whether this position is before the first index entry of the first lane.
     pub fn is_start(&self) -> bool {
         self.lane.is_first() && self.is_start_of_lane()
     }

@@ -3,8 +3,8 @@ use serde::{Deserialize, Serialize};
 /// The maximum number of characters of a stored [`GatewayText`].
 const MAX_CHARS: usize = 100;
 
-/// A code or a short message from a gateway. It is cut to [`MAX_CHARS`] characters when it is stored and when it is read,
-/// because a text of any length could make an item, and the event about the item, too large.
+/// A code or a short message from a gateway. The text is cut to [`MAX_CHARS`] characters when it is stored and when it
+/// is read, because a text of any length could make an item, and the event about the item, too large.
 #[derive(Serialize, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct GatewayText(String);

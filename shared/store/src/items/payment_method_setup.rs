@@ -9,7 +9,7 @@ use billing::{AccountId, GatewayToken, PaymentMethod, SubscriptionId};
 use dynamo::{Entity, Instant, expiry};
 
 /// How long a payment method setup is stored after its checkout page has expired, so that a late event of the gateway
-/// still finds it.
+/// still finds the setup.
 const SETUP_RETENTION: TimeDelta = TimeDelta::days(30);
 
 #[skip_serializing_none]

@@ -88,7 +88,8 @@ impl Entity<Payments> for Receipt {
             card: item.card.and_then(|card| Card::new(&card.brand, &card.last4).ok()),
             processed_at: item.processed_date.0,
             refunded: Money::new(item.refunded_amount.unwrap_or(0), item.currency),
-            // A failed refund leaves the date of its request on the receipt.
+            // After all its refunds have failed, a receipt still contains the date of a refund request: ignore this
+            // date.
             refunded_at: item
                 .refunded_date
                 .filter(|_| item.refunded_amount.unwrap_or(0) > 0)

@@ -90,8 +90,8 @@ impl Entity<Payments> for WebhookEndpoint {
     }
 }
 
-/// A webhook endpoint with the event types that it receives. It can also be read from an item from which the whole
-/// endpoint cannot be read.
+/// The id and the event types of a webhook endpoint. They can be read even from an item in which another attribute of
+/// the endpoint is unreadable, so that the endpoint loses no event.
 #[derive(Debug)]
 pub struct EventSubscriber {
     /// The id of the endpoint.
@@ -100,7 +100,7 @@ pub struct EventSubscriber {
     pub types: Vec<String>,
     /// Whether the endpoint is disabled.
     pub is_disabled: bool,
-    /// Why the whole endpoint cannot be read; `None` if it can be read.
+    /// The reason why the whole endpoint cannot be read; `None` if the whole endpoint can be read.
     pub error: Option<TableError>,
 }
 
@@ -111,7 +111,7 @@ impl EventSubscriber {
     }
 }
 
-/// The attributes of a webhook endpoint that select its events.
+/// The attributes of a webhook endpoint that determine which events it receives.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct SelectingAttributes {
