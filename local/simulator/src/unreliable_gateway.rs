@@ -247,7 +247,8 @@ impl SimulatedGateway for UnreliableGateway {
         self.payments(customer, since)
     }
 
-    // Nothing to do: the gateway begins no new fault while the schedule is fault-free.
+    // Nothing to do: this gateway asks the schedule whether faults are allowed, and begins no fault after the schedule
+    // has stopped all faults.
     fn stop_faults(&self) {}
 }
 

@@ -19,7 +19,7 @@ const CORRUPTION_ONE_IN: u32 = 150;
 /// The number of corruptions that are tried until the table accepts one: it refuses a wrong type of an index key.
 const MAX_TRIES: u32 = 20;
 
-/// A corruption of an item of a running simulation, and what the next audit found.
+/// A corruption of an item of a running simulation, and the violations that the audit of its account found afterwards.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InjectedCorruption {
     pub day: NaiveDate,
@@ -43,8 +43,8 @@ impl Corrupter {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), injected: Vec::new() }
     }
 
-    /// Corrupts an item of each account that the random numbers choose for `day`. Adds a violation if the audit missed a
-    /// corruption that it must find, or reported one before.
+    /// Corrupts one item of each account that the random numbers choose for `day`. Adds a violation if the audit finds
+    /// an error before the item is corrupted, or misses a corruption that it must find.
     pub fn corrupt_items(&mut self, world: &World, checker: InvariantChecker, day: NaiveDate) {
         let now = world.clock.now();
         let checker = InvariantChecker { today: world.day_of(now), now, ..checker };
@@ -70,9 +70,9 @@ impl Corrupter {
         }
     }
 
-    /// Corrupts a random attribute of a random item of `account`: of a subscription in two of three cases. Expired items are
-    /// left out, because DynamoDB would have deleted them. Returns the kind of the item and the corruption; `None` if the
-    /// table refused all tries.
+    /// Corrupts a random attribute of a random item of `account`. In two of three cases, the item is a subscription.
+    /// Expired items are left out, because DynamoDB would have deleted them. Returns the kind of the item and the
+    /// corruption; `None` if the table refused all tries.
     fn corrupt_item(&mut self, world: &World, account: &str) -> Option<(String, Corruption)> {
         let now = world.clock.now().timestamp();
         for _ in 0..MAX_TRIES {
@@ -98,7 +98,7 @@ impl Corrupter {
     }
 }
 
-/// Returns the name of the invariant in the description of a violation.
+/// Returns the name of the violated invariant from `violation`, the description of a violation by the audit.
 fn invariant_of(violation: &str) -> Option<String> {
     violation.split(' ').nth(1).map(str::to_owned)
 }

@@ -76,7 +76,7 @@ pub enum Outage {
     Gateway,
 }
 
-/// Plans the tasks of each day, and keeps the state that lasts longer than a day.
+/// Plans the tasks of each day, and stores the outage and the number of shards from one day to the next.
 #[derive(Debug)]
 pub struct DayPlanner {
     /// The current number of shards.

@@ -51,8 +51,8 @@ impl ExpectedSubscription {
         Some(())
     }
 
-    /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last month is owed; the
-    /// other months are waived.
+    /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last month becomes
+    /// owed; the other months are waived.
     fn resume(&mut self, today: NaiveDate, rules: &Rules) -> Option<()> {
         match self.status {
             Active => return Some(()),

@@ -19,7 +19,7 @@ impl LedgerPayment {
         !matches!(self.status, PaymentStatus::Declined(_))
     }
 
-    /// Returns whether a look-up at any moment of the period `time` before `now` could find the payment.
+    /// Returns whether a look-up could find the payment during the whole duration `time` before `now`.
     pub fn was_visible_at_gateway(&self, now: DateTime<Utc>, time: TimeDelta) -> bool {
         self.made_late_at.is_none_or(|at| now - at > time)
     }
@@ -57,7 +57,7 @@ impl Oracle {
         }
     }
 
-    /// Checks the write of the webhook receiver about a successful payment whose attempt is no longer open.
+    /// Checks the write by which the webhook receiver settles a successful payment whose attempt is no longer open.
     pub(super) fn after_late_success(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),

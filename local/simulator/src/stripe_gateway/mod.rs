@@ -55,8 +55,8 @@ pub struct ObservedServer {
 }
 
 impl StripeGateway {
-    /// Creates the Stripe of a simulation with this clock. On average, `per_thousand` of a thousand requests fail;
-    /// `seed` decides which requests.
+    /// Creates the Stripe of a simulation with this clock. On average, `per_thousand` of 1,000 requests fail; `seed`
+    /// decides which requests.
     ///
     /// # Panics
     /// If the runtime for the timers cannot be created.
@@ -105,7 +105,7 @@ impl StripeGateway {
         }
     }
 
-    /// Executes `call` for the process `caller`, and adds the result to the trace as the result of `name`.
+    /// Executes `call` for the process `caller`, and adds `name` and the result to the trace of the simulation.
     async fn execute_call<T: fmt::Debug>(
         &self,
         caller: &CallingProcess,

@@ -284,7 +284,8 @@ fn write_settlement(
         return if is_answered { Phase::Idle } else { Phase::Settling { stored, held, outcome } };
     }
     if stored.version == state.stored.version {
-        // The receipt or the attempt record already exists.
+        // No concurrent write changed the subscription, so the condition on the receipt or the attempt record failed:
+        // this record already exists.
         return Phase::Idle;
     }
     if model.flaw == Flaw::NoClaim {
@@ -298,7 +299,8 @@ fn settling_phase(held: &Subscription, outcome: Outcome) -> Phase {
     Phase::Settling { stored: held.clone(), held: attempt_of(held).clone(), outcome }
 }
 
-/// Returns a claim token that is unique among all calls that take effect, because each such call increases the version.
+/// Returns a claim token that is unique among all claims and take-overs that are written, because each of these writes
+/// increases the version.
 fn unique_claim_token(model: &SubscriptionModel, state: &State, worker: usize) -> ClaimToken {
     let call = if model.flaw == Flaw::ClaimProvedByRun { 0 } else { state.stored.version };
     ClaimToken(Ulid::from_parts(call, u128::try_from(worker).unwrap()))

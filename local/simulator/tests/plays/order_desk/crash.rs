@@ -54,7 +54,7 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let statuses: Vec<&str> =
         paid[..2].iter().map(|p| contents.orders[&format!("ORDER#{}", p.order)].status.as_str()).collect();
     assert_eq!(statuses, ["PICKED", "CANCELLED"], "{fault:?} at {number}");
-    // Requests to try the orders of all products again, although nothing changed.
+    // Creates fill tasks for all products, although no stock arrived. The tasks must fill no order.
     let desk = world.desk_without_faults();
     for product in &world.company.products {
         desk.table.request_fill(&FillTarget::Product(product.id.clone()), desk.clock().ulid()).await.unwrap();
