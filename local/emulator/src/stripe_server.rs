@@ -79,16 +79,17 @@ struct ServerState {
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,
     webhook_endpoints: Vec<WebhookEndpoint>,
-    /// The decline code of the next declines; `None` for the code of the test payment method.
+    /// The decline code that replaces the code of the test payment method in all further declines; `None` if it is not
+    /// replaced.
     decline_code: Option<&'static str>,
-    /// The advice code of the next declines; `None` if banks give none.
+    /// The advice code of all further declines; `None` if declines have no advice code.
     advice: Option<&'static str>,
     /// The customers that were deleted.
     deleted_customers: BTreeSet<String>,
     stored_responses: IdempotencyKeys,
     /// The faults of the next requests; `None` for a request without a fault.
     faults: VecDeque<Option<StripeFault>>,
-    /// The fault of all requests without a fault in `faults`.
+    /// The fault of each request for which `faults` contains no fault; `None` if such requests have no fault.
     permanent_fault: Option<StripeFault>,
     random_faults: Option<RandomFaults>,
     /// The requests that got an error response and take effect later.
@@ -223,12 +224,12 @@ impl StripeServer {
         self.state().faults = faults.into_iter().collect();
     }
 
-    /// Makes banks give the advice code `advice` with each decline from now on ("Declines", on advice codes).
+    /// Sets the advice code of all further declines ("Declines", on advice codes).
     pub fn set_decline_advice(&self, advice: &'static str) {
         self.state().advice = Some(advice);
     }
 
-    /// Makes banks give the decline code `code` with each decline from now on.
+    /// Sets the decline code of all further declines.
     pub fn set_decline_code(&self, code: &'static str) {
         self.state().decline_code = Some(code);
     }

@@ -30,8 +30,9 @@ pub(super) fn missing_customer(status: u16) -> JsonResponse {
     (status, body)
 }
 
-/// Returns whether payments of the customer `id` are refused: an id that ends with `_gone` never existed, and one that
-/// ends with `_deleted` was deleted. All other customers can pay, so tests need not create them.
+/// Returns whether payments of the customer `id` are refused. An id that ends with `_gone` stands for a customer that
+/// never existed, and an id that ends with `_deleted` for a deleted customer. All other customers can pay, also if a
+/// test has not created them.
 pub(super) fn is_missing(id: &str) -> bool {
     id.ends_with("_gone") || id.ends_with("_deleted")
 }

@@ -17,7 +17,7 @@ pub struct IdempotencyKeys(HashMap<String, StoredResponse>);
 /// The error for an idempotency key that was used for another request.
 pub struct KeyReused;
 
-/// The response to a request, with the parts by which a repeated request is recognized.
+/// The response to a request, with the method, the path and the parameters that a repeated request must have.
 struct StoredResponse {
     method_and_path: String,
     parameters: BTreeMap<String, String>,

@@ -14,7 +14,7 @@ use super::{
     parse_parameters,
 };
 
-/// The header that says whether the same request may be sent again.
+/// The header that states whether the client may repeat the request.
 pub(super) const SHOULD_RETRY: &str = "Stripe-Should-Retry";
 
 /// An HTTP request to the stand-in for Stripe.
