@@ -69,7 +69,7 @@ pub async fn run(args: &BucketsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that `found` is the number of all open orders.
+/// Checks that `found` equals the number of all open orders in the table.
 fn check_order_count(args: &BucketsArgs, found: usize) -> Result<(), Failure> {
     let open = usize::try_from(args.orders / 100 * args.percent)?;
     if found == open { Ok(()) } else { Err(format!("found {found} open orders instead of {open}").into()) }

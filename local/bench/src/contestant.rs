@@ -227,7 +227,7 @@ async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Mea
     let program = built_program("payments")?;
     let mut process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
     let deadline = (Utc::now() + TimeDelta::hours(2)).timestamp_millis();
-    // No payment is due on this day, so the response shows how long the function takes to start.
+    // No payment is due on this date, so the time until the response shows how long the function takes to start.
     let first = process.unless_it_ends(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
     let start_ms = milliseconds(started.elapsed());
     expect_response(first)?;
@@ -316,7 +316,7 @@ pub async fn expect_line(process: &mut Process, expected: &str) -> Result<(), Fa
     if line == expected { Ok(()) } else { Err(format!("the program printed {line:?} instead of {expected:?}").into()) }
 }
 
-/// Converts the measured time and processor time of a batch, in seconds, into figures for each payment.
+/// Converts the time and the processor time of a whole batch, in seconds, to the figures of the report.
 fn measured_figures(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
     let rows = f64::from(work.rows);
     Measured { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
