@@ -81,7 +81,7 @@ async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
     let server = serve(merchant.clone()).await?;
     let keys = EncryptionKeys::parse(&generate_key(&SystemClock))?;
     let secrets = EndpointSecrets::new(keys.clone(), Arc::new(SystemClock));
-    // The broken endpoints are the first ones in the list of endpoints, so their deliveries are created first.
+    // The broken endpoints are created before the healthy endpoints, so they are first in the list of endpoints.
     let paths = broken.iter().copied().chain((0..HEALTHY_ENDPOINTS).map(|_| "accepts"));
     for (number, path) in (1..).zip(paths) {
         let (id, url) = (Ulid(number), format!("{server}/{path}").parse()?);

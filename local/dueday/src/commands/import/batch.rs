@@ -1,10 +1,11 @@
 //! Imports many rows in one transaction, because the number of transactions limits the speed of an import.
 //!
-//! The importer assumes that rows are new, and writes them without reading the table first, as long as this assumption
-//! is right. This is safe: if the transaction creates the account, or an earlier transaction of this import has created
-//! it, all subscriptions of the account come from this import, and each subscription has an idempotency record. If the
-//! transaction fails, the importer looks up its rows in the table, and creates only the new rows in a second
-//! transaction. If the second transaction also fails, the importer creates the new rows one by one.
+//! The importer assumes that all rows of a batch are new, and writes them without reading the table, as long as this
+//! assumption was right for the last batch. This is safe: every subscription has an idempotency record, and the account
+//! was created by the same transaction or by an earlier transaction of this import, so all its subscriptions come from
+//! this import. If the transaction fails, the importer looks up the rows of the batch in the table, and creates only
+//! the new rows in a second transaction. If the second transaction also fails, the importer creates the new rows one by
+//! one.
 
 use std::collections::HashMap;
 use std::io;
@@ -65,8 +66,8 @@ fn account_of(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     Some(&row.account)
 }
 
-/// Returns whether the account of a new row must be created as well; `None` if the row is not new. Before the look-up
-/// in the table, the value is only an assumption.
+/// Returns whether the account of a new row must be created, too; `None` if the row is not new. For a row that was not
+/// looked up in the table, the value is only an assumption.
 fn is_new_with_account(found: &Result<RowState, Failure>) -> Option<bool> {
     match found {
         Ok(RowState::New { account, .. }) => Some(account.is_some()),
@@ -135,7 +136,8 @@ impl Importer<'_> {
                     )));
                 }
                 Ok(None) => None,
-                // Creating the row alone repeats the look-up, and returns what is wrong with the stored item.
+                // The stored item cannot be read. Creating the row alone repeats the look-up, and returns what is wrong
+                // with the item.
                 Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),
             },
             Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),

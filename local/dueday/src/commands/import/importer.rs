@@ -30,7 +30,8 @@ use crate::machine::open_table::OpenTable;
 
 /// The largest number of retries of a row after a transient error of the table.
 const MAX_RETRIES: usize = 5;
-/// The lifetime of the idempotency records of an import. Two concurrent imports must both end within this time.
+/// The lifetime of the idempotency records of an import. Two imports that run at the same time must both end within
+/// this time.
 const IDEMPOTENCY_RECORD_LIFETIME: TimeDelta = TimeDelta::days(7);
 /// The number of locks. Rows whose subscription ids have the same hash use the same lock, so that they are created one
 /// after the other.
@@ -62,7 +63,7 @@ pub struct Importer<'a> {
     /// Limits the rows per second; `None` without a limit.
     rate_limiter: Option<DefaultDirectRateLimiter>,
     identifier_locks: Vec<Mutex<()>>,
-    /// Whether the next rows are probably new, like the last rows.
+    /// Whether the rows of the next batch are assumed to be new, because the assumption was right for the last batch.
     pub(super) expects_new_rows: AtomicBool,
     /// The accounts that this import has created most recently.
     pub(super) created_accounts: sync::Mutex<HashSet<AccountId>>,
@@ -220,8 +221,9 @@ impl<'a> Importer<'a> {
         if self.is_dry_run {
             return Ok(Outcome::Created(Box::new(subscription)));
         }
-        // Two concurrent imports may create rows with the same id but different SKUs, which are different items of the
-        // table. The idempotency record admits only one of them. Later imports find the stored subscription.
+        // Two concurrent imports may create rows with the same subscription id but different SKUs. These rows are
+        // different items of the table, so only the idempotency record makes the second write fail. Later imports find
+        // the stored subscription.
         let record = self.idempotency_record(&row.account, id, now);
         // Most rows belong to an account that an earlier row has created, so the account is created only if it is
         // missing.

@@ -146,7 +146,7 @@ impl<'a> Cells<'a> {
             return None;
         };
         let text = text.trim();
-        // The ids of accounts and SKUs are accepted although they may look like card numbers.
+        // Account ids and SKUs may look like card numbers, so they are not checked for card numbers.
         let may_contain_card_number = !matches!(column, Column::Account | Column::Sku);
         let read = if may_contain_card_number && contains_card_number(text) {
             self.rejections.push(Rejected::private_cell(self.line, column, NO_CARD_NUMBER.to_owned()));
