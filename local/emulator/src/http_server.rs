@@ -151,10 +151,10 @@ async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, act
         }
     }));
     let mut http = http1::Builder::new();
-    // This time-out also applies while an open connection waits for its next request.
+    // The time limit for the head of a request also applies while an open connection waits for its next request.
     http.timer(TokioTimer::new()).header_read_timeout(limits.wait);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes)));
-    // Errors of a connection are ignored; only its client is affected.
+    // An error of a connection affects only the client of this connection, so errors are ignored.
     if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(limits.wait, connection).await;
@@ -165,7 +165,7 @@ async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, act
 async fn with_time_limit(limit: Duration, request: Request, next: Next) -> Response {
     timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         let body = format!("the request was incomplete or got no response within {} s\n", limit.as_secs());
-        // Close the connection instead of reading the rest of the body.
+        // The header `Connection: close` ends the connection, so the rest of the body is not read.
         (StatusCode::REQUEST_TIMEOUT, [(CONNECTION, "close")], body).into_response()
     })
 }

@@ -110,7 +110,8 @@ fn receipt(subscription: &Subscription, period: Period, n: u32) -> Receipt {
         payment: format!("pay_{n}").parse().expect("a valid payment id"),
         customer: Some(subscription.payment_method.customer.clone()),
         card: None,
-        // A receipt expires 190 days after its payment, and must not expire during the benchmark.
+        // The payment is dated now, because a receipt expires 190 days after its payment, and no receipt may expire
+        // during the benchmark.
         processed_at: SystemClock.now(),
         refunded: Money::new(0, subscription.price.currency()),
         refunded_at: None,

@@ -91,7 +91,8 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
             machine.deployment.mailer.send(&mail).await?;
         }
         refund_one_payment(context, &machine).await?;
-        // This call places the orders of the simulated payments, and sends the mails of the last days.
+        // This call places the orders of the simulated payments, and sends the mails that the simulation has not sent,
+        // such as the mail about the refund.
         machine.catch_up(context).await?;
     }
     context.print(&report, || text(context, &machine, &report))?;

@@ -110,9 +110,8 @@ impl Gateway {
         Ok(Self::Http(url.to_string(), Box::new(client)))
     }
 
-    /// Returns the client for the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if
-    /// this process cannot use that gateway. `name` may be a URL with any address of this machine on which the gateway
-    /// listens.
+    /// Returns the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if this process
+    /// cannot use that gateway. `name` may be a URL with any address of this machine on which the gateway listens.
     pub fn of_running_process(name: &str) -> Self {
         let opened = match name {
             STRIPE => Self::stripe(),

@@ -68,7 +68,8 @@ fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
         assert!(!response.to_lowercase().contains("access-control"), "{response}");
         assert!(response.contains("AccessDeniedException"), "an SDK gets the error type that it expects: {response}");
     }
-    // Each request lacks the operation or the credentials. A form on a foreign web page can send neither of them.
+    // Each request lacks the operation or the credentials. A form on a foreign web page can send neither the operation
+    // nor credentials.
     for incomplete in [
         http_request("POST", &own_host, &[("Content-Type", "text/plain")], "{}"),
         http_request("POST", &own_host, &[("X-Amz-Target", "DynamoDB_20120810.ListTables")], "{}"),

@@ -117,8 +117,8 @@ async fn send_until_answered(
     for _ in 0..MAX_TRIES {
         match process.send_api_request(method, path, key.as_deref(), &body.to_string()).await {
             (200 | 201, _) => return Some(RequestOutcome::Done),
-            // A 409 of type `in-progress` means that another request is changing the same items; our request is
-            // repeated.
+            // A 409 of type `in-progress` means that another request is changing the same items, so this request is
+            // sent again. Any other 409 means that the action was refused.
             (409, problem) if !problem.contains("in-progress") => return Some(RequestOutcome::Refused),
             (409 | 500.., _) => {
                 let later = world.clock.now() + TimeDelta::seconds(2);

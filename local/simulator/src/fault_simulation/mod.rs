@@ -271,8 +271,9 @@ impl FaultSimulation {
                 Decision::NoPendingCall if !self.actors.is_empty() => {
                     self.world.oracle().violations.push("an actor waits although no call is pending".to_owned());
                 }
-                // Payments and events of the gateway that follow hours later belong to the next day, whose runs may
-                // start earlier.
+                // All planned tasks have finished. A late payment or an event of the gateway within `SAME_DAY_LIMIT`
+                // still belongs to this day. A later one belongs to the next day, because the runs of the next day may
+                // start before it.
                 Decision::NoPendingCall => {
                     match next.filter(|next| !self.planned_tasks.is_empty() || *next < now + SAME_DAY_LIMIT) {
                         Some(next) => self.world.clock.set(next.max(now)),

@@ -111,7 +111,7 @@ impl ExpectedSubscription {
         if matches!(self.status, Paused | Unpaid) {
             return None;
         }
-        // A month that is owed today is still charged.
+        // The subscription ends on the first due date after today. So a month that is owed today is still charged.
         let end = if self.open.is_some() {
             self.first_due_date_after(today.max(self.due))
         } else {

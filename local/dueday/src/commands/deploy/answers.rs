@@ -125,7 +125,8 @@ fn check_merchant(text: &str) -> Result<(), String> {
 
 fn check_sender(text: &str) -> Result<(), String> {
     let address = text.rsplit('<').next().unwrap_or_default().trim_end_matches('>');
-    // The template finds the domain after the first "@".
+    // The template uses the text after the first "@" as the domain of the sender, so the sender must contain only one
+    // "@".
     let is_valid = mail::parse_sender(text).is_ok()
         && address.parse::<EmailAddress>().is_ok()
         && text.is_ascii()

@@ -42,7 +42,7 @@ pub async fn find(aws: &AwsProgram, name: Option<&str>, table: &str) -> (Option<
     };
     let (stack, mut findings) = read(described, table);
     let Some(mut stack) = stack else { return (None, findings) };
-    // `describe-stack-resources` returns at most 100 resources.
+    // `list-stack-resources` returns all resources. `describe-stack-resources` would return at most 100 resources.
     let listed = aws.request(&["cloudformation", "list-stack-resources", "--stack-name", &stack.name]).await;
     match listed {
         Ok(listed) => stack.resources = resources(&listed),

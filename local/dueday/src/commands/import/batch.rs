@@ -99,7 +99,7 @@ impl Importer<'_> {
                 Ok(RowState::Done(outcome)) => Ok(outcome),
                 Ok(RowState::New { line, row, id, .. }) => match created.as_ref().and_then(|all| all.get(&index)) {
                     Some(subscription) => Ok((line, Outcome::Created(Box::new(subscription.clone())))),
-                    // The transaction failed, or this row cannot be created: creating it alone returns the reason.
+                    // The transaction failed, or the row cannot be created. Creating the row alone returns the reason.
                     None => self.create_row(line, &row, id).await,
                 },
             });
@@ -164,7 +164,8 @@ impl Importer<'_> {
         if all.is_empty() {
             return Some(all);
         }
-        // The error is dropped: each row is then created alone, which returns its own error.
+        // The error of the transaction is dropped, because each row is then created alone, which returns the error of
+        // this row.
         if !self.open_table.table.create_subscriptions(&many).await.unwrap_or(false) {
             return None;
         }

@@ -179,7 +179,8 @@ impl<'a> Importer<'a> {
     pub(super) async fn wait_for_rate_limit(&self, rows: usize) {
         let rows = u32::try_from(rows).ok().and_then(NonZeroU32::new);
         if let (Some(rate_limiter), Some(rows)) = (&self.rate_limiter, rows) {
-            // This cannot fail, because the burst is at least as large as a batch.
+            // The result is ignored: the rate limiter refuses only more rows than its burst, and the burst is at least
+            // as large as a batch.
             let _ = rate_limiter.until_n_ready(rows).await;
         }
     }

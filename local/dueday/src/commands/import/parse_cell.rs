@@ -52,7 +52,7 @@ pub fn parse_price(text: &str, currency: Currency) -> Result<Money, String> {
     let price = |text: &str| Money::parse(text, currency).and_then(|amount| currency.price(amount.minor()));
     price(text).map_err(|error| match (with_decimal_point(text).filter(|intended| price(intended).is_ok()), error) {
         (Some(intended), _) => format!("write {intended}"),
-        // The message does not contain the text of the cell, because it may be a card number.
+        // The message does not contain the text of the cell, because the text may be a card number.
         (None, MoneyError::Price { .. } | MoneyError::Overflow) => {
             let largest = Money::new(billing::MAX_PRICE_MINOR, currency);
             format!("must be from {} to {}", Money::new(1, currency).decimal(), largest)

@@ -218,7 +218,7 @@ pub async fn movements(context: &Context, desk: &OrderDesk, args: &MovementsArgs
     match (&args.product, args.order) {
         (Some(product), _) => movements_of_product(context, desk, product, &paging).await,
         (None, Some(order)) => movements_of_order(context, desk, order, &paging).await,
-        // Clap requires a product or an order.
+        // This case does not occur, because clap requires a product or an order.
         (None, None) => Ok(Exit::Done),
     }
 }

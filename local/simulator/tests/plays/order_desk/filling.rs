@@ -292,7 +292,7 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
         for product in &products {
             receive(&mut world, &desk, product, 3).await;
         }
-        // Cancels open orders, which restores stock, and waiting orders, which may be filled at the same time.
+        // Cancels open orders, which restores stock, and waiting orders, which the filling may fill at the same time.
         let cancelled = [round, 12 + 3 * round, 39 - round].map(|n| paid[n].order);
         let cancelling = join_all(cancelled.map(|order| {
             let desk = &desk;

@@ -79,7 +79,7 @@ async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
 
 async fn ship(desk: &OrderDesk, id: OrderId) {
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        // After an interruption, the order may be shipped already.
+        // A refused step is accepted: after an interruption, the order may be shipped already.
         match desk.advance(id, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),

@@ -302,7 +302,7 @@ impl Questions<'_> {
         let containing = self.naive.orders_where(|order| order.products.contains_key(&product));
         let found: BTreeSet<String> = orders.iter().map(|order| order.order.to_string()).collect();
         assert_eq!((orders.len(), found), (containing.len(), containing.iter().map(|(_, id)| id.clone()).collect()));
-        // The key of wh-1 is a prefix of the key of wh-10.
+        // The key of the warehouse wh-1 is a prefix of the key of wh-10, but the stock of wh-10 must not be returned.
         let one = self.table.get_stock(&product_id, Some(&"wh-1".parse().unwrap())).await.unwrap();
         assert_eq!(in_warehouses(&one).into_iter().collect::<Vec<_>>(), [("wh-1".to_owned(), expected["wh-1"])]);
         let total = self.table.get_product(&product_id).await.unwrap().unwrap().total_stock;
