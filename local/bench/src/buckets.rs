@@ -92,7 +92,8 @@ async fn scan_open_orders(client: &Client) -> Result<usize, Failure> {
     Ok(scan.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await?.len())
 }
 
-/// Creates a table of orders in `buckets`. Returns a client for it whose requests have the configured latency.
+/// Creates a table whose orders are distributed over `buckets`. Returns a client for this table, whose requests have
+/// the configured latency.
 async fn create_orders(args: &BucketsArgs, buckets: Buckets) -> Result<Client, Failure> {
     let engine = Engine::memory();
     OrdersTable::new(engine.client(), TABLE).create_if_absent().await?;

@@ -299,7 +299,8 @@ async fn measure_peer(
     Ok(measured)
 }
 
-/// Waits until the program that was started at `start` is ready, lets it do its `work`, and measures it.
+/// Waits until the program that was started at `start` is ready. Then makes the program do its `work`, and measures the
+/// time and the memory.
 pub async fn run_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measured, Failure> {
     expect_line(process, "ready").await?;
     let start_ms = milliseconds(start.elapsed());

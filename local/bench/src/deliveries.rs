@@ -51,7 +51,8 @@ struct Merchant {
     has_all: Arc<Notify>,
 }
 
-/// Measures the healthy endpoints without and with the two broken endpoints in turn, and prints the ratio of the times.
+/// Measures the healthy endpoints alone, and then together with the two broken endpoints, and prints the ratio of the
+/// times.
 pub async fn run(args: &DeliveriesArgs) -> Result<(), Failure> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for round in 1..=args.rounds.max(1) {

@@ -1,4 +1,5 @@
-//! The process of the embedded engine: it serves a table with payments that are due today on a free port.
+//! The process of the embedded engine: it serves a table on a free port. The table contains payments that are due
+//! today.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

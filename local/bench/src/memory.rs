@@ -1,4 +1,5 @@
-//! Measures the payment function's peak memory with more and more due payments: it must not grow with their number.
+//! Measures the payment function's peak memory with more and more due payments. The peak memory must not grow with the
+//! number of payments.
 
 use clap::Args;
 

@@ -89,7 +89,8 @@ struct Shard {
 
 /// The largest number of index entries that one partition can write per second.
 const WRITES_PER_PARTITION: u64 = 1_000;
-/// The number of index writes of a payment: it removes one entry from the payment index and adds one.
+/// The number of index writes of a payment: the payment index loses the entry of the paid month, and gets the entry of
+/// the next month.
 const WRITES_PER_PAYMENT: u64 = 2;
 
 /// Simulates the busiest day with this number of shards and a gateway that allows `rate` requests per second.

@@ -108,8 +108,8 @@ fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Returns the environment variable that is read if the flag is absent. The table can only be chosen by its flag,
-/// because commands use the local table by default.
+/// Returns the environment variable that is read if the flag is absent. Returns `None` for the table: commands use the
+/// local table by default, and only the flag selects another table.
 fn environment_variable(variable: &Variable) -> Option<&'static str> {
     Some(variable.name).filter(|name| *name != TABLE.name)
 }

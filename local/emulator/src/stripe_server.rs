@@ -38,8 +38,8 @@ use webhook_endpoints::WebhookEndpoint;
 /// The secret key of the stand-in's account.
 pub const STRIPE_KEY: &str = "sk_test_standin";
 
-/// A restricted key of the same account. It has only the permissions that `docs/cards.md` lists, so it cannot read the
-/// account itself.
+/// A restricted key of the same account. The key has only the permissions that `docs/cards.md` lists, so it cannot read
+/// the data of the account itself.
 pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
 
 /// The version of Stripe's API that the stand-in imitates. A request for another version is refused.
@@ -79,8 +79,7 @@ struct ServerState {
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,
     webhook_endpoints: Vec<WebhookEndpoint>,
-    /// The decline code that replaces the code of the test payment method in all further declines; `None` if it is not
-    /// replaced.
+    /// The decline code of all further declines; `None` if each decline has the code of its test payment method.
     decline_code: Option<&'static str>,
     /// The advice code of all further declines; `None` if declines have no advice code.
     advice: Option<&'static str>,

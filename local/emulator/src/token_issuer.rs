@@ -17,7 +17,7 @@ use crate::gateway_claims::gateway_claims;
 
 /// The claim `iss` of the tokens of this issuer.
 pub const LOCAL_ISSUER: &str = "urn:dueday:local";
-/// The audience for which this issuer creates tokens, and which it accepts.
+/// The audience of all tokens that this issuer creates or accepts.
 pub const LOCAL_AUDIENCE: &str = "dueday";
 
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";

@@ -69,8 +69,8 @@ impl Wire {
     }
 
     /// Creates a wire that drops the idempotency tokens of transactions. For each token, the engine searches all tokens
-    /// of the last ten minutes. A simulation makes the transactions of years within ten minutes, so its tokens would
-    /// make it slow.
+    /// of the last ten minutes. A simulation makes the transactions of years within ten minutes, so these searches
+    /// would take most of its time.
     pub fn without_tokens() -> Self {
         Self::default().without_transaction_tokens()
     }

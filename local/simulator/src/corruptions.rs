@@ -1,5 +1,5 @@
-//! The corruptions of stored items: the changes of one attribute that an audit must find, and those that it cannot find, each
-//! with its reason.
+//! The corruptions of stored items: changes of a single attribute that an audit must find, and the list of attributes
+//! whose changes an audit may miss, each with the reason.
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use serde_json::{Value, json};

@@ -19,8 +19,8 @@ use crate::change::Change;
 /// The ARN of the stream of the simulated table.
 const STREAM: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/simulated/stream/2027-01-01T00:00:00.000";
 
-/// The public fields of a subscription in an event, each with the attribute of the item that it must equal. This list is
-/// independent of the code that creates events.
+/// The public fields of a subscription in an event, each with the stored attribute whose value the field must have.
+/// This list is independent of the code that creates events.
 const PUBLIC_FIELDS: [(&str, &str); 18] = [
     ("external_id", "ExternalId"),
     ("sku", "SKU"),

@@ -26,7 +26,7 @@ pub struct SimulatedRecords {
     pub items: Vec<Value>,
 }
 
-/// The history of the writes to one table, and the oracle, the indexes and the event consumer that follow it.
+/// The history of the writes to one table. The oracle, the indexes and the event consumer receive each write from it.
 pub struct History {
     engine: Engine,
     clock: Arc<SimulatedClock>,
@@ -35,7 +35,8 @@ pub struct History {
     index: Mutex<LaggingIndex>,
     items: Mutex<BTreeMap<ItemKey, Value>>,
     event_consumer: Mutex<EventConsumer>,
-    /// The id that the engine has given to the table; it is set when a process has first read it.
+    /// The id that the engine has given to the table. It is set when a process first reads the description of the
+    /// table.
     dynamodb_id: OnceLock<String>,
 }
 

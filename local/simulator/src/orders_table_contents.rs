@@ -61,7 +61,8 @@ pub struct OrdersTableContents {
     pub moved: BTreeMap<(String, String), i64>,
     /// The sum of the changes by counts and write-offs, by product.
     pub adjusted: BTreeMap<String, i64>,
-    /// The stored order total and the text by which it is sorted, by representative, quarter and currency.
+    /// For each representative, quarter and currency: the stored sum of the orders, and the stored text by which the
+    /// ranking is sorted.
     pub totals: BTreeMap<(String, String, String), (i64, String)>,
     /// All items of the table, including the items that are not edges.
     pub items: BTreeSet<StoredItem>,

@@ -51,8 +51,8 @@ impl Figures {
     }
 }
 
-/// Returns the percentile of `sorted` latencies, in milliseconds: the smallest latency that is not exceeded by
-/// `percent` of them.
+/// Returns a percentile of the `sorted` latencies, in milliseconds: `percent` percent of all latencies are not longer
+/// than the result.
 fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(place).copied().map_or(f64::NAN, milliseconds)

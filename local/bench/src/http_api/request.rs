@@ -10,7 +10,7 @@ use ulid::Ulid;
 pub const ACCOUNTS: usize = 20;
 /// The number of subscriptions of each account whose subscriptions are listed.
 pub const LISTED_SUBSCRIPTIONS: usize = 10;
-/// The number of receipts of each account whose receipts are listed: those of two subscriptions in six months.
+/// The number of receipts of each account whose receipts are listed: two subscriptions with six receipts each.
 pub const LISTED_RECEIPTS: usize = 12;
 /// The amount of new subscriptions, in minor units.
 pub const AMOUNT: i64 = 1299;
@@ -102,7 +102,7 @@ impl RequestSet {
         format!("{}-{:02}", self.name(), n % ACCOUNTS).parse().expect("a valid account id")
     }
 
-    /// Returns the id of the `n`th subscription of those that exist before the requests are sent.
+    /// Returns the id of the `n`th subscription that exists before the requests are sent.
     pub fn subscription(&self, n: usize) -> SubscriptionId {
         let number = u128::try_from(n + 100_000 * (self.in_flight + 1_000 * self.kind as usize)).unwrap_or_default();
         SubscriptionId::new(Ulid::from_parts(1_000_000, number))

@@ -49,7 +49,7 @@ impl Bus for KeepingBus {
     }
 }
 
-/// Sends the notices about what happens in the simulation, as the notices function does.
+/// Sends the mails about the events of the simulation, as the notices function does.
 pub struct PastNotices {
     stream: Stream,
     /// The sequence number of the last stream record that was read.

@@ -51,7 +51,7 @@ impl<T> ListedItems<T> {
         self.items.is_empty() && self.unreadable.is_empty()
     }
 
-    /// Adds `item` if `is_searched` accepts it, like [`ListedItems::push`].
+    /// Adds `item` with [`ListedItems::push`] if `is_searched` accepts the item.
     pub fn push_if(
         &mut self,
         item: Result<T, TableError>,

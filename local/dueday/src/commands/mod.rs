@@ -91,7 +91,7 @@ with the credentials and the region of the AWS CLI.
 
 Exit codes: 0 success; 1 success, but the output needs attention; 2 failed; 130 interrupted.";
 
-/// The subcommands. Without one, `dueday` serves the whole system.
+/// The subcommands. Without a subcommand, `dueday` serves the whole system.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Load a small merchant and simulate its last three months

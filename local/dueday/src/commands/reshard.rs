@@ -57,7 +57,7 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
     let bar = ProgressBar::new(open_table.table.item_count().await?);
     let progress = Progress::show(bar, "{bar:30} {msg}", |bar| bar.message());
     let action = context.action(ActionKind::Reshard, None);
-    // The action log gets an entry without counts before the work, so that it also contains an interrupted `dueday
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted `dueday
     // reshard`.
     open_table.table.put_action(&action.on_job([])).await?;
     let report = reshard_all(context, &open_table, &progress).await;

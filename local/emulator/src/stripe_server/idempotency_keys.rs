@@ -26,7 +26,7 @@ struct StoredResponse {
 }
 
 impl IdempotencyKeys {
-    /// Returns the response that is stored under `key` at `now`; `None` if there is none.
+    /// Returns the response that is stored under `key` and not expired at `now`; `None` if no such response is stored.
     ///
     /// # Errors
     /// [`KeyReused`] if the key belongs to another request.

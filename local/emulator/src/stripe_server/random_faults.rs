@@ -97,7 +97,7 @@ impl RandomFaults {
 }
 
 impl StripeServer {
-    /// Returns the instant at which the next deferred request is executed; `None` if there is none.
+    /// Returns the instant at which the next deferred request is executed; `None` if no request is deferred.
     pub fn next_deferred_request(&self) -> Option<DateTime<Utc>> {
         self.state().deferred_requests.iter().map(|request| request.execute_at).min()
     }

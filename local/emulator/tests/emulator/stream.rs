@@ -1,5 +1,5 @@
-//! Tests of the engine's stream: it contains each change once and in order, also after a restart, and processed records
-//! can be deleted.
+//! Tests of the engine's stream: the stream contains each change once and in order, also after a restart, and processed
+//! records can be deleted from the stream.
 
 use chrono::TimeDelta;
 use emulator::Engine;

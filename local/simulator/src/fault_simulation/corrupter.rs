@@ -16,7 +16,8 @@ use crate::json::number;
 
 /// On average, an item of each account is corrupted once in this number of days.
 const CORRUPTION_ONE_IN: u32 = 150;
-/// The number of corruptions that are tried until the table accepts one: it refuses a wrong type of an index key.
+/// The maximum number of corruptions that are tried for one account. The table refuses a corruption that gives an index
+/// key a wrong type.
 const MAX_TRIES: u32 = 20;
 
 /// A corruption of an item of a running simulation, and the violations that the audit of its account found afterwards.
@@ -32,7 +33,8 @@ pub struct InjectedCorruption {
     pub found: BTreeSet<String>,
 }
 
-/// Corrupts one item of each account at most, on a day chosen by the seed. A second corruption could hide the first one.
+/// Corrupts at most one item of each account, on a random day. A second corruption of an account could hide the first
+/// corruption from the audit.
 pub struct Corrupter {
     rng: ChaCha8Rng,
     pub injected: Vec<InjectedCorruption>,

@@ -43,7 +43,8 @@ impl FaultSimulation {
         Some((account, new))
     }
 
-    /// Chooses a subscription whose payment attempt has been open for more than 20 hours; `None` if there is none.
+    /// Chooses a subscription whose payment attempt has been open for more than 20 hours; `None` if no attempt has been
+    /// open so long.
     pub(super) fn random_long_open_subscription(&self) -> Option<SubscriptionName> {
         let now = self.world.clock.now();
         let (oracle, mut rng) = (self.world.oracle(), self.world.rng.borrow_mut());

@@ -28,7 +28,8 @@ pub struct LedgerPayment {
     pub card: String,
     pub status: PaymentStatus,
     pub at: DateTime<Utc>,
-    /// The instant at which the gateway made a late payment, long after the error response; `None` if it was not late.
+    /// The instant at which the gateway made a late payment, long after its error response; `None` for a payment that
+    /// is not late.
     pub made_late_at: Option<DateTime<Utc>>,
     /// Whether a later attempt charged the month before a look-up could find this payment.
     pub is_undetectable: bool,

@@ -1,7 +1,7 @@
 //! Late payments: payments that the gateway makes hours after it responded to the request with an error.
 //!
-//! Dueday cannot prevent them. From the moment when a look-up can find such a payment, the oracle checks that the
-//! deployment takes it into account.
+//! Dueday cannot prevent late payments. As soon as a look-up can find a late payment, the oracle checks that no later
+//! attempt charges the same month, and that the payment gets a receipt or a finding.
 
 use billing::{Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};

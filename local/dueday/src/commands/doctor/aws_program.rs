@@ -23,7 +23,7 @@ pub enum AwsError {
     NotInstalled,
     #[error("the permission {0} is missing")]
     Denied(String),
-    /// AWS returned another error, with this code.
+    /// AWS returned an error for which this type has no other variant. The value is the error code.
     #[error("AWS returned {0}")]
     Refused(String),
     #[error("{0}")]

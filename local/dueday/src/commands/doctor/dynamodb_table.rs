@@ -116,7 +116,8 @@ impl TableChecks {
         }
     }
 
-    /// Returns the first difference between the keys, indexes and projections of `table` and those of the program.
+    /// Describes the first difference of the keys, indexes and projections between `table` and the schema of this
+    /// program.
     fn schema_difference(&self, table: &TableDescription) -> Option<String> {
         let type_of = |name: &str| {
             let definitions = table.attribute_definitions();

@@ -1,5 +1,5 @@
-//! Checks that users of the token issuer cannot change the claim that contains their account: a user who can write it can
-//! act for every account.
+//! Checks that users of the token issuer cannot change the claim that contains the id of their account. Otherwise a
+//! user could write the id of another account into the claim, and act for that account.
 
 use serde_json::Value;
 

@@ -21,8 +21,9 @@ use super::row::Row;
 use super::rows::ReadRow;
 use crate::Failure;
 
-/// The largest number of rows in one transaction. A row writes up to four items (the subscription, the item that finds it
-/// by its code, its idempotency record, and its account), and DynamoDB allows a hundred per transaction.
+/// The largest number of rows in one transaction. A row writes up to four items: the subscription, the item by which
+/// the subscription's code is looked up, the idempotency record, and the account. DynamoDB allows a hundred items per
+/// transaction.
 pub const MAX_BATCH_ROWS: usize = 25;
 
 /// A batch with at least this many rows ends before the next account. Rows of one account in two concurrent batches

@@ -36,7 +36,8 @@ const IDEMPOTENCY_RECORD_LIFETIME: TimeDelta = TimeDelta::days(7);
 /// The number of locks. Rows whose subscription ids have the same hash use the same lock, so that they are created one
 /// after the other.
 const IDENTIFIER_LOCKS: usize = 1 << u8::BITS;
-/// The smallest burst of the rate limiter in rows: even at a low rate, it must admit a whole batch at once.
+/// The smallest burst of the rate limiter, in rows. Even at a low rate, the rate limiter must admit a whole batch at
+/// once.
 const MIN_BURST: NonZeroU32 = NonZeroU32::new(MAX_BATCH_ROWS as u32).expect("not zero");
 
 /// The outcome of the import of one row.

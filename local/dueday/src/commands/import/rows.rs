@@ -129,7 +129,7 @@ impl<R: Read> Rows<R> {
 /// a line.
 ///
 /// # Errors
-/// If the line names another delimiter than the allowed ones.
+/// If the line contains a delimiter that is not allowed.
 fn excel_delimiter(line: &[u8]) -> Result<Option<u8>, String> {
     let line = String::from_utf8_lossy(line);
     let line = line.trim_matches(['\r', '\n', '"', ' ']);

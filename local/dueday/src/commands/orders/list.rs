@@ -34,24 +34,27 @@ pub struct OrderView {
     customer: String,
     representative: Option<String>,
     status: OrderStatus,
-    /// The order that a follow-up order follows, and the reason; `None` for a main order, and in the list of a
-    /// representative's orders.
+    /// The order that a follow-up order follows, and the reason. `None` for a main order. Also `None` in the list of a
+    /// representative's orders, which does not contain this value.
     #[serde(skip_serializing_if = "Option::is_none")]
     follows: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The number of follow-up orders; `None` if there are none, and in the list of a representative's orders.
+    /// The number of follow-up orders. `None` if the order has no follow-up orders. Also `None` in the list of a
+    /// representative's orders, which does not contain this number.
     #[serde(skip_serializing_if = "Option::is_none")]
     follow_ups: Option<u8>,
     waits_for: Option<String>,
     warehouse: Option<String>,
     placed_at: chrono::DateTime<chrono::Utc>,
     amount: i64,
-    /// The refunded part of the amount; `None` if nothing was refunded, and in the list of a representative's orders.
+    /// The refunded part of the amount. `None` if nothing was refunded. Also `None` in the list of a representative's
+    /// orders, which does not contain this amount.
     #[serde(skip_serializing_if = "Option::is_none")]
     refunded_amount: Option<i64>,
     currency: String,
-    /// The address and the shipment; `None` if the order has none, and in the list of a representative's orders.
+    /// The address and the shipment. `None` if the order has no address or no shipment. Also `None` in the list of a
+    /// representative's orders, which does not contain them.
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<ShippingAddress>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -129,7 +129,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
     let people = csv_file::read_lines(file, &FILE_COLUMNS, parse_employee_row).map_err(invalid_file)?;
     let action = context.action(ActionKind::ImportPeople, None);
-    // The action log gets an entry without counts before the work, so that it also contains an interrupted import.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     let mut imported = ImportReport { hired: 0, moved: 0, left: 0 };
     for EmployeeRow { id, name, assignment, hired_on, salary, left_on } in people {

@@ -197,7 +197,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
         in_file.check(desk, row).await?;
     }
     let action = context.action(ActionKind::ImportPlaces, None);
-    // The action log gets an entry without counts before the work, so that it also contains an interrupted import.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     for (_, row) in &entities {
         put_row(desk, row).await?;

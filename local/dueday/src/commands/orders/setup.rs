@@ -41,7 +41,7 @@ const FILE_COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehous
 pub struct Row {
     product: ProductId,
     name: Label,
-    /// The SKU that contains the product, and the quantity of the product in it.
+    /// A SKU that contains the product, and the quantity of the product in this SKU.
     sku_quantity: Option<(Sku, u32)>,
     /// The warehouse, its region, and the initial stock of the product in this warehouse.
     stock: Option<(WarehouseId, PlaceId, u64)>,
@@ -169,7 +169,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let rows = parse_rows(File::open(path).map_err(|error| invalid_file(error.to_string()))?).map_err(invalid_file)?;
     let action = context.action(ActionKind::ImportGoods, None);
-    // The action log gets an entry without counts before the work, so that it also contains an interrupted import.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     let imported = import_rows(desk, rows, context.clock.now()).await?;
     let counts = [("products", imported.products), ("warehouses", imported.warehouses), ("stocks", imported.stocked)];

@@ -39,7 +39,7 @@ pub struct WebhooksArgs {
     pub action: Option<Action>,
 }
 
-/// The subcommands of `dueday webhooks`. Without one, it lists the endpoints.
+/// The subcommands of `dueday webhooks`. Without a subcommand, the command lists the endpoints.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Create an endpoint, and print its secret once

@@ -48,7 +48,7 @@ type Instant = DateTime<Utc>;
 
 /// The time after a claim or take-over in which the worker may send the charge request.
 const CHARGE_PERMISSION: TimeDelta = TimeDelta::minutes(5);
-/// A look-up also reads the payments that were created before the claim, up to this time before it.
+/// A look-up reads the payments that were created at most this time before the claim, and all later payments.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
 /// Lets `worker` claim the subscription that the index shows with the date `indexed_date`. `is_answered` states whether

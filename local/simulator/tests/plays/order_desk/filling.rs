@@ -253,8 +253,8 @@ async fn cancelled_waiting_order_lets_the_newer_orders_be_filled() {
     world.assert_consistent(&paid, "after the cancellation").await;
 }
 
-/// Injects no fault, but lets other tasks run before each call takes effect: it yields as many times as the field
-/// states.
+/// Injects no fault, but lets other tasks run before each call takes effect. The field contains the number of times
+/// that a call yields.
 struct YieldBeforeEachCall(u32);
 
 impl Faults for YieldBeforeEachCall {

@@ -293,9 +293,9 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
     let region = company.warehouses[0].region.clone();
     company.customers[0].1 = address.map(|address| orders::ShippingAddress { region, ..address });
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
-    // The columns are: the stock of each product; the pieces of each product that the order keeps. The order has two
-    // pieces of each product. With a stock of 1, it waits for stock, and the split keeps the pieces that are in stock.
-    // With a stock of 2, it is filled.
+    // The columns are: the stock of each product; the pieces of each product that the order keeps (`None`: the pieces
+    // in stock). The order has two pieces of each product, so it waits for stock in the first case, and is open in the
+    // second case.
     for (stock, keep) in [(1, None), (2, Some(1))] {
         let world = World::new(company.clone(), stock).await;
         let (desk, paid) = (&world.desk, &world.company.paid[0]);

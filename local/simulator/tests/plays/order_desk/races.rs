@@ -77,7 +77,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
     assert_eq!(outcomes.iter().filter(|o| **o == PlaceOutcome::Placed(OrderStatus::Open)).count(), 1, "{outcomes:?}");
     world.assert_consistent(&paid, "after the race").await;
 
-    // Received stock fills the oldest back orders, until it is used up.
+    // Received stock fills the oldest back orders, until no stock is left.
     let waiting = desk
         .table
         .orders_in(&[OrderStatus::BackOrdered], all_days(), desk.buckets(), &Paging::all())
