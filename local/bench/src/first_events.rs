@@ -48,7 +48,7 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
         "audit" => include_str!("../../../events/audit-table.json"),
         // The function finds no account whose erasure was requested.
         "erase" => "{}",
-        // A request for the account of the sandbox gateway.
+        // The function returns the account of the sandbox gateway.
         "sandbox" => include_str!("../../../events/function-url-account.json"),
         "orders-api" => include_str!("../../../events/apigateway-list-orders.json"),
         other => return Err(format!("the benchmark has no first event for the function {other}").into()),

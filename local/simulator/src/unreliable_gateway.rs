@@ -62,7 +62,7 @@ enum ChargeBehaviour {
     Unknown(&'static str),
     /// The request times out, and the gateway accepts it later.
     TimedOut,
-    /// The connection fails, and an earlier declined payment of the month turns out to be paid.
+    /// The connection fails, and the gateway reports an earlier declined payment of the month as succeeded from now on.
     EarlierDeclinePaid,
     /// The charge succeeds, and the response states a wrong amount.
     WrongAmount,

@@ -284,8 +284,8 @@ fn write_settlement(
         return if is_answered { Phase::Idle } else { Phase::Settling { stored, held, outcome } };
     }
     if stored.version == state.stored.version {
-        // No concurrent write changed the subscription, so the condition on the receipt or the attempt record failed:
-        // this record already exists.
+        // The settlement was refused, although no concurrent write changed the subscription. So its receipt or attempt
+        // record exists already.
         return Phase::Idle;
     }
     if model.flaw == Flaw::NoClaim {

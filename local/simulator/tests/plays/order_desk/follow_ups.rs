@@ -159,7 +159,7 @@ enum Rival {
     HandOver,
 }
 
-/// Makes the change that `rival` names, completely.
+/// Makes the change `rival` without an interruption.
 async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
     let keep = first_product(world, 1);
     match rival {
