@@ -1,4 +1,5 @@
-//! One measurement: starts a contestant's batch on a new engine, measures it, checks the stored result, and stops it.
+//! One measurement: runs a contestant's batch on a new engine, measures the batch, checks the stored result, and stops
+//! the contestant.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

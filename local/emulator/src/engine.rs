@@ -94,8 +94,8 @@ impl Engine {
         serde_json::from_str(&response).map_err(|error| error.to_string())
     }
 
-    /// Executes the request in `body` without its idempotency token, and returns the response as JSON text. For servers
-    /// outside this crate.
+    /// Executes the request in `body` without its idempotency token, and returns the response as JSON text. This method
+    /// is for servers outside this crate.
     ///
     /// # Errors
     /// The engine's error, as the JSON that DynamoDB would return.

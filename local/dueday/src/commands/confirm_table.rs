@@ -36,9 +36,12 @@ struct TableConfirmation {
     charging: bool,
 }
 
+/// Confirms that the table, which was restored or copied, may be charged.
+///
 /// # Errors
-/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the latest run in the
-/// backup was not compared with the gateway or has differences, or if another person confirms the table at the same time.
+/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the latest run in
+/// the backup was not compared with the gateway or has differences, or if another person confirms the table at the same
+/// time.
 pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, settings) = (&open_table.table, &open_table.settings);

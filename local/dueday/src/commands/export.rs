@@ -139,7 +139,7 @@ enum ItemWriter {
     Jsonl(BufWriter<Stdout>),
 }
 
-/// Writes all items of an export, and stops at the first error of standard output, such as a closed pipe.
+/// Writes the items of an export. Stops at the first error of standard output, such as a closed pipe.
 struct ExportWriter {
     items: ItemWriter,
     /// The first error of standard output.

@@ -43,7 +43,7 @@ const INITIAL_BUCKETS: u32 = 1;
 /// Whether the data folder must exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FolderPolicy {
-    /// The folder must exist. In a new, empty folder, a command would wrongly report that there is no data.
+    /// The folder must exist. If a command created a missing folder, a wrong path would look like a table without data.
     MustExist,
     /// The folder is created if it does not exist.
     CreateIfAbsent,

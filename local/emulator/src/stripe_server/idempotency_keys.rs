@@ -1,4 +1,5 @@
-//! The idempotency keys of the stand-in: the first response to a request is repeated until its key expires.
+//! The idempotency keys of the stand-in: a repeated request gets the response to the first request with its key, until
+//! the key expires.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -29,7 +29,8 @@ pub struct InjectedCorruption {
     pub kind: String,
     /// The name of the attribute, and the change.
     pub what: String,
-    /// The invariants that the audit reported as violated. Empty if the corruption is listed as one that no audit can find.
+    /// The invariants that the audit reported as violated. Empty only if the list of harmless corruptions contains the
+    /// corruption.
     pub found: BTreeSet<String>,
 }
 

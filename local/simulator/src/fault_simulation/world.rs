@@ -52,7 +52,8 @@ pub struct World {
 }
 
 impl World {
-    /// Creates an environment with an empty table at `now`. The seed of `fault_config` decides every random choice.
+    /// Creates an environment with an empty table, whose simulated clock begins at `now`. The seed of `fault_config`
+    /// decides every random choice.
     pub fn new(config: Config, now: DateTime<Utc>, fault_config: FaultConfig, gateway: GatewayKind) -> Self {
         // Each component has its own random number generator, so the number of random choices of one component does not
         // change the choices of another component.

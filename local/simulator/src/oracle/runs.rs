@@ -1,4 +1,4 @@
-//! The checks after a completed run and at the end of the simulation: no work is left undone.
+//! The checks after a completed run and at the end of the simulation. They report work that should have been done.
 
 use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};

@@ -1,7 +1,8 @@
 //! Stripe in a simulation with faults: the real adapter calls the stand-in for Stripe, which fails at random, and each
 //! HTTP request waits for its turn in the schedule.
 //!
-//! After each request, the oracle reads the new state of the stand-in's payments. It never reads a response.
+//! After each request, the oracle reads the new state of the stand-in's payments. The oracle never reads a response of
+//! the stand-in.
 
 mod events;
 mod records;

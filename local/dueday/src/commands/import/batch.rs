@@ -26,8 +26,8 @@ use crate::Failure;
 /// transaction.
 pub const MAX_BATCH_ROWS: usize = 25;
 
-/// A batch with at least this many rows ends before the next account. Rows of one account in two concurrent batches
-/// would conflict, because both batches would create the account.
+/// If a batch has at least this many rows, it ends before the first row of another account. Rows of one account in two
+/// concurrent batches would conflict, because both batches would create the account.
 const MIN_ROWS_TO_SPLIT: usize = 18;
 
 /// The largest number of created accounts that the importer remembers. This is enough because the rows of an account

@@ -97,7 +97,8 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
     });
     let (table, action) = (open_table.table.clone(), context.action(ActionKind::ImportSubscriptions, None));
     if !args.dry_run {
-        // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
+        // The action log gets an entry without counts before the work, so that the log also contains an interrupted
+        // import.
         table.put_action(&action.on_job([])).await?;
     }
     let imported = Importer::new(context, open_table, args.dry_run, args.rate).import(rows, rejects, &progress).await;

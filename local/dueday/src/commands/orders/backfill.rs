@@ -109,7 +109,8 @@ pub async fn backfill(
     }
     args.confirmation.confirm(&format!("Place {}?", format_count(months.len() as u64, "order")))?;
     let action = context.action(ActionKind::BackfillOrders, None);
-    // The action log gets an entry without counts before the work, so that the log also contains an interrupted backfill.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted
+    // backfill.
     open_table.table.put_action(&action.on_job([])).await?;
     // The orders of earlier payments are now placed only for the selected SKUs. From this moment on, an audit requires
     // orders only for later payments.

@@ -179,7 +179,7 @@ fn parse_rows(source: impl Read) -> Result<Vec<(PlaceKind, PlaceRow)>, String> {
 /// orders places`.
 ///
 /// # Errors
-/// A line is invalid, or an entity does not exist to which a line refers; or the table cannot be used.
+/// If a line is invalid, if a line refers to an entity that does not exist, or if the table cannot be used.
 pub async fn put_all(desk: &OrderDesk, csv: &str) -> Result<(), Failure> {
     let rows = parse_rows(csv.as_bytes()).map_err(Failure::Refused)?;
     for (_, row) in &rows {

@@ -30,7 +30,7 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     fill_all(desk).await;
 }
 
-/// Processes everything with `fault` at the call with this `number`, processes everything again after a crash, and
+/// Processes all orders with `fault` at the call with this `number`, processes all orders again after a crash, and
 /// checks the result. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let mut company = Company::new(SMALL, 3);

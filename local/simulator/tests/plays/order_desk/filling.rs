@@ -1,4 +1,4 @@
-//! Filling of waiting orders: fill tasks, the requests that they need, and concurrent work on them.
+//! Filling of waiting orders: fill tasks, the requests of a fill task, and concurrent fills.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

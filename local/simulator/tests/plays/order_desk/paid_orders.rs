@@ -104,7 +104,8 @@ impl PaidWorld {
         recent
     }
 
-    /// Compares the orders of an earlier scan with the receipts. Returns the check and the order of each difference.
+    /// Compares the orders of an earlier scan with the receipts. Returns the name of the check and the id of the order
+    /// for each difference.
     async fn compare(&self, recent: &RecentOrders) -> Vec<(String, String)> {
         let orders = self.world.desk_without_faults().table;
         let all = DateTime::<Utc>::MIN_UTC..now();

@@ -17,15 +17,16 @@ use crate::order_desk::naive_reader::NaiveReader;
 use crate::order_desk::world::{World, fill_all, now};
 
 const SEED: u64 = 7;
-/// The largest number of items in a list page; `None` for one page with all items.
+/// The page sizes with which the test reads each list: the largest number of items on a list page, or `None` for all
+/// items on one list page.
 const PAGE_SIZES: [Option<usize>; 4] = [Some(1), Some(7), Some(100), None];
 /// The largest number of list pages that the test reads of one list.
 const MAX_PAGES: usize = 60;
 /// The number of random questions for each access pattern.
 const QUESTIONS: usize = 12;
 
-/// Returns the size of the sample company: 400 customers and three years, or as many customers as an environment variable
-/// says.
+/// Returns the size of the sample company: three years, and 400 customers or the number in the environment variable
+/// `DUEDAY_COMPANY_CUSTOMERS`.
 fn company_size() -> CompanySize {
     let customers = std::env::var("DUEDAY_COMPANY_CUSTOMERS").map_or(400, |count| count.parse().unwrap());
     CompanySize { customers, months: 36, ..CompanySize::default_size() }
