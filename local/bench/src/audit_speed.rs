@@ -21,7 +21,7 @@ const ACCOUNTS_PER_REQUEST: u32 = 12;
 /// The number of requests in progress while the table is filled.
 const REQUESTS_AT_ONCE: usize = 4;
 
-/// After so many written accounts, the progress is printed.
+/// The number of written accounts after which the progress is printed each time.
 const REPORT_EVERY: u32 = 100_000;
 
 /// The arguments of `bench audit`.
@@ -72,7 +72,8 @@ async fn create_items(table: &Table, count: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the accounts from number `start` with one request, at most up to `end`, and returns how many they are.
+/// Writes up to `ACCOUNTS_PER_REQUEST` accounts with one request: the accounts with the numbers from `start` up to but
+/// not including `end`. Returns the number of written accounts.
 async fn write_accounts(
     table: &Table,
     start: u32,
@@ -108,8 +109,8 @@ async fn measure_scan(table: &Table, expected: u32) -> Result<Duration, Failure>
     Ok(started.elapsed())
 }
 
-/// Checks all accounts as `dueday audit` does. The position, which `dueday audit` stores after every 1,000 accounts, is not
-/// written.
+/// Checks all accounts as `dueday audit` does, with one difference: `dueday audit` stores its position after every
+/// 1,000 accounts, and this function does not.
 async fn measure_audit(table: &Table, expected: u32) -> Result<Duration, Failure> {
     let started = Instant::now();
     let now = Utc::now();

@@ -69,7 +69,7 @@ pub async fn run(args: &BucketsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that `found` is the number of all open orders.
+/// Checks that `found` equals the number of all open orders in the table.
 fn check_order_count(args: &BucketsArgs, found: usize) -> Result<(), Failure> {
     let open = usize::try_from(args.orders / 100 * args.percent)?;
     if found == open { Ok(()) } else { Err(format!("found {found} open orders instead of {open}").into()) }
@@ -92,7 +92,8 @@ async fn scan_open_orders(client: &Client) -> Result<usize, Failure> {
     Ok(scan.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await?.len())
 }
 
-/// Creates a table of orders in `buckets`. Returns a client for it whose requests have the configured latency.
+/// Creates a table whose orders are distributed over `buckets`. Returns a client for this table, whose requests have
+/// the configured latency.
 async fn create_orders(args: &BucketsArgs, buckets: Buckets) -> Result<Client, Failure> {
     let engine = Engine::memory();
     OrdersTable::new(engine.client(), TABLE).create_if_absent().await?;

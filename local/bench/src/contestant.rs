@@ -1,4 +1,5 @@
-//! One measurement: starts a contestant's batch on a new engine, measures it, checks the stored result, and stops it.
+//! One measurement: runs a contestant's batch on a new engine, measures the batch, checks the stored result, and stops
+//! the contestant.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -227,7 +228,7 @@ async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Mea
     let program = built_program("payments")?;
     let mut process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
     let deadline = (Utc::now() + TimeDelta::hours(2)).timestamp_millis();
-    // No payment is due on this day, so the response shows how long the function takes to start.
+    // No payment is due on this date, so the time until the response shows how long the function takes to start.
     let first = process.unless_it_ends(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
     let start_ms = milliseconds(started.elapsed());
     expect_response(first)?;
@@ -299,7 +300,8 @@ async fn measure_peer(
     Ok(measured)
 }
 
-/// Waits until the program that was started at `start` is ready, lets it do its `work`, and measures it.
+/// Waits until the program that was started at `start` is ready. Then makes the program do its `work`, and measures the
+/// time and the memory.
 pub async fn run_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measured, Failure> {
     expect_line(process, "ready").await?;
     let start_ms = milliseconds(start.elapsed());
@@ -316,7 +318,7 @@ pub async fn expect_line(process: &mut Process, expected: &str) -> Result<(), Fa
     if line == expected { Ok(()) } else { Err(format!("the program printed {line:?} instead of {expected:?}").into()) }
 }
 
-/// Converts the measured time and processor time of a batch, in seconds, into figures for each payment.
+/// Converts the time and the processor time of a whole batch, in seconds, to the figures of the report.
 fn measured_figures(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
     let rows = f64::from(work.rows);
     Measured { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }

@@ -1,4 +1,5 @@
-//! `bench deliveries`: measures how much a webhook endpoint that hangs and an endpoint that fails delay all others.
+//! `bench deliveries`: measures how much two broken webhook endpoints delay the deliveries to all other endpoints. One
+//! broken endpoint never responds, and one always responds with an error.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -50,7 +51,8 @@ struct Merchant {
     has_all: Arc<Notify>,
 }
 
-/// Measures with the healthy endpoints alone and together with the two broken endpoints, and prints the ratio.
+/// Measures the healthy endpoints alone, and then together with the two broken endpoints, and prints the ratio of the
+/// times.
 pub async fn run(args: &DeliveriesArgs) -> Result<(), Failure> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for round in 1..=args.rounds.max(1) {
@@ -80,7 +82,7 @@ async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
     let server = serve(merchant.clone()).await?;
     let keys = EncryptionKeys::parse(&generate_key(&SystemClock))?;
     let secrets = EndpointSecrets::new(keys.clone(), Arc::new(SystemClock));
-    // The broken endpoints come first in the list of endpoints.
+    // The broken endpoints are created before the healthy endpoints, so they are first in the list of endpoints.
     let paths = broken.iter().copied().chain((0..HEALTHY_ENDPOINTS).map(|_| "accepts"));
     for (number, path) in (1..).zip(paths) {
         let (id, url) = (Ulid(number), format!("{server}/{path}").parse()?);

@@ -1,4 +1,5 @@
-//! The process of the embedded engine: it serves a table with payments that are due today on a free port.
+//! The process of the embedded engine: it serves a table on a free port. The table contains payments that are due
+//! today.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -113,7 +114,8 @@ pub async fn serve_with_delay(engine: Engine, delay: Duration) -> std::io::Resul
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     let respond = async move |headers: HeaderMap, body: Bytes| {
-        // This call does not store transaction tokens. Searching the tokens of ten minutes would take most of the time.
+        // `execute_without_token` ignores the idempotency tokens of transactions. Otherwise the engine would search all
+        // tokens of the last ten minutes for each transaction, which would take most of the time.
         let (status, body) = match engine.execute_without_token(dynamodb_operation(&headers), &body) {
             Ok(response) => (StatusCode::OK, response),
             Err(error) => (StatusCode::BAD_REQUEST, error),

@@ -31,24 +31,24 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
     let event = match function {
         "api" => include_str!("../../../events/apigateway-health.json"),
         "reminders" | "payments" => DAY_WITHOUT_ROWS,
-        // Two changes of the table, which become two events on the bus.
+        // Two stream records about changes of the table. The function publishes two events on the bus.
         "events" => include_str!("../../../events/dynamodb-stream.json"),
-        // An event to which no endpoint has subscribed.
+        // An event of a type to which no webhook endpoint has subscribed.
         "deliver" => include_str!("../../../events/sqs-event.json"),
-        // A successful payment: the customer gets a mail.
+        // An event about a successful payment: the function mails a receipt to the customer.
         "notices" => include_str!("../../../events/sqs-paid.json"),
         "webhooks" => return signed_webhook(now),
-        // The address of the account does not exist any more, and is marked.
+        // A bounce: the mail address of the account does not exist, and the function marks it.
         "mail-feedback" => include_str!("../../../events/sns-bounce.json"),
-        // No order waits for stock.
+        // A request to fill waiting orders. No order waits for stock.
         "orders" => include_str!("../../../events/orders-fill.json"),
-        // A day without payments is compared with the gateway.
+        // The function compares a day without payments with the gateway.
         "reconcile" => "{}",
-        // The table has one account, without subscriptions.
+        // A request to audit the table, which contains one account without subscriptions.
         "audit" => include_str!("../../../events/audit-table.json"),
-        // No erasure was requested.
+        // The function finds no account whose erasure was requested.
         "erase" => "{}",
-        // The account of the sandbox gateway.
+        // The function returns the account of the sandbox gateway.
         "sandbox" => include_str!("../../../events/function-url-account.json"),
         "orders-api" => include_str!("../../../events/apigateway-list-orders.json"),
         other => return Err(format!("the benchmark has no first event for the function {other}").into()),

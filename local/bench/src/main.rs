@@ -34,7 +34,7 @@ mod scale;
 mod start;
 mod table;
 
-// The engine shares the machine with the measured program, so it should use as little processor time as possible.
+// This allocator reduces the processor time of the engine, which shares the machine with the measured program.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

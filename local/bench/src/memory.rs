@@ -1,4 +1,5 @@
-//! Measures the payment function's peak memory with more and more due payments: it must not grow with their number.
+//! Measures the payment function's peak memory with more and more due payments. The peak memory must not grow with the
+//! number of payments.
 
 use clap::Args;
 
@@ -19,8 +20,8 @@ pub async fn run(args: &MemoryArgs) -> Result<(), Failure> {
     let peers = peers::install()?;
     println!("{:>9}  {:>10}  {:>11}  {:>8}", "payments", "payments/s", "CPU s/1,000", "peak MB");
     for &rows in &args.rows {
-        // Use a delay, because the engine then stores no tokens of transactions. Without a delay, it would search more
-        // and more tokens for each transaction.
+        // With a delay, the engine stores no idempotency tokens of transactions. Without a delay, the engine would
+        // store the tokens, and search more and more of them for each transaction.
         let work = Work { shards: 1, engine_ms: 1, ..Work::new(rows, args.concurrency) };
         let measured = measure(Contestant::Dueday, work, &peers, "".as_ref()).await?;
         println!(

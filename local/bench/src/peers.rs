@@ -63,7 +63,7 @@ fn install_python(folder: &Path, requirements: &Path) -> Result<PathBuf, Failure
 }
 
 /// Copies the files `program` from the folder `source` to `folder`, because Node.js finds packages only beside a
-/// program. If the packages do not exist there, installs those of `package-lock.json`.
+/// program. If `folder` has no packages yet, installs the packages of `package-lock.json`.
 fn install_javascript(folder: &Path, source: &Path, program: &[&str]) -> Result<(), Failure> {
     if !folder.join("node_modules").exists() {
         eprintln!("installing {}", source.join("package-lock.json").display());

@@ -75,8 +75,8 @@ pub fn cpu_seconds(process: u32) -> Result<f64, Failure> {
     /// The number of clock ticks in a second: always 100 in Linux's user interface.
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The command's name stands in parentheses and may contain spaces, so read only the fields after the last
-    // parenthesis.
+    // The command's name is in parentheses and may contain spaces, so only the fields after the last parenthesis are
+    // read.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |field: usize| fields.get(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
     // The processor times in user mode and in kernel mode.

@@ -1,5 +1,5 @@
-//! `bench reconcile`: measures the comparison of days with more and more payments with the gateway. Its peak memory must not
-//! grow with their number.
+//! `bench reconcile`: measures the comparison of a day's payments with the gateway, for days with more and more
+//! payments. The peak memory of the comparison must not grow with the number of payments.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,8 +39,8 @@ pub struct ReconcileArgs {
     pub payments: Vec<u32>,
 }
 
-/// Compares a day for each number of payments, and prints the speed and the peak memory. The engine of the table is in another
-/// process, so that the memory of this process is that of the comparison.
+/// Compares a day for each number of payments, and prints the speed and the peak memory. The engine of the table runs
+/// in another process, so the memory of this process is that of the comparison alone.
 pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
     println!("{:>9}  {:>10}  {:>14}  {:>8}", "payments", "payments/s", "peak MB before", "peak MB");
     let day: NaiveDate = "2027-01-31".parse()?;
@@ -115,7 +115,7 @@ async fn create_receipts(table: &Table, gateway: &NumberedPayments) -> Result<()
 #[derive(Debug)]
 struct NumberedPayments {
     count: u32,
-    /// When all payments were made.
+    /// The instant at which all payments were made.
     at: DateTime<Utc>,
 }
 

@@ -1,5 +1,5 @@
-//! Records the requests of the payment function, so that they can be replayed. One proxy in front of the engine and
-//! another proxy in front of the gateway record them.
+//! Records the requests of the payment function, so that other contestants can replay the requests. One proxy before
+//! the engine and one proxy before the gateway record all requests.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -83,7 +83,7 @@ impl Recorder {
     }
 
     /// Returns the requests of each subscription, in order. The first element contains all requests that belong to no
-    /// subscription, such as those for due rows and for run records.
+    /// subscription, such as the requests for due rows and for run records.
     pub fn requests_by_subscription(&self) -> Vec<Vec<Request>> {
         let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chains: BTreeMap<Option<String>, Vec<Request>> = BTreeMap::new();
@@ -95,7 +95,8 @@ impl Recorder {
     }
 }
 
-/// Returns the id of the subscription that a request with this body writes or charges; `None` if there is none.
+/// Returns the id of the subscription that a request with this body writes or charges; `None` if the request concerns
+/// no subscription.
 pub fn subscription_of(body: &Value) -> Option<String> {
     if let Some(id) = body["subscription"].as_str() {
         return Some(id.to_owned());

@@ -1,6 +1,6 @@
-//! Simulates the busiest day of ten million subscriptions. Every payment waits for the gateway's rate limit, for its
-//! latencies, and for the write capacity of the index partition of its shard. The result shows which of these limits
-//! the throughput.
+//! Simulates the busiest day of ten million subscriptions. Every payment waits for the gateway's rate limit, for the
+//! latencies of the requests, and for the write capacity of the index partition of its shard. The result shows which of
+//! these limits determines the throughput.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -60,7 +60,7 @@ struct SimulatedDay {
 /// A rate limit, as a token bucket without bursts.
 #[derive(Clone, Copy)]
 struct RateLimit {
-    /// The time between two units, such as requests or writes.
+    /// The time between two units. A unit is a request or a write, depending on the limit.
     interval: Time,
     /// The time at which the next unit is available.
     free_at: Time,
@@ -71,7 +71,7 @@ impl RateLimit {
         Self { interval: (SECOND / units.max(1)).max(1), free_at: 0 }
     }
 
-    /// Takes `units`. Returns the time at which they are available.
+    /// Reserves `units` of the limit. Returns the time at which they are available.
     fn reserve_units(&mut self, now: Time, units: u64) -> Time {
         let available_at = self.free_at.max(now);
         self.free_at = available_at + self.interval * units;
@@ -89,7 +89,8 @@ struct Shard {
 
 /// The largest number of index entries that one partition can write per second.
 const WRITES_PER_PARTITION: u64 = 1_000;
-/// The number of index writes of a payment: it removes one entry from the payment index and adds one.
+/// The number of index writes of a payment: the payment index loses the entry of the paid month, and gets the entry of
+/// the next month.
 const WRITES_PER_PAYMENT: u64 = 2;
 
 /// Simulates the busiest day with this number of shards and a gateway that allows `rate` requests per second.

@@ -91,7 +91,8 @@ async fn time_first_response(binary: &str, name: &str, servers: &Servers) -> Res
         ("AWS_LAMBDA_LOG_LEVEL", "warn"),
     ];
     let engine = engine_with_account().await?;
-    // This call returns as soon as the process was started, before the function is ready.
+    // This call returns immediately after the start of the process, so the time until the function is ready is
+    // measured.
     let mut function = Function::start_without_log(&engine, binary, name, &variables).await;
     let started = Instant::now();
     let deadline = (Utc::now() + TimeDelta::minutes(1)).timestamp_millis();

@@ -78,7 +78,8 @@ pub async fn serve(args: &TableArgs) -> Result<(), Failure> {
 fn request_key(operation: &str, body: &Value) -> String {
     let key = [&body["Key"]["PK"], &body["Key"]["SK"], &body["ExclusiveStartKey"]["SK"]];
     let key = key.map(|part| part["S"].as_str().unwrap_or_default());
-    // Each program first queries a day on which nothing is due. The date distinguishes that query.
+    // Each program first queries a day on which nothing is due. The date in the text distinguishes this query from the
+    // later queries.
     let day = if operation == "Query" { dates(body).max().unwrap_or_default() } else { "" };
     format!("{operation} {} {day}", key.join(" "))
 }

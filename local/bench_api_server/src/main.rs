@@ -1,5 +1,5 @@
 //! Serves the HTTP API for `bench api`, as the command `dueday` serves it: with the same router, server, runtime and
-//! allocator. The table and the gateway are those of the environment variables. Prints the URL when it is ready.
+//! allocator. Environment variables select the table and the gateway. Prints the URL when the server is ready.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use tracing_subscriber::EnvFilter;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-// The allocator of the command `dueday`.
+// The same allocator as in the command `dueday`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -52,13 +52,14 @@ impl Context {
         if self.options.json { output::format_json(value) } else { text() }
     }
 
-    /// Creates the action of this command: its user makes a change of the kind `kind` now, for the reason `reason`.
+    /// Creates the action of this command: the user of this command makes a change of the kind `kind` now, for the
+    /// reason `reason`.
     pub fn action(&self, kind: ActionKind, reason: Option<&Label>) -> NewAction {
         NewAction { at: self.clock.now(), actor: user_of_command(), kind, reason: reason.cloned() }
     }
 
-    /// Creates the requester of the changes that this command makes with the order desk. They are logged in the table
-    /// `payments`.
+    /// Creates the requester of the changes that this command makes with the order desk. The changes are logged in the
+    /// table `payments`.
     pub fn requester(&self, payments: &Table) -> Requester {
         let payments = Arc::new(StoredPayments(payments.clone()));
         Requester { payments, actor: user_of_command(), at: self.clock.now() }
@@ -100,7 +101,7 @@ impl Context {
 
 /// Returns the user of this command as the actor of its changes.
 fn user_of_command() -> Actor {
-    // The first variable is that of Unix, the second that of Windows.
+    // Unix sets the variable `USER`, and Windows sets `USERNAME`.
     let user = ["USER", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     Actor::Command(user.as_deref().and_then(ActorName::new))
 }

@@ -4,8 +4,8 @@
 //! The commands call the same code as the functions on AWS. This crate adds the data folder, the daily timer and the
 //! demo; `simulate` runs the simulation of the crate `simulator`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
-// Only `terminal::output` prints. The print macros panic if the reader of the output has closed the pipe; a command
-// must then end without an error.
+// Only `terminal::output` prints. If the reader of the output has closed the pipe, a command must end without an error,
+// but the print macros would panic.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;

@@ -14,15 +14,15 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::read();
-    // A simulation causes errors on purpose, so their log lines are switched off. Errors of the AWS SDK are printed
-    // when a command fails, so the SDK does not log them as well.
+    // A simulation causes errors on purpose, so their log lines are switched off. A command that fails prints the error
+    // of the AWS SDK itself, so the log lines of the SDK are switched off, too.
     let default_levels =
         if arguments.is_simulation() { "off" } else { "warn,dynoxide=error,aws_config=off,aws_smithy_runtime=off" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_levels));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // If standard error is closed, the subscriber would try to report this error on standard error, and panic. So
+        // If standard error is closed, the subscriber would report this error on standard error, and would panic. So
         // the subscriber must not report its own errors.
         .log_internal_errors(false)
         .without_time()

@@ -18,7 +18,7 @@ use crate::terminal::confirmation::ask;
 /// The environment variable with the path of the data folder.
 const DATA_VARIABLE: &str = "DUEDAY_DATA";
 const DEFAULT_DATA_FOLDER: &str = ".dueday";
-/// The sender of mails on one machine. These mails are only written to the outbox.
+/// The default sender of mails on one machine. Mails with this sender are only written to the outbox.
 const DEFAULT_MAIL_FROM: &str = "Example Shop <billing@example.com>";
 
 /// The options of every command.
@@ -59,8 +59,8 @@ impl Options {
         Config::read(Env(&|name| self.settings.get(name).cloned()))
     }
 
-    /// Asks for the merchant's name if mails reach customers and the name is not given. Changes nothing if no person can
-    /// answer.
+    /// Asks for the merchant's name if mails reach customers and no name is configured. Changes nothing if no terminal
+    /// is connected on which a person could answer.
     pub fn ask_for_merchant(&mut self) {
         if self.mails_reach_customers() && self.setting(&MERCHANT).is_none() {
             let answer = ask("What is the merchant's name in mails and receipts? (--merchant answers this question.)");
@@ -68,7 +68,7 @@ impl Options {
         }
     }
 
-    /// Returns whether mails are sent, and not only written to a folder.
+    /// Returns whether mails are sent to customers, and not only written to a folder.
     pub fn mails_reach_customers(&self) -> bool {
         Env::process().get(&MAIL_URL).is_some_and(|url| !url.starts_with("outbox:"))
     }
@@ -108,8 +108,8 @@ fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Returns the environment variable that is read if the flag is absent. The table can only be chosen by its flag,
-/// because commands use the local table by default.
+/// Returns the environment variable that is read if the flag is absent. Returns `None` for the table: commands use the
+/// local table by default, and only the flag selects another table.
 fn environment_variable(variable: &Variable) -> Option<&'static str> {
     Some(variable.name).filter(|name| *name != TABLE.name)
 }

@@ -38,7 +38,8 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
     .flatten()
 }
 
-/// The merchant's name on one machine, if none is given: its mails reach no customers.
+/// The merchant's name on one machine if no name is configured. A default is safe there, because mails of one machine
+/// reach no customers. A Lambda function has no default and requires the name.
 pub const EXAMPLE_MERCHANT: &str = "Example Shop";
 
 fn example_merchant(variable: &str) -> Option<String> {

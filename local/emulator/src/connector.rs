@@ -33,8 +33,8 @@ impl InProcessClient {
         Self { database, wire }
     }
 
-    /// Executes `request` on the engine. The wire's configuration decides whether capacity units are counted, an
-    /// observer is informed, or the response is changed.
+    /// Executes `request` on the engine. The wire decides whether capacity units are counted, whether an observer
+    /// receives the request, and whether the response is changed.
     fn respond(&self, request: &HttpRequest) -> ConnectorResult {
         let bytes = request.body().bytes().unwrap_or_default();
         let operation = operation_name(request);
@@ -53,8 +53,8 @@ impl InProcessClient {
         }
     }
 
-    /// Executes `request` and informs `observer` of the result. If `observer` replaces the response, does not execute
-    /// `request`.
+    /// Executes `request`, and passes the result to `observer`. If `observer` replaces the response, the engine does
+    /// not execute `request`.
     fn respond_observed(
         &self,
         observer: &dyn RequestObserver,
@@ -104,7 +104,8 @@ fn failed_result(fault: Fault) -> ConnectorResult {
     }
 }
 
-/// Returns the request `body` with an added option, which asks for the consumed capacity in the response.
+/// Returns the request `body` with the option `ReturnConsumedCapacity`, so that the response contains the consumed
+/// capacity.
 fn with_consumed_capacity(body: &[u8]) -> serde_json::Result<Vec<u8>> {
     let mut body: Value = serde_json::from_slice(body)?;
     body["ReturnConsumedCapacity"] = "INDEXES".into();
@@ -143,7 +144,8 @@ impl fmt::Debug for InProcessClient {
     }
 }
 
-/// A sleep that ends immediately: the SDK waits between retries, but in one process there is nothing to wait for.
+/// A sleep that ends immediately, so the SDK repeats a request without a pause. The engine in the same process needs no
+/// time to recover.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoSleep;
 

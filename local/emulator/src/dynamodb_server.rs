@@ -1,8 +1,8 @@
 //! A server that gives the AWS CLI, NoSQL Workbench and SDKs access to the engine with DynamoDB's protocol.
 //!
 //! This server replaces the engine's own server, which accepts requests from any web page. A request must have
-//! credentials, but any credentials are accepted. This is enough: a web page cannot send an `Authorization` or
-//! `X-Amz-Target` header to another origin without the permission of that origin.
+//! credentials, but this server accepts any credentials. Their presence alone keeps foreign web pages out: a web page
+//! cannot send an `Authorization` or `X-Amz-Target` header to another origin without the permission of that origin.
 
 use axum::Router;
 use axum::body::Bytes;

@@ -52,7 +52,7 @@ impl Engine {
         let unusable = |reason: String| EngineError::Data { path: path.to_owned(), reason };
         let text = path.to_str().ok_or_else(|| unusable("its path is not UTF-8".to_owned()))?;
         let database = Database::new(text).map_err(|error| unusable(error.to_string()))?;
-        // Read data now, so that a damaged file makes this function fail, and not a later request.
+        // Reads the list of tables, so a damaged file makes this function fail, and not a later request.
         database
             .list_tables(dynoxide::actions::list_tables::ListTablesRequest::default())
             .map_err(|error| unusable(error.to_string()))?;
@@ -76,7 +76,8 @@ impl Engine {
             // Use a separate retry budget: by default, all clients of a process share one budget.
             .retry_partition(RetryPartition::custom("in-process").build())
             .sleep_impl(NoSleep)
-            // Disable this protection, because it measures time with a sleep, and a sleep ends immediately here.
+            // The protection against stalled streams measures time with sleeps, and a sleep ends immediately here, so
+            // it is disabled.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .http_client(InProcessClient::new(self.database.clone(), wire))
             .build();
@@ -93,8 +94,8 @@ impl Engine {
         serde_json::from_str(&response).map_err(|error| error.to_string())
     }
 
-    /// Executes the request in `body` without its idempotency token, and returns the response as JSON text. For servers
-    /// outside this crate.
+    /// Executes the request in `body` without its idempotency token, and returns the response as JSON text. This method
+    /// is for servers outside this crate.
     ///
     /// # Errors
     /// The engine's error, as the JSON that DynamoDB would return.
@@ -128,7 +129,7 @@ impl Engine {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen_error)?;
         let routes = dynamodb_router(self.database.clone());
         let (stop, stopped) = oneshot::channel::<()>();
-        // No code waits for the end of this thread. The thread ends with this process at the latest.
+        // The thread is not joined. It ends when `RunningEngine` is dropped or when this process ends.
         std::thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {

@@ -1,7 +1,7 @@
 //! The signatures of tokens: ES256 (ECDSA with P-256 and SHA-256, RFC 7518), computed by `aws-lc-rs`.
 //!
-//! `jsonwebtoken` has such code behind its feature `aws_lc_rs`, but that feature would compile `aws-lc-rs`, and with it the
-//! AWS SDK, with other features.
+//! `jsonwebtoken` also contains such code, behind its feature `aws_lc_rs`. This crate does not use that feature: it
+//! would change the features of `aws-lc-rs`, and Cargo would compile `aws-lc-rs` and the AWS SDK again.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey};
@@ -51,7 +51,7 @@ impl JwtSigner for Es256Signer {
     }
 }
 
-/// Contains the public key as an uncompressed point.
+/// Verifies signatures with a public key, which is stored as an uncompressed point.
 struct Es256Verifier(Vec<u8>);
 
 impl Verifier<Vec<u8>> for Es256Verifier {

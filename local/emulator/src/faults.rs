@@ -54,12 +54,12 @@ pub enum Operation<'a> {
 /// One call to an external system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call<'a> {
-    /// The number of the call, counted from 1 by its injector.
+    /// The number of the call: the injector counts its calls from 1.
     pub number: u64,
     pub operation: Operation<'a>,
 }
 
-/// A future that is ready when a call may continue.
+/// A future that is ready when a call may continue, for example when a simulation resumes the call.
 pub type CallTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Decides the fault of each call. A closure that takes a call and returns its fault also implements this trait.
@@ -115,7 +115,8 @@ impl Injector {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Executes `run`, whose calls are counted and may have faults. Returns `None` if a crash ended the run.
+    /// Executes the future `run`, whose calls are counted and may have faults. Returns `None` if the fault of a call
+    /// was a crash, which ended `run`.
     pub async fn run<T>(&self, run: impl Future<Output = T>) -> Option<T> {
         // Discard the notification of a crash of an earlier run, so that it does not end this run.
         let _ = self.crash.notified().now_or_never();

@@ -72,11 +72,12 @@ impl Guard {
     /// Returns whether `host` is an address or a name of this server.
     fn is_local_host(self, host: &Authority) -> bool {
         let listens_beyond = !self.0.ip().is_loopback();
-        // If the server listens on an address other than loopback, a container may map its port to another number.
+        // If the server listens on an address other than loopback, it may run in a container whose port is published
+        // under another number. So every port number is accepted.
         let is_server_port = listens_beyond || host.port_u16().unwrap_or(80) == self.0.port();
         let name = host.host();
         let is_local_name = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
-            // An IP address is not resolved by DNS, so DNS rebinding is not possible.
+            // A `Host` header with an IP address cannot result from DNS rebinding, because no DNS lookup happens.
             Ok(ip) => {
                 [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST), self.0.ip()].contains(&ip)
                     || self.0.ip().is_unspecified()
@@ -106,8 +107,8 @@ fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// The response body is the same for all servers: a problem in the API's format, with the members that an AWS SDK
-/// expects.
+/// Converts the rejection to a response with the status 403. All servers use the same body: a problem in the API's
+/// format, with the members that an AWS SDK expects.
 impl IntoResponse for GuardRejection {
     fn into_response(self) -> Response {
         let detail = self.to_string();

@@ -23,14 +23,14 @@ use tokio::time::timeout;
 
 use crate::guard::Guard;
 
-/// The pause after an error, such as too many open files, that would also affect the next connection.
+/// The pause after an error that would also affect the next connection, such as too many open files.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// The limits for clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The maximum number of open connections. A further connection takes the place of the one that has been idle for
-    /// longest; if none is idle, it waits.
+    /// The maximum number of open connections. A further connection replaces the open connection that has been idle for
+    /// the longest time. If no open connection is idle, the further connection waits.
     pub connections: usize,
     /// The time limit for receiving the head of a request, counted from the moment at which the connection becomes
     /// idle. A second time limit of the same length applies to receiving the body and responding.
@@ -80,20 +80,21 @@ struct OpenConnection {
     activity: Arc<Activity>,
 }
 
-/// Whether a connection is idle, and since when.
+/// Records whether a connection is idle, and since which idle event.
 struct Activity {
     /// The number of requests in progress: 0 or 1. The head of a request that is still incomplete does not count.
     requests: AtomicUsize,
-    /// The number of the event with which the connection last became idle.
+    /// The number of the idle event at which the connection last became idle.
     idle_since: AtomicU64,
     events: Arc<IdleEvents>,
 }
 
-/// The events with which connections become idle.
+/// The idle events of all connections. An idle event happens when a connection becomes idle; its number states the
+/// order of the events.
 #[derive(Default)]
 struct IdleEvents {
     count: AtomicU64,
-    /// Wakes a new connection that waits until another one becomes idle.
+    /// Wakes a new connection that waits until an open connection becomes idle.
     happened: Notify,
 }
 
@@ -113,14 +114,14 @@ impl Activity {
         self.events.happened.notify_one();
     }
 
-    /// Returns when the connection became idle; `None` if a request is in progress.
+    /// Returns the number of the idle event at which the connection became idle; `None` if a request is in progress.
     fn idle_since(&self) -> Option<u64> {
         (self.requests.load(Ordering::SeqCst) == 0).then(|| self.idle_since.load(Ordering::SeqCst))
     }
 }
 
-/// Waits until fewer than `limit` connections are open. Closes the one that has been idle for longest: clients that send
-/// nothing must not keep others out.
+/// Waits until fewer than `limit` connections are open, and closes the connection that has been idle for the longest
+/// time. Otherwise clients that send nothing could use all connections.
 async fn make_room(connections: &mut JoinSet<()>, opened: &mut Vec<OpenConnection>, limit: usize, events: &IdleEvents) {
     opened.retain(|connection| !connection.task.is_finished());
     while opened.len() >= limit {
@@ -150,10 +151,10 @@ async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, act
         }
     }));
     let mut http = http1::Builder::new();
-    // The time-out also applies while an open connection waits for its next request.
+    // The time limit for the head of a request also applies while an open connection waits for its next request.
     http.timer(TokioTimer::new()).header_read_timeout(limits.wait);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes)));
-    // Errors of a connection are ignored; only its client is affected.
+    // An error of a connection affects only the client of this connection, so errors are ignored.
     if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(limits.wait, connection).await;
@@ -164,7 +165,7 @@ async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, act
 async fn with_time_limit(limit: Duration, request: Request, next: Next) -> Response {
     timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         let body = format!("the request was incomplete or got no response within {} s\n", limit.as_secs());
-        // Close the connection instead of reading the rest of the body.
+        // The header `Connection: close` ends the connection, so the rest of the body is not read.
         (StatusCode::REQUEST_TIMEOUT, [(CONNECTION, "close")], body).into_response()
     })
 }

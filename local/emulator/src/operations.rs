@@ -47,8 +47,8 @@ pub(crate) fn execute(database: &Database, operation: &str, body: &[u8]) -> Resu
     }
 }
 
-/// Executes an operation like [`execute`], but ignores the idempotency token of a transaction. Tokens are slow: for
-/// each one, the engine searches all tokens of the last ten minutes.
+/// Executes an operation like [`execute`], but ignores the idempotency token of a transaction. Tokens make transactions
+/// slow: for each token, the engine searches all tokens of the last ten minutes.
 pub(crate) fn execute_without_tokens(
     database: &Database,
     operation: &str,

@@ -9,7 +9,8 @@ pub struct Permission {
     pub action: String,
     /// The index; `None` for the table itself.
     pub index: Option<String>,
-    /// The partition key that IAM compares with `dynamodb:LeadingKeys`; `None` if the request names none, as a scan.
+    /// The partition key that IAM compares with `dynamodb:LeadingKeys`; `None` if the request contains no partition
+    /// key, such as a scan.
     pub partition: Option<String>,
 }
 
@@ -32,7 +33,8 @@ pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permis
     permissions.collect()
 }
 
-/// Returns the partition key in a request, or in a write of a transaction: that of its key, its item or its key condition.
+/// Returns the partition key that is in the key, the item or the key condition of a request, or of one write of a
+/// transaction.
 fn partition(request: &Value) -> Option<String> {
     let of_item = request["Key"]["PK"]["S"].as_str().or(request["Item"]["PK"]["S"].as_str());
     let of_condition = || {

@@ -38,8 +38,8 @@ use webhook_endpoints::WebhookEndpoint;
 /// The secret key of the stand-in's account.
 pub const STRIPE_KEY: &str = "sk_test_standin";
 
-/// A restricted key of the same account. It has only the permissions that `docs/cards.md` lists, so it cannot read the
-/// account itself.
+/// A restricted key of the same account. The key has only the permissions that `docs/cards.md` lists, so it cannot read
+/// the data of the account itself.
 pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
 
 /// The version of Stripe's API that the stand-in imitates. A request for another version is refused.
@@ -79,16 +79,16 @@ struct ServerState {
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,
     webhook_endpoints: Vec<WebhookEndpoint>,
-    /// The decline code of the next declines; `None` for the code of the test payment method.
+    /// The decline code of all further declines; `None` if each decline has the code of its test payment method.
     decline_code: Option<&'static str>,
-    /// The advice code of the next declines; `None` if banks give none.
+    /// The advice code of all further declines; `None` if declines have no advice code.
     advice: Option<&'static str>,
     /// The customers that were deleted.
     deleted_customers: BTreeSet<String>,
     stored_responses: IdempotencyKeys,
     /// The faults of the next requests; `None` for a request without a fault.
     faults: VecDeque<Option<StripeFault>>,
-    /// The fault of all requests without a fault in `faults`.
+    /// The fault of each request for which `faults` contains no fault; `None` if such requests have no fault.
     permanent_fault: Option<StripeFault>,
     random_faults: Option<RandomFaults>,
     /// The requests that got an error response and take effect later.
@@ -223,12 +223,12 @@ impl StripeServer {
         self.state().faults = faults.into_iter().collect();
     }
 
-    /// Makes banks give the advice code `advice` with each decline from now on ("Declines", on advice codes).
+    /// Sets the advice code of all further declines ("Declines", on advice codes).
     pub fn set_decline_advice(&self, advice: &'static str) {
         self.state().advice = Some(advice);
     }
 
-    /// Makes banks give the decline code `code` with each decline from now on.
+    /// Sets the decline code of all further declines.
     pub fn set_decline_code(&self, code: &'static str) {
         self.state().decline_code = Some(code);
     }

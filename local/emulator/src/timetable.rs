@@ -36,7 +36,7 @@ mod tests {
             ("2026-03-10T05:59:59Z", Tz::UTC, "2026-03-10T06:00:00Z"),
             ("2026-03-10T06:00:00Z", Tz::UTC, "2026-03-10T08:00:00Z"),
             ("2026-03-10T08:00:00Z", Tz::UTC, "2026-03-11T06:00:00Z"),
-            // Daylight saving time begins in Berlin on 29 March 2026 and ends in New York on 1 November 2026.
+            // On 29 March 2026, daylight saving time begins in Berlin. On 1 November 2026, it ends in New York.
             ("2026-03-28T12:00:00Z", Tz::Europe__Berlin, "2026-03-29T04:00:00Z"),
             ("2026-03-28T04:00:00Z", Tz::Europe__Berlin, "2026-03-28T05:00:00Z"),
             ("2026-11-01T05:30:00Z", Tz::America__New_York, "2026-11-01T11:00:00Z"),

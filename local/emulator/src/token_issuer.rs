@@ -17,7 +17,7 @@ use crate::gateway_claims::gateway_claims;
 
 /// The claim `iss` of the tokens of this issuer.
 pub const LOCAL_ISSUER: &str = "urn:dueday:local";
-/// The audience for which this issuer creates tokens, and which it accepts.
+/// The audience of all tokens that this issuer creates or accepts.
 pub const LOCAL_AUDIENCE: &str = "dueday";
 
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
@@ -41,7 +41,7 @@ pub enum TokenError {
     NotYetValid,
 }
 
-/// The text of a key file is not a private key of the issuer.
+/// The error for a text that is not a private key for ES256 in PEM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a private key for ES256 in PEM (PKCS #8)")]
 pub struct InvalidKey;
@@ -97,7 +97,7 @@ impl TokenIssuer {
         })
     }
 
-    /// Signs `claims` as they are: the caller gives the issuer, the audience and the expiry.
+    /// Signs `claims` without a change: the caller must include the issuer, the audience and the expiry.
     ///
     /// # Panics
     /// Never: the key was checked when the issuer was created.
@@ -115,7 +115,8 @@ impl TokenIssuer {
         }]})
     }
 
-    /// Verifies `token` at the time `now`, and returns its claims as API Gateway passes them to a function.
+    /// Verifies `token` at the time `now`, and returns its claims in the form in which API Gateway passes them to a
+    /// function.
     ///
     /// # Errors
     /// [`TokenError`] with the first check that the token does not pass.
@@ -124,7 +125,8 @@ impl TokenIssuer {
         if header.kid.as_deref() != Some(&self.key_id) {
             return Err(TokenError::Signature);
         }
-        // The time is checked below, with the clock of the program. So is the audience, which may be in `client_id`.
+        // `check_claims` checks the times, with `now` instead of the system clock, and the audience, which may also be
+        // in the claim `client_id`.
         let mut validation = Validation::new(Algorithm::ES256);
         (validation.validate_exp, validation.validate_aud) = (false, false);
         validation.required_spec_claims.clear();

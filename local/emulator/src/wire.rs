@@ -68,8 +68,9 @@ impl Wire {
         Self { change_response_body: Some(Box::new(change)), ..Self::default() }
     }
 
-    /// Creates a wire that drops the idempotency tokens of transactions. The engine searches all tokens of the last ten
-    /// minutes for each transaction, and a simulation makes the transactions of years in that time.
+    /// Creates a wire that drops the idempotency tokens of transactions. For each token, the engine searches all tokens
+    /// of the last ten minutes. A simulation makes the transactions of years within ten minutes, so these searches
+    /// would take most of its time.
     pub fn without_tokens() -> Self {
         Self::default().without_transaction_tokens()
     }

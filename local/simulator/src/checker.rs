@@ -65,8 +65,8 @@ fn skipped_months(contents: &TableContents, as_of: NaiveDate) -> Vec<String> {
             owed.difference(&settled)
                 .map(|date| format!("{name} {date}: the month was owed, but is neither charged nor waived")),
         );
-        // A charge for the current due date belongs to an attempt that is not settled yet. Such a charge is no
-        // violation here, because `receipts_that_do_not_match_charges` reports it.
+        // A charge on the due date of the month that is due now is left out: the attempt that made the charge is not
+        // settled yet. If the receipt is missing, `receipts_that_do_not_match_charges` reports the charge.
         let early = settled.difference(&owed).filter(|date| **date != subscription.due);
         violations.extend(early.map(|date| format!("{name} {date}: charged or waived, but not owed on that date")));
         if payment_date(month, subscription.payment_day) != Some(subscription.due) {

@@ -41,7 +41,7 @@ pub struct Company {
     pub warehouses: Vec<Warehouse>,
     pub employees: Vec<(Employee, Assignment, Confidential)>,
     pub products: Vec<Product>,
-    /// Each SKU, with the products and quantities of one order for it. The last SKU contains no products.
+    /// Each SKU, with the products and quantities of one order of this SKU. The last SKU contains no products.
     pub skus: Vec<(Sku, Vec<OrderLine>)>,
     /// The shipping address of each customer; `None` if the customer has not given one.
     pub customers: Vec<(AccountId, Option<ShippingAddress>)>,

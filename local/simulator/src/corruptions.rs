@@ -1,5 +1,5 @@
-//! The corruptions of stored items: the changes of one attribute that an audit must find, and those that it cannot find, each
-//! with its reason.
+//! The corruptions of stored items: changes of a single attribute that an audit must find, and the list of attributes
+//! whose changes an audit may miss, each with the reason.
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -77,15 +77,15 @@ pub const HARMLESS_CORRUPTIONS: [(&str, &str, &str); 62] = [
 /// A change of one attribute of an item.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Corruption {
-    /// The name of the attribute, and the change.
+    /// Describes the corruption: the name of the attribute, and how the value was changed.
     pub what: String,
     /// The item after the change, in DynamoDB's JSON format.
     pub item: Value,
 }
 
-/// Returns the kind of an item of an account: the prefix of its sort key, and for a subscription its status. Returns
-/// `None` for an item outside of the accounts, and for an entry of the action log: it is only shown, and nothing else in the
-/// table determines it.
+/// Returns the kind of an item of an account: the prefix of its sort key, and for a subscription also its status.
+/// Returns `None` for an item that belongs to no account, and for an entry of the action log. An audit cannot find a
+/// wrong entry of the action log, because no other item determines what the entry must contain.
 pub fn kind_of_account_item(item: &Value) -> Option<String> {
     let sk = item["SK"]["S"].as_str()?;
     let prefix = sk.split('#').next()?;
@@ -104,7 +104,8 @@ pub fn reason_not_found(kind: &str, name: &str) -> Option<&'static str> {
     HARMLESS_CORRUPTIONS.iter().find(|(of, attribute, _)| *of == prefix && *attribute == name).map(|found| found.2)
 }
 
-/// Returns the corruptions of the attribute `name` of `item`.
+/// Returns copies of `item` in which the attribute `name` is removed or has a wrong value: one copy for each way to
+/// corrupt a value of its type.
 pub fn corruptions_of_attribute(item: &Value, name: &str) -> Vec<Corruption> {
     let Some((descriptor, value)) = item[name].as_object().and_then(|typed| typed.iter().next()) else {
         return Vec::new();

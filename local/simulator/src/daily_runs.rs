@@ -14,8 +14,8 @@ use sweep::{BatchRequest, Report, Sweep};
 
 use crate::SimulationError;
 
-/// The time from the start of a run to its deadline. The simulated clock stands still during a run, so no run reaches
-/// its deadline.
+/// The time from the start of a run to its deadline. The simulated clock does not advance during a run, so no run
+/// reaches its deadline.
 const RUN_TIME_LIMIT: TimeDelta = TimeDelta::hours(1);
 
 /// Executes the daily runs of a deployment on a simulated clock.

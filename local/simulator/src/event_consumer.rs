@@ -19,8 +19,8 @@ use crate::change::Change;
 /// The ARN of the stream of the simulated table.
 const STREAM: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/simulated/stream/2027-01-01T00:00:00.000";
 
-/// The public fields of a subscription in an event, each with the attribute of the item that it must equal. This list is
-/// independent of the code that creates events.
+/// The public fields of a subscription in an event, each with the stored attribute whose value the field must have.
+/// This list is independent of the code that creates events.
 const PUBLIC_FIELDS: [(&str, &str); 18] = [
     ("external_id", "ExternalId"),
     ("sku", "SKU"),
@@ -49,13 +49,13 @@ pub struct EventConsumer {
     /// The number of published stream records.
     records: u64,
     events: Vec<Value>,
-    /// The state that follows from the events so far.
+    /// The subscriptions and receipts that a consumer computes from all events so far.
     state: PublishedState,
     /// Changes that could not be published, and states that differ from the stored items.
     errors: Vec<String>,
 }
 
-/// A bus that keeps the published events until the consumer takes them.
+/// An event bus in memory that collects the published events until the consumer removes them.
 #[derive(Clone, Default)]
 struct Received(Arc<Mutex<Vec<Value>>>);
 
@@ -72,11 +72,12 @@ impl Bus for Received {
 /// in minor units with its currency.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct PublishedState {
-    /// The ids of the processed events.
+    /// The ids of the events that were processed. An event with one of these ids is ignored.
     seen: HashSet<String>,
     subscriptions: BTreeMap<String, Map<String, Value>>,
     receipts: BTreeMap<String, Value>,
-    /// Receipts that expired. An event of the payment that arrives later does not create them again.
+    /// The names of the receipts that expired. A payment event that is delivered after the expiry does not create the
+    /// receipt again.
     expired: HashSet<String>,
 }
 
@@ -142,8 +143,8 @@ impl EventConsumer {
         &self.events
     }
 
-    /// Returns the differences between the state that follows from all events and the stored `items`, and the
-    /// contradictions between events.
+    /// Returns the differences between the stored `items` and the state that a consumer computes from all events, and
+    /// the contradictions between events.
     pub fn find_contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
         let mut errors = self.errors.clone();
         let mut ids = HashSet::new();
@@ -232,7 +233,7 @@ impl PublishedState {
     }
 }
 
-/// Returns the name of the kind of `change` in a stream record.
+/// Returns the value of `eventName` in the stream record of `change`: `INSERT`, `MODIFY` or `REMOVE`.
 fn event_name(change: &Change) -> &'static str {
     match (&change.before, &change.after) {
         (None, _) => "INSERT",
@@ -257,7 +258,7 @@ fn receipt_of_item(item: &Value) -> Option<(String, Value)> {
     Some((format!("{account} {due_on}.{subscription}.{sku}"), amount))
 }
 
-/// Returns the waiting terms of an event that follow from the attribute with this value.
+/// Converts the stored list of future prices and payment days of a subscription to the list that its events contain.
 fn waiting_terms(stored: &Value) -> Value {
     let terms = stored.as_array().into_iter().flatten();
     let public = |terms: &Value| json!({"from": terms["From"], "payment_day": terms["PaymentDay"], "amount": terms["PaymentAmount"]});

@@ -9,8 +9,7 @@ use serde_json::Value;
 use store::AccountPartition;
 
 /// Returns a description of each violation that `checker` finds in `items`. The number of shards is that of the stored
-/// settings. Open findings are left out, because the
-/// simulated operators do not resolve all of them.
+/// settings. Open findings are left out, because the simulated operators do not resolve all of them.
 pub fn audit_items<'a>(mut checker: InvariantChecker, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
     let mut partitions: BTreeMap<String, Vec<HashMap<String, AttributeValue>>> = BTreeMap::new();
     for item in items {

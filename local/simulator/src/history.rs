@@ -26,7 +26,7 @@ pub struct SimulatedRecords {
     pub items: Vec<Value>,
 }
 
-/// The history of the writes to one table, and the oracle, the indexes and the event consumer that follow it.
+/// The history of the writes to one table. The oracle, the indexes and the event consumer receive each write from it.
 pub struct History {
     engine: Engine,
     clock: Arc<SimulatedClock>,
@@ -35,7 +35,8 @@ pub struct History {
     index: Mutex<LaggingIndex>,
     items: Mutex<BTreeMap<ItemKey, Value>>,
     event_consumer: Mutex<EventConsumer>,
-    /// The id that the engine has given to the table; it is set when a process has first read it.
+    /// The id that the engine has given to the table. It is set when a process first reads the description of the
+    /// table.
     dynamodb_id: OnceLock<String>,
 }
 
@@ -71,7 +72,7 @@ impl History {
         }
     }
 
-    /// Returns the differences between the state that follows from all events and the current items.
+    /// Returns the differences between the current items and the state that a consumer computes from all events.
     pub fn find_contradictions(&self) -> Vec<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         self.event_consumer().find_contradictions(items.values())
@@ -123,7 +124,8 @@ impl History {
     pub fn records(&self) -> SimulatedRecords {
         let mut items: Vec<Value> =
             self.items.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        // The engine chooses the id of the table at random.
+        // The engine chooses the id of the table at random. A constant replaces it, so that equal seeds give equal
+        // records.
         items.iter_mut().filter_map(|item| item.get_mut("DynamodbId")).for_each(|id| *id = json!({"S": "TABLE"}));
         SimulatedRecords { events: self.event_consumer().events().to_vec(), items }
     }
@@ -173,19 +175,20 @@ impl RequestObserver for ProcessObserver {
 
     fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>) {
         let (history, actor) = (&self.history, self.process_schedule.actor());
-        // The engine may return attributes in any order, so the body is parsed before it is compared or traced.
+        // The engine returns attributes in any order. The body is parsed, so that equal responses have equal traces.
         let body: Value = response.map_or_else(serde_json::from_str, serde_json::from_str).unwrap_or_default();
         if let Some(id) = body["Table"]["TableId"].as_str() {
             history.dynamodb_id.get_or_init(|| id.to_owned());
         }
         if actor != 0 {
             let mut traced = request.clone();
-            // The SDK creates this token at random, independent of the simulation's seed, so the trace must not contain
-            // it.
+            // The SDK creates this token at random and not from the seed of the simulation. The token is removed,
+            // because the traces of equal seeds must be equal.
             if let Some(fields) = traced.as_object_mut() {
                 fields.remove("ClientRequestToken");
             }
-            // The description of the table contains the time at which the engine has created it.
+            // The description of the table contains the time at which the engine created the table, so the trace leaves
+            // it out.
             let shown = if operation == "DescribeTable" { &Value::Null } else { &body };
             history.add_to_trace(&format!("{actor} {operation} {traced} {shown}"));
         }

@@ -66,7 +66,7 @@ pub struct InvariantResult {
 }
 
 impl InvariantResult {
-    /// Creates the result for an invariant with these violations. The invariant holds if there are none.
+    /// Creates the result of the check of `invariant`. The invariant holds if `violations` is empty.
     pub fn new(invariant: Invariant, violations: Vec<String>) -> Self {
         Self { invariant, violations: violations.len(), examples: violations.into_iter().take(MAX_EXAMPLES).collect() }
     }

@@ -117,7 +117,8 @@ impl LaggingIndex {
                 (Some(last), ..) => last_evaluated_key(last, date),
                 (None, Some(start), _) => start.clone(),
                 (None, None, first) => {
-                    // An empty first list page has no last row, so the key is a position that has no row.
+                    // This first list page contains no row whose key could be the `LastEvaluatedKey`. So the key is a
+                    // position before the first row of its date, where no row exists.
                     let on = first.and_then(|row| text(row, date)).unwrap_or(last);
                     json!({"PK": {"S": "ACC#"}, "SK": {"S": "SUB#"}, "Shard": {"N": shard.to_string()}, date: {"S": on}})
                 }
@@ -146,8 +147,9 @@ impl LaggingIndex {
     }
 }
 
-/// Chooses the length of a list page. `whole` is the length of a full page, and `left` the number of all remaining
-/// rows. Returns the number of rows on the page, and whether the response states that another page follows.
+/// Chooses the number of rows of a list page. `whole` is the number of rows of a full page, and `left` the number of
+/// all remaining rows. Returns the number of rows on the page, and whether the response states that another page
+/// follows.
 fn random_page_length(rng: &mut ChaCha8Rng, is_consistent: bool, whole: usize, left: usize) -> (usize, bool) {
     if is_consistent {
         return (whole, left > whole);

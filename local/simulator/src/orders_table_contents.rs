@@ -10,9 +10,9 @@ type Item = HashMap<String, AttributeValue>;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StoredOrder {
     pub customer: String,
-    /// The representative in the edge from the order to the employee.
+    /// The representative's id in the edge from the order to the employee.
     pub representative: String,
-    /// The representative in the item that also contains the order's status.
+    /// The representative's id in the order's own item, which also contains the status.
     pub stored_representative: String,
     pub status: String,
     pub amount: i64,
@@ -28,7 +28,8 @@ pub struct StoredOrder {
     pub warehouse: Option<String>,
     /// The ordered quantity of each product.
     pub lines: BTreeMap<String, i64>,
-    /// The same quantities, in the item that also contains the order's status.
+    /// The ordered quantity of each product in the list `Lines` of the order's own item, which also contains the
+    /// status.
     pub stored_lines: BTreeMap<String, i64>,
     /// The number of follow-up orders of a main order.
     pub follow_ups: i64,
@@ -60,7 +61,8 @@ pub struct OrdersTableContents {
     pub moved: BTreeMap<(String, String), i64>,
     /// The sum of the changes by counts and write-offs, by product.
     pub adjusted: BTreeMap<String, i64>,
-    /// The stored order total and the text by which it is sorted, by representative, quarter and currency.
+    /// For each representative, quarter and currency: the stored sum of the orders, and the stored text by which the
+    /// ranking is sorted.
     pub totals: BTreeMap<(String, String, String), (i64, String)>,
     /// All items of the table, including the items that are not edges.
     pub items: BTreeSet<StoredItem>,
@@ -183,8 +185,9 @@ impl OrdersTableContents {
         contents
     }
 
-    /// Returns the inconsistencies of the follow-up orders with their main orders: a main order with the number n of follow-up
-    /// orders has those with the parts 2 to n + 1, which have the same customer and no amount.
+    /// Returns the inconsistencies between main orders and their follow-up orders. If a main order states that it has n
+    /// follow-up orders, these must exist with the part numbers 2 to n + 1, with the same customer and without an
+    /// amount.
     fn inconsistent_follow_ups(&self) -> Vec<String> {
         let mut violations = Vec::new();
         let mut expected = BTreeSet::new();
@@ -251,7 +254,8 @@ impl OrdersTableContents {
                 _ if order.warehouse.is_some() => vec!["deducted", "restored"],
                 _ => vec![],
             };
-            // Changes of the products before the order is picked can be between the two.
+            // The effects `exchanged` are left out: the products of an order may be exchanged between the deduction of
+            // the stock and the next step of the order.
             let effects: Vec<&str> =
                 order.effects.iter().map(String::as_str).filter(|effect| *effect != "exchanged").collect();
             if effects != expected_effects {

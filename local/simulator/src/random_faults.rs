@@ -71,7 +71,7 @@ impl Faults for RandomFaults {
             6..8 => match call.operation {
                 Operation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
                 Operation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
-                // The gateway rejects the API key with status 401, so the run stops.
+                // The gateway rejects the API key with status 401, which stops the whole run.
                 Operation::Charge | Operation::PaymentsOf | Operation::Http(_) if rng.random_ratio(1, 10) => {
                     Fault::Refused("401")
                 }

@@ -39,8 +39,8 @@ pub trait SimulatedGateway: fmt::Debug {
         injector: Arc<Injector>,
     ) -> Arc<dyn PaymentGateway>;
 
-    /// Makes the late payments whose time has come. A late payment is a payment that the gateway makes some time after
-    /// the request.
+    /// Makes the late payments that are due now. A late payment is a payment that the gateway makes some time after the
+    /// request.
     fn make_late_payments(&self);
 
     /// Returns the instant of the next late payment; `None` if none is planned.

@@ -161,7 +161,7 @@ impl Timespan {
 
 async fn enrol(system: &InMemoryDeployment, enrolments: Vec<Enrolment>, eve: NaiveDate) -> Result<(), SimulationError> {
     for Enrolment { account, subscription } in enrolments {
-        // The simulated clock creates the ids, so equal seeds give equal ids.
+        // The simulated clock creates the ids of subscriptions from the seed, so equal simulations have equal ids.
         let subscription = NewSubscription { id: SubscriptionId::new(system.clock.ulid()), ..subscription };
         let account = Account { created_at: system.clock.now(), ..account };
         let enrolled = system.deployment.enrol(&account, subscription, eve).await;
@@ -174,7 +174,7 @@ async fn read_table_and_ledger(system: &InMemoryDeployment) -> Result<TableConte
     TableContents::read(&system.deployment.table, &system.sandbox.entries()).await
 }
 
-/// Checks that running a finished day again changed nothing except the run records. `before` and `after` are the
+/// Checks that a second run of a finished day changed nothing except the run records. `before` and `after` are the
 /// contents of the table before and after the second run. `reminders_sent` is the number of reminders that the second
 /// run sent.
 fn check_unchanged(before: &TableContents, after: &TableContents, reminders_sent: u64) -> InvariantResult {

@@ -62,7 +62,7 @@ enum ChargeBehaviour {
     Unknown(&'static str),
     /// The request times out, and the gateway accepts it later.
     TimedOut,
-    /// The connection fails, and an earlier declined payment of the month turns out to be paid.
+    /// The connection fails, and the gateway reports an earlier declined payment of the month as succeeded from now on.
     EarlierDeclinePaid,
     /// The charge succeeds, and the response states a wrong amount.
     WrongAmount,
@@ -247,7 +247,8 @@ impl SimulatedGateway for UnreliableGateway {
         self.payments(customer, since)
     }
 
-    // Nothing to do: the gateway begins no new fault while the schedule is fault-free.
+    // Nothing to do: this gateway asks the schedule whether faults are allowed, and begins no fault after the schedule
+    // has stopped all faults.
     fn stop_faults(&self) {}
 }
 

@@ -19,7 +19,7 @@ use crate::engine::{TABLE, ulid};
 use crate::peers::ApiPeers;
 use crate::recorder::{Recorder, Request};
 
-/// What a server did with one request.
+/// The response of a server to one request, and the requests that the server sent because of it.
 #[derive(Clone, PartialEq, Debug)]
 struct Observed {
     status: u16,
@@ -39,17 +39,18 @@ impl fmt::Display for Observed {
     }
 }
 
-/// What a server did with all requests, and the items that its table contains afterwards.
+/// The observations of all requests to one server, and the items of its table afterwards.
 struct Observations {
     responses: Vec<Observed>,
     items: Vec<Value>,
 }
 
-/// Checks that the servers `contestants` do the same with all requests of [`all`] as the first of them. Returns the
-/// number of requests.
+/// Sends all requests of [`all`] to each server in `contestants`, and checks that each server does the same as the
+/// first server. Returns the number of requests.
 ///
 /// # Errors
-/// If a server does something else. The error contains the request, and what both servers did.
+/// If a server does not respond or store the same as the first server. The error contains the request, and the
+/// responses of both servers.
 pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<usize, Failure> {
     let Some((first, others)) = contestants.split_first() else { return Ok(0) };
     let expected = observe(*first, peers).await?;
@@ -139,7 +140,7 @@ fn describe_write(kind: &str, write: &Value) -> String {
     format!("{kind}{condition}")
 }
 
-/// Returns all items of the table, without the parts that differ each time, sorted.
+/// Returns all items of the table, sorted, with placeholders for values that differ in each run.
 async fn stored_items(world: &World, known: &KnownIds) -> Result<Vec<Value>, Failure> {
     let scan = json!({ "TableName": TABLE, "ConsistentRead": true }).to_string();
     let request =

@@ -1,5 +1,5 @@
-//! The requests with which `bench api` checks that all servers respond alike: the five that are measured, and requests
-//! that the servers must refuse.
+//! The requests with which `bench api` checks that all servers respond alike: requests of the five measured kinds, and
+//! requests that the servers must refuse.
 
 use chrono::{Days, NaiveDate};
 use reqwest::Method;
@@ -46,7 +46,7 @@ fn accepted(today: NaiveDate) -> Vec<Request> {
     vec![
         create(&new_subscription(1)),
         create(&with("email", json!("billing@acme.example.com"))).and_header("idempotency-key", "order-2"),
-        // The same request again.
+        // A repeated request with the idempotency key of the request above: the servers return the stored response.
         create(&with("email", json!("billing@acme.example.com"))).and_header("idempotency-key", "order-2"),
         create(&with("product_name", json!("Gold plan, order 4242 4242 4242 4241"))),
         create(&with("currency", json!("JPY"))),
@@ -56,7 +56,7 @@ fn accepted(today: NaiveDate) -> Vec<Request> {
         Request::get("/accounts/other/subscriptions"),
         change(&json!({ "amount": 1499, "product_name": "Gold plan, new price" })).and_header("if-match", "\"1\""),
         change(&json!({ "email": "billing@acme.example.com" })).and_header("if-match", "\"1\", \"2\""),
-        // The same address again: nothing is written.
+        // The stored mail address does not change, so the servers write nothing.
         change(&json!({ "email": "billing@acme.example.com" })).and_header("if-match", "*"),
         change(&json!({ "email": null, "payment_day": 20 })),
         change(&json!({ "payment_method": { "customer": "cus_1", "payment_method": "pm_2" } })),
@@ -112,7 +112,7 @@ fn refused_bodies(today: NaiveDate) -> Vec<Value> {
         on(yesterday),
         wrong_day,
         on(today + Days::new(4_000)),
-        // Without an Idempotency-Key.
+        // Sign-ups that lack the required header `Idempotency-Key`.
         sign_up(1, today),
         sign_up(1, tomorrow),
         json!([]),
@@ -152,7 +152,7 @@ fn refused_requests(today: NaiveDate) -> Vec<Request> {
         without_type.and_header("content-type", "text/plain"),
         create(&new_subscription(1)).and_header("idempotency-key", ""),
         create(&new_subscription(1)).and_header("idempotency-key", "x".repeat(256)),
-        // The keys of earlier requests, with other bodies.
+        // Requests with the idempotency keys of earlier requests, but with other bodies.
         create(&sign_up(9, today)).and_header("idempotency-key", "order-1"),
         create(&new_subscription(1)).and_header("idempotency-key", "order-2"),
         Request::get(to_account("unknown")),

@@ -1,4 +1,5 @@
-//! Checks the responses and the stored result of a measurement, so that a server that does less cannot win.
+//! Checks the responses and the stored result of a measurement. Otherwise a server could be faster because it skips a
+//! part of the work.
 
 use billing::{AccountId, Receipt, ReceiptNumber, Status, Subscription};
 use reqwest::StatusCode;
@@ -34,7 +35,7 @@ pub async fn check<'a>(
             (stored.version, stored.price.minor(), stored.product_name.as_str()) == (2, CHANGED_AMOUNT, CHANGED_NAME)
         }
         Kind::SignUp => is_settled(stored, world),
-        // Reading changes nothing.
+        // Requests that only read must not change the subscription.
         Kind::List | Kind::Receipts => is_new(stored),
     };
     let written = match set.kind {

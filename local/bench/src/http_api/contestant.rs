@@ -18,7 +18,7 @@ pub enum ApiContestant {
 }
 
 impl ApiContestant {
-    /// All servers. The others are compared with the first one.
+    /// All servers. The first server is the one with which the other servers are compared.
     pub const ALL: [Self; 3] = [Self::Dueday, Self::Javascript, Self::Python];
 
     pub fn name(self) -> &'static str {

@@ -65,7 +65,7 @@ fn read((status, headers): (StatusCode, HeaderMap), bytes: &[u8]) -> Response {
     Response { status, headers, body: serde_json::from_slice(bytes).unwrap_or_default() }
 }
 
-/// Sends `requests` to the server at `url`, of which `in_flight` at the same time wait for their responses.
+/// Sends `requests` to the server at `url`, with up to `in_flight` requests in progress at the same time.
 pub async fn send_all(
     http: &Client,
     url: &str,
@@ -93,7 +93,8 @@ pub async fn send_all(
         all.extend(worker.await??);
     }
     let duration = started.elapsed();
-    // The bodies are parsed only after the measurement, because the servers share the machine with this program.
+    // The bodies are parsed only after the measurement: parsing would use processor time that the server on the same
+    // machine needs.
     let latencies = all.iter().map(|(_, latency, _)| *latency).collect();
     let responses = all.into_iter().map(|(number, _, (head, bytes))| (number, read(head, &bytes))).collect();
     Ok(Completed { responses, latencies, duration })

@@ -54,7 +54,7 @@ pub async fn run(args: &ApiArgs) -> Result<(), Failure> {
     }
     let mut results = Results::new();
     for round in 0..args.rounds {
-        // Each round begins with another server, so that none is always measured after the same other server.
+        // Each round begins with another server. Otherwise each server would always be measured after the same server.
         let first = usize::try_from(round)? % args.contestants.len().max(1);
         let (before, after) = args.contestants.split_at(first);
         for &contestant in after.iter().chain(before) {

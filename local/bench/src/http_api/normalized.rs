@@ -1,5 +1,5 @@
-//! Replaces the parts of responses and items that differ each time, such as new ids and times, so that those of two
-//! servers can be compared.
+//! Replaces the values in responses and items that differ in each run, such as new ids and times, by placeholders. Then
+//! the responses and items of two servers can be compared.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const SECONDS_OF_DAY: i64 = 86_400;
 pub struct KnownIds(pub BTreeSet<String>);
 
 impl KnownIds {
-    /// Replaces new ids, times, and the numbers of receipts that are correct, in the JSON body of a response.
+    /// Replaces new ids, times, and correct receipt numbers in the JSON body of a response by placeholders.
     pub fn normalize(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.normalize_text(text)),
@@ -35,7 +35,8 @@ impl KnownIds {
         }
     }
 
-    /// Replaces new ids, times, correct codes of subscriptions, and expiry times in an item of the table.
+    /// Replaces new ids, times, correct codes of subscriptions, and expiry times in an item of the table by
+    /// placeholders.
     pub fn normalize_item(&self, mut item: Map<String, Value>, now: DateTime<Utc>) -> Value {
         if has_correct_code(&item) {
             item.extend(["PK", "SK"].map(|name| (name.to_owned(), "CODE".into())));
@@ -43,19 +44,20 @@ impl KnownIds {
         let value = |name: &str, kind: &str| item.get(name).and_then(|value| value[kind].as_str()).map(str::to_owned);
         let (expires, answer) = (value("TTL", "N").and_then(|text| text.parse::<i64>().ok()), value("Answer", "S"));
         if let Some(expires) = expires {
-            // The servers write their items within an hour, so the whole days that are left differ only at noon.
+            // Rounds the time until the expiry to whole days. The servers write their items within an hour, so rounding
+            // gives the same number of days for all servers, except around noon.
             let days = (expires - now.timestamp() + SECONDS_OF_DAY / 2).div_euclid(SECONDS_OF_DAY);
             item.insert("TTL".to_owned(), format!("{days} days").into());
         }
         if let Some(answer) = answer {
-            // The order of fields in a stored response does not matter.
+            // Parses the stored response, because the order of its fields may differ between the servers.
             let answer = serde_json::from_str(&answer).unwrap_or_default();
             item.insert("Answer".to_owned(), answer);
         }
         self.normalize(Value::Object(item))
     }
 
-    /// Replaces a time, and the new ids in a text.
+    /// Replaces `text` by a placeholder if it is a time, and otherwise replaces the new ids in `text`.
     fn normalize_text(&self, text: String) -> String {
         if DateTime::parse_from_rfc3339(&text).is_ok() {
             return "TIME".to_owned();

@@ -51,8 +51,8 @@ impl Figures {
     }
 }
 
-/// Returns the percentile of `sorted` latencies, in milliseconds: the smallest latency that is not exceeded by
-/// `percent` of them.
+/// Returns a percentile of the `sorted` latencies, in milliseconds: `percent` percent of all latencies are not longer
+/// than the result.
 fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(place).copied().map_or(f64::NAN, milliseconds)
@@ -102,7 +102,8 @@ pub fn print(args: &ApiArgs, results: &Results) {
     println!("\n{reached} of {all} goals were reached");
 }
 
-/// Returns how many times our processor time the processor time of `contestant` must be; `None` for our own server.
+/// Returns the goal for the processor time of `contestant`, as a multiple of the processor time of Dueday's server;
+/// `None` for Dueday's server.
 fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
     match contestant {
         ApiContestant::Dueday => None,
@@ -111,7 +112,7 @@ fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
     }
 }
 
-/// A figure of another server as a multiple of the figure of Dueday, and the multiple that is the goal.
+/// A figure of another server, as a multiple of the figure of Dueday's server, and the multiple that is the goal.
 struct Goal {
     factor: f64,
     wanted: f64,

@@ -10,7 +10,7 @@ use ulid::Ulid;
 pub const ACCOUNTS: usize = 20;
 /// The number of subscriptions of each account whose subscriptions are listed.
 pub const LISTED_SUBSCRIPTIONS: usize = 10;
-/// The number of receipts of each account whose receipts are listed: those of two subscriptions in six months.
+/// The number of receipts of each account whose receipts are listed: two subscriptions with six receipts each.
 pub const LISTED_RECEIPTS: usize = 12;
 /// The amount of new subscriptions, in minor units.
 pub const AMOUNT: i64 = 1299;
@@ -45,7 +45,8 @@ impl Kind {
         }
     }
 
-    /// Returns the number of measured requests of this kind. A sign-up takes several times as long as the others.
+    /// Returns the number of measured requests of this kind. Fewer sign-ups are measured, because a sign-up takes
+    /// several times as long as any other request.
     pub fn share_of(self, requests: usize) -> usize {
         if self == Self::SignUp { requests.div_ceil(3) } else { requests }
     }
@@ -77,7 +78,7 @@ impl Request {
     }
 }
 
-/// The requests of one measurement, including those before the measurement.
+/// The requests of one measurement, including the warm-up requests before the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSet {
     pub kind: Kind,
@@ -86,7 +87,7 @@ pub struct RequestSet {
 }
 
 impl RequestSet {
-    /// Returns a name that no other set of the same server has.
+    /// Returns the name of this set, which is unique among the sets of one server.
     pub fn name(&self) -> String {
         format!("{:?}-{}", self.kind, self.in_flight)
     }
@@ -101,7 +102,7 @@ impl RequestSet {
         format!("{}-{:02}", self.name(), n % ACCOUNTS).parse().expect("a valid account id")
     }
 
-    /// Returns the `n`th subscription that exists before the requests are sent.
+    /// Returns the id of the `n`th subscription that exists before the requests are sent.
     pub fn subscription(&self, n: usize) -> SubscriptionId {
         let number = u128::try_from(n + 100_000 * (self.in_flight + 1_000 * self.kind as usize)).unwrap_or_default();
         SubscriptionId::new(Ulid::from_parts(1_000_000, number))

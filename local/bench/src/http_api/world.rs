@@ -87,15 +87,15 @@ impl World {
     }
 }
 
-/// Returns a subscription of `account` that was created at the beginning of `today`: a subscription that is created in the
-/// future would keep its payment method.
+/// Returns a subscription of `account` that was created at the beginning of `today`. If its creation time were later
+/// than a request, the request would not change its payment method.
 pub fn new_subscription(account: &str, id: SubscriptionId, today: NaiveDate) -> Subscription {
     let account = account.parse().expect("a valid account id");
     let created_at = today.and_time(NaiveTime::MIN).and_utc();
     Subscription { account, id, created_at, ..sample::subscription(PAYMENT_DAY, today) }
 }
 
-/// Returns the receipt of the payment of `subscription` for `period`, whose number is `n`.
+/// Returns the receipt number `n`, for the payment of `subscription` for `period`.
 fn receipt(subscription: &Subscription, period: Period, n: u32) -> Receipt {
     let payment_day = PaymentDay::try_from(PAYMENT_DAY).expect("a valid payment day");
     let due_on = payment_day.due_in(period);
@@ -110,7 +110,8 @@ fn receipt(subscription: &Subscription, period: Period, n: u32) -> Receipt {
         payment: format!("pay_{n}").parse().expect("a valid payment id"),
         customer: Some(subscription.payment_method.customer.clone()),
         card: None,
-        // A receipt expires 190 days after its payment, and must not expire during the benchmark.
+        // The payment is dated now, because a receipt expires 190 days after its payment, and no receipt may expire
+        // during the benchmark.
         processed_at: SystemClock.now(),
         refunded: Money::new(0, subscription.price.currency()),
         refunded_at: None,

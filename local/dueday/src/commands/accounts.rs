@@ -65,7 +65,8 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
         (None, None) => {
             let progress = start_search(args.email.is_some(), "accounts");
             let is_searched = |account: &Account| {
-                // Mail servers treat addresses that differ only in case as the same address.
+                // Compares without regard to case: mail servers deliver mails to addresses that differ only in case to
+                // the same mailbox.
                 args.email.as_ref().is_none_or(|email| account.email.as_str().eq_ignore_ascii_case(email.as_str()))
             };
             let each = |account| {

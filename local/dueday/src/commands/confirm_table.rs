@@ -30,15 +30,18 @@ pub struct ConfirmTableArgs {
 
 #[derive(Serialize)]
 struct TableConfirmation {
-    /// The id of the table for which the settings were written.
+    /// The id that DynamoDB gave to the original table, for which the settings were written.
     before: String,
     dynamodb_id: String,
     charging: bool,
 }
 
+/// Confirms that the table, which was restored or copied, may be charged.
+///
 /// # Errors
-/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the latest run in the
-/// backup was not compared with the gateway or has differences, or if another person confirms the table at the same time.
+/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the latest run in
+/// the backup was not compared with the gateway or has differences, or if another person confirms the table at the same
+/// time.
 pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, settings) = (&open_table.table, &open_table.settings);
@@ -51,7 +54,7 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
     let noticed_at = match settings.copy_noticed_at {
         Some(noticed_at) => noticed_at,
         None => {
-            // No run has noticed the copy yet.
+            // No run has recorded in the settings that this table is a copy, so this command records it now.
             table.record_copy(context.clock.now()).await?;
             context.clock.now()
         }
@@ -79,16 +82,17 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
     Ok(Exit::Done)
 }
 
-/// Returns the first day (in UTC) that may have payments which a restored table lacks: the day of the latest run in the
-/// backup. Runs store their time in the settings, but not in a copy that was not confirmed. The hour is the largest
-/// difference of the clocks of two machines for which a run still begins.
+/// Returns the first day (in UTC) whose payments may be missing in a restored table: the day of the latest run in the
+/// backup. Each run stores its time in the settings, except in a copy that is not confirmed. The day is computed from
+/// an hour earlier, because the clocks of two machines may differ by up to an hour.
 fn first_day_to_compare(settings: &Settings) -> NaiveDate {
     let latest_run_at = settings.latest_run_at.unwrap_or(settings.created_at());
     (latest_run_at - TimeDelta::hours(1)).date_naive()
 }
 
-/// Returns the reason why the comparison of a day does not prove that the table agrees with the gateway; `None` if it
-/// does. A comparison that began before `noticed_at` may be part of the backup.
+/// Returns the reason why the comparison of a day does not prove that the table agrees with the gateway; `None` if the
+/// comparison proves it. A comparison that began before `noticed_at` may have been restored with the backup, so it
+/// proves nothing.
 fn problem_of(compared: Option<&DayReconciliation>, noticed_at: DateTime<Utc>) -> Option<String> {
     let Some(compared) = compared.filter(|compared| compared.started_at >= noticed_at) else {
         return Some("was not compared with the gateway since the copy was noticed".to_owned());

@@ -91,7 +91,8 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
             machine.deployment.mailer.send(&mail).await?;
         }
         refund_one_payment(context, &machine).await?;
-        // This call places the orders of the simulated payments, and sends the mails of the last days.
+        // This call places the orders of the simulated payments, and sends the mails that the simulation has not sent,
+        // such as the mail about the refund.
         machine.catch_up(context).await?;
     }
     context.print(&report, || text(context, &machine, &report))?;
@@ -120,8 +121,8 @@ async fn has_all_rows(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Returns a copy of the deployment `of` with an empty table in `engine`. The new table has the same table id, because
-/// the idempotency keys of charges contain the id.
+/// Returns a deployment like `of` with an empty table in `engine`. The new table has the table id of the original
+/// table, so that charges for both tables have the same idempotency keys.
 async fn create_memory_copy(of: &Deployment, engine: &Engine) -> Result<Deployment, Failure> {
     let settings = of.table.init_settings(&of.config.table.initial_settings(of.clock.as_ref())).await?;
     let past = of.over(engine.client());
@@ -155,7 +156,8 @@ async fn simulate_days(
         for time in times {
             let charged_before = runs.charged;
             runs.run_both_batches(day, time).await?;
-            // Only payments cause notices here, and reading the stream takes most of the time.
+            // Notices result only from payments in this simulation. So the stream is read only after a run with
+            // payments, because reading the stream takes most of the time.
             if runs.charged != charged_before {
                 notices.send().await?;
             }

@@ -55,7 +55,7 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
         let name = name.parse().map_err(|_| invalid(name))?;
         let employee =
             Employee { id, name, assignment: None, left_on: None, planned: None, created_at: now, version: 1 };
-        // This call does not change an existing employee.
+        // `hire` does not change an employee that exists already.
         desk.table.hire(&employee, &assignment, &confidential).await?;
     }
     setup::import_rows(desk, setup::parse_rows(GOODS_CSV.as_bytes()).map_err(|reason| invalid(&reason))?, now).await?;

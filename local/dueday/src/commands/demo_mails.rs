@@ -1,5 +1,5 @@
-//! The mails of the demo's simulation. They are written only after it, so that an interrupted demo leaves no mails, and the
-//! repeated demo writes none twice.
+//! The mails of the demo's simulation. They are written to the outbox only after the simulation has ended. So an
+//! interrupted demo writes no mails, and a repeated demo writes each mail once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ impl Mailer for UnsentMails {
     }
 }
 
-/// A bus that keeps the events until they are taken.
+/// A bus in memory that stores the events until they are removed.
 #[derive(Clone, Debug, Default)]
 struct KeepingBus(Arc<Mutex<Vec<ReceivedEvent>>>);
 
@@ -49,7 +49,7 @@ impl Bus for KeepingBus {
     }
 }
 
-/// Sends the notices about what happens in the simulation, as the notices function does.
+/// Sends the mails about the events of the simulation, as the notices function does.
 pub struct PastNotices {
     stream: Stream,
     /// The sequence number of the last stream record that was read.

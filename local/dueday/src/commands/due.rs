@@ -51,7 +51,7 @@ struct DueRow {
     amount: Money,
 }
 
-/// The due rows that one batch would process, their number, and the sums of their amounts.
+/// The due rows of one batch, their number, and the sums of their amounts.
 #[derive(Default, Serialize)]
 struct DueRows {
     count: u64,
@@ -105,7 +105,7 @@ pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
 }
 
 impl DueRows {
-    /// Reads and counts all rows of `batch` that are due by `date`. Keeps only the first `rows_kept` rows.
+    /// Reads and counts all rows of `batch` that are due by `date`. Stores only the first `rows_kept` rows.
     async fn read(open_table: &OpenTable, batch: Batch, date: NaiveDate, rows_kept: usize) -> Result<Self, Failure> {
         let (mut list, mut after) = (Self::default(), None);
         loop {
@@ -142,7 +142,7 @@ impl DueRows {
         self.rows.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
     }
 
-    /// Formats the rows as a table. `noun` is what is due: payment or reminder.
+    /// Formats the rows as a table. `noun` is `payment` or `reminder`.
     fn text(&self, noun: &str, date: NaiveDate) -> String {
         let verb = if self.count == 1 { "has" } else { "have" };
         let subscriptions = format_count(self.count, "subscription");

@@ -50,8 +50,9 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
     let folder = events_folder(&context.options);
     let unreadable = |reason: String| Failure::File { path: folder.clone(), reason };
     let (zone, mut clean) = (context.config.billing.zone, true);
-    // The files are named after UTC days, but `from` is a day in the billing time zone, which can begin on the UTC day
-    // before. Earlier files cannot contain the events of `from`, because an event is never published before its change.
+    // Reading begins with the file of the UTC day before `from`: `from` is a day in the billing time zone, which may
+    // begin on that UTC day. Earlier files cannot contain events of `from`, because an event is published after its
+    // change.
     let mut lines = StoredEventLines::new(folder.clone(), args.from.and_then(|from| from.pred_opt()));
     while let Some(line) = lines.next_line().map_err(|error| unreadable(error.to_string()))? {
         let event = Envelope::read(&line).map_err(|_| unreadable("a line of a file is not an event".to_owned()))?;

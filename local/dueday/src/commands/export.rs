@@ -139,7 +139,7 @@ enum ItemWriter {
     Jsonl(BufWriter<Stdout>),
 }
 
-/// Writes all items of an export, and stops at the first error of standard output, such as a closed pipe.
+/// Writes the items of an export. Stops at the first error of standard output, such as a closed pipe.
 struct ExportWriter {
     items: ItemWriter,
     /// The first error of standard output.
@@ -267,8 +267,8 @@ impl ExportWriter {
         if self.output_error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Writes a last line that says that the export is incomplete, and why. An error of the output is ignored: the
-    /// command fails in any case.
+    /// Writes a last line that states that the export is incomplete, and the reason. An error of the output is ignored,
+    /// because the command fails in any case.
     fn mark_incomplete(&mut self, reason: &str) {
         let _ = match &mut self.items {
             ItemWriter::Csv(out, _) => out.flush().and_then(|()| writeln!(out.get_ref(), "INCOMPLETE: {reason}")),

@@ -43,7 +43,7 @@ pub struct FindingsArgs {
     pub action: Option<Action>,
 }
 
-/// The subcommands of `dueday findings`. Without one, it lists the open findings.
+/// The subcommands of `dueday findings`. Without a subcommand, the command lists the open findings.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Resolve a finding, after a look-up of the payment at the gateway

@@ -46,7 +46,7 @@ pub struct GatewayArgs {
     pub command: Option<GatewayCommand>,
 }
 
-/// The subcommands of `dueday gateway`. Without one, it serves the sandbox gateway.
+/// The subcommands of `dueday gateway`. Without a subcommand, the command serves the sandbox gateway.
 #[derive(Debug, Subcommand)]
 pub enum GatewayCommand {
     /// Check in test mode whether a gateway behaves as the charging protocol requires

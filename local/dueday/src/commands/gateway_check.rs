@@ -88,7 +88,8 @@ impl<'a> From<&'a PromiseResult> for PromiseView<'a> {
 
 /// Prints the result of each promise when its check ends, and shows the progress of long steps on standard error.
 struct Terminal {
-    /// True if results are printed one by one as text. With --json, the caller prints all of them at the end.
+    /// True if each result is printed as text when its check ends. With --json, the caller prints all results at the
+    /// end.
     is_text: bool,
     bar: RefCell<Option<(Step, ProgressBar)>>,
     output_error: RefCell<Option<Failure>>,

@@ -1,4 +1,5 @@
-//! Changes of clap's definition of the command line: the list of commands in `dueday --help`, in groups by the job of the reader.
+//! Changes clap's definition of the command line: `dueday --help` lists the commands in groups, by the job of the
+//! reader.
 
 use clap::{Arg, ArgAction, Command};
 
@@ -28,7 +29,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Try and develop", &["demo", "listen", "token", "simulate", "completions", "help"]),
 ];
 
-/// The help in the order of clap's own template, with the groups in place of the flat list.
+/// The template of the help: clap's own template without the list of commands, which is added in groups.
 const TEMPLATE: &str = "{before-help}{about-with-newline}\n{usage-heading} dueday [OPTIONS] [COMMAND]\n\n";
 
 /// Returns the names of the commands in all groups.
@@ -37,7 +38,7 @@ pub fn grouped_names() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().flat_map(|(_, names)| names.iter().copied())
 }
 
-/// Returns `dueday`, the built command, with the list of commands in groups.
+/// Returns the built command `dueday` with a help that lists the commands in groups.
 pub fn with_groups(dueday: Command) -> Command {
     let width = GROUPS.iter().flat_map(|(_, names)| names.iter()).map(|name| name.len()).max().unwrap_or(0);
     let line = |name: &&str| {
@@ -53,7 +54,8 @@ pub fn with_groups(dueday: Command) -> Command {
     names.iter().fold(dueday, hidden).help_template(format!("{TEMPLATE}{groups}{{all-args}}{{after-help}}"))
 }
 
-/// Lets every option accept a negative number as its value, so that the option's own message states what is allowed.
+/// Lets every option accept a negative number as its value, so that the error message of the option states the allowed
+/// values.
 pub fn with_negative_numbers(command: Command) -> Command {
     let takes_value = |arg: &Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     let command = command.mut_args(|arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg });

@@ -10,7 +10,8 @@ use strum::IntoEnumIterator as _;
 
 /// The width of the column with the event type, in characters.
 const TYPE_WIDTH: usize = 24;
-/// The type of the event that reports an unreadable change of the table. It is not an [`EventType`] of the domain.
+/// The type of the event that reports an unreadable change of the table. This type is not in the domain type
+/// [`EventType`].
 const UNREADABLE_TYPE: &str = "record.unreadable";
 const ACCOUNT_WIDTH: usize = 16;
 
@@ -149,8 +150,8 @@ fn event_details(data: &EventData) -> String {
     }
 }
 
-/// Returns the id of an order, and what is new about it: what a backordered order waits for, the warehouse of a filled order,
-/// and the parcel of a shipped order.
+/// Returns the id of an order with the newest facts about the order: the missing stock or address of a backordered
+/// order, the warehouse of a filled order, and the parcel of a shipped order.
 fn order_details(order: &OrderData) -> String {
     let missing = order.missing.iter().map(|line| format!("{} {}", line.quantity, line.product)).collect::<Vec<_>>();
     let waits_for = order.waits_for.as_ref().map(|reason| match missing.as_slice() {

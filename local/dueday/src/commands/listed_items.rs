@@ -51,7 +51,7 @@ impl<T> ListedItems<T> {
         self.items.is_empty() && self.unreadable.is_empty()
     }
 
-    /// Adds `item` if `is_searched` accepts it, like [`ListedItems::push`].
+    /// Adds `item` with [`ListedItems::push`] if `is_searched` accepts the item.
     pub fn push_if(
         &mut self,
         item: Result<T, TableError>,
@@ -107,8 +107,8 @@ impl<T> From<Page<T>> for ListedItems<T> {
     }
 }
 
-/// Begins to show how many items a search has read. If `is_search` is false, the command reads only the first items, and
-/// nothing is shown.
+/// Begins to show the number of items that a search has read. If `is_search` is false, the command reads only the first
+/// items of the list, and nothing is shown.
 pub fn start_search(is_search: bool, noun: &'static str) -> Progress {
     if !is_search {
         return Progress::hidden();

@@ -61,7 +61,8 @@ impl<'a> Forwarder<'a> {
         Ok(Some(Self { url, secret, sender }))
     }
 
-    /// Sends `event`, whose stored line is `line`, once. Returns the outcome of the delivery as text.
+    /// Sends `event` once; the body of the request is the stored text `line`. Returns the outcome of the delivery as
+    /// text.
     async fn deliver(&self, event: &Envelope, line: &str, clock: &dyn Clock) -> String {
         let secrets = std::slice::from_ref(&self.secret);
         match self.sender.deliver(self.url, secrets, event.id(), clock.now().timestamp(), line).await {

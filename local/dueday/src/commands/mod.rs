@@ -91,7 +91,7 @@ with the credentials and the region of the AWS CLI.
 
 Exit codes: 0 success; 1 success, but the output needs attention; 2 failed; 130 interrupted.";
 
-/// The subcommands. Without one, `dueday` serves the whole system.
+/// The subcommands. Without a subcommand, `dueday` serves the whole system.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Load a small merchant and simulate its last three months
@@ -245,7 +245,7 @@ pub fn read_arguments() -> Arguments {
     let arguments = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
     arguments.unwrap_or_else(|error| {
         let error = with_plain_usage(error, std::env::args_os());
-        // The option is read here because the arguments as a whole could not be.
+        // The arguments could not be parsed, so the option `--json` is searched among the texts of the arguments.
         if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
             let text = error.render().to_string();
             output::print_error(text.trim_start_matches("error: ").trim_end(), true);
@@ -255,8 +255,8 @@ pub fn read_arguments() -> Arguments {
     })
 }
 
-/// Returns `error` with the general usage line of the command in `arguments`. The usage line of clap would show the
-/// options that the user gave as if they were required.
+/// Returns `error` with the general usage line of the command in `arguments`. In clap's own usage line, the options
+/// that the user gave would look as if they were required.
 fn with_plain_usage(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
     if error.get(ContextKind::Usage).is_none() {
         return error;

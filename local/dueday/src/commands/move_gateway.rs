@@ -57,8 +57,8 @@ pub async fn move_gateway(context: &Context, _: &MoveGatewayArgs) -> Result<Exit
     Ok(Exit::Done)
 }
 
-/// Checks that no payment attempt in the table is open. The new gateway could not look up the outcome of an open
-/// attempt.
+/// Checks that no payment attempt in the table is open: the new gateway could not look up the outcome of an attempt
+/// that was charged at the old gateway.
 async fn refuse_open_payments(open_table: &OpenTable) -> Result<(), Failure> {
     let (mut open, mut first, mut unreadable) = (0_u64, None, None);
     let each = |read: Result<Subscription, TableError>| {

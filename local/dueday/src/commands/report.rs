@@ -95,7 +95,8 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
     Ok(Exit::done_if(is_done && days.unreadable.is_empty()))
 }
 
-/// Names the option and, if it was given, its value.
+/// Creates the failure for a refused option `--from` or `--to`. The message contains the option and, if it was given,
+/// its value.
 fn refusal(args: &ReportArgs, error: ReportedDaysError) -> Failure {
     let field = error.field();
     let date = if field == "from" { args.from } else { args.to };
@@ -151,8 +152,8 @@ fn text(report: &PaymentReport) -> String {
     )
 }
 
-/// Returns the cells of the product, the number of payments, and the amounts. An amount of zero that only refunds or
-/// reversals would cause is left empty.
+/// Returns the cells of the product, the number of payments, and the amounts. The cells of the refunded and the
+/// reversed amount are empty if the amount is zero.
 fn sales_cells(sales: &ProductSales) -> Vec<String> {
     let currency = sales.sum.currency();
     let decimal = |minor: i64| Money::new(minor, currency).decimal();
@@ -168,8 +169,8 @@ fn sales_cells(sales: &ProductSales) -> Vec<String> {
     ]
 }
 
-/// Returns the text of the total amounts; `None` without payments. Without refunds and reversals, gross and net are the
-/// same amount, which is stated once.
+/// Returns the text of the total amounts; `None` without payments. If nothing was refunded or reversed, the gross and
+/// the net amount are equal, and the text contains the amount once.
 fn totals_text(report: &PaymentReport) -> Option<String> {
     let PaymentReport { sums, refunded, reversed, net, .. } = report;
     sums.iter().next()?;

@@ -36,7 +36,8 @@ struct ReshardReport {
     moved: u64,
     /// The number of subscriptions that were already in their shard.
     in_place: u64,
-    /// The number of subscriptions that must be moved on another day, because they are due or have an open payment.
+    /// The number of subscriptions that were not moved, because they are due or have an open payment. A later `dueday
+    /// reshard` moves them.
     stay: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
@@ -46,7 +47,8 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     tokio::spawn(async {
-        // Each subscription is moved by one write, so an interruption leaves no subscription between two shards.
+        // Each subscription is moved by a single write, so an interruption cannot leave a subscription without a shard
+        // or in two shards.
         if tokio::signal::ctrl_c().await.is_ok() {
             output::print_message("\ninterrupted; run the command again to continue");
             Exit::Interrupted.exit_process();
@@ -55,7 +57,8 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
     let bar = ProgressBar::new(open_table.table.item_count().await?);
     let progress = Progress::show(bar, "{bar:30} {msg}", |bar| bar.message());
     let action = context.action(ActionKind::Reshard, None);
-    // An interrupted job keeps this entry, without its counts.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted `dueday
+    // reshard`.
     open_table.table.put_action(&action.on_job([])).await?;
     let report = reshard_all(context, &open_table, &progress).await;
     drop(progress);

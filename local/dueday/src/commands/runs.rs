@@ -111,7 +111,7 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     Ok(Exit::done_if(state != DayState::NotDone && open.is_empty() && is_compared))
 }
 
-/// Returns the sentence that says how to complete the runs of a day.
+/// Returns the sentence that states how to complete the runs of a day.
 fn next_step(context: &Context, day: &RunsReport) -> String {
     let mut batches: Vec<Batch> =
         day.shards.iter().filter(|proof| !proof.is_complete()).map(|proof| proof.batch).collect();

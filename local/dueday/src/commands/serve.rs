@@ -125,7 +125,8 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let routes = routes.layer(Extension(public_url));
     let routes = match args.auth {
         true => authentication(context)?.protect(routes),
-        // The API listens on the loopback address only, so every caller is an operator.
+        // Without `--auth`, every caller is an operator. This is safe, because the API listens only on the loopback
+        // address.
         false => routes.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator)),
     };
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
@@ -166,7 +167,7 @@ fn stripe_event_handler(
     )))
 }
 
-/// Returns the check of tokens, with the issuer of the data folder.
+/// Creates the authentication of API requests, with the token issuer of the data folder.
 fn authentication(context: &Context) -> Result<Authentication, Failure> {
     let rules = TokenRules::read(Env::process())?;
     let issuer = Arc::new(read_or_create_token_issuer(&context.options.data)?);
@@ -208,7 +209,7 @@ fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> Stri
         false => String::new(),
     };
     let demo = || [context.command_line("demo"), format!("curl{header} {api}/accounts/harbour-books/receipts")];
-    // The customers of the demo exist only at the sandbox gateway.
+    // `dueday demo` is suggested only with the sandbox gateway, because no other gateway has the customers of the demo.
     let demo = context.options.gateway().is_none().then(demo).into_iter().flatten();
     let next: String = demo.chain([context.command_line("forecast")]).map(|command| format!("  {command}\n")).collect();
     format!(

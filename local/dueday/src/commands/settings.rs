@@ -64,9 +64,11 @@ fn parse_name(text: &str) -> Result<PaymentLimit, String> {
     text.parse().map_err(|_| format!("must be one of {all}, not {text:?}"))
 }
 
+/// Shows or changes the settings of the payment batch.
+///
 /// # Errors
-/// [`Failure::Refused`] if the value is not allowed, or if another person has changed a setting at the same time. The
-/// settings are not changed then.
+/// [`Failure::Refused`] if the value is not allowed, or if another person has changed a setting at the same time. This
+/// command then changes no setting.
 pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let limits = &open_table.settings.payment_limits;

@@ -33,7 +33,8 @@ pub async fn status(context: &Context, _: &StatusArgs) -> Result<Exit, Failure> 
     Ok(Exit::done_if(status.problems.is_empty()))
 }
 
-/// Returns the text of `status`. On AWS, it says where the queues are shown: this program contains no client of Amazon SQS.
+/// Returns the text of `status`. On AWS, the text states where to look at the queues, because this program cannot read
+/// queues in Amazon SQS.
 fn text(status: &SystemStatus, is_on_aws: bool) -> String {
     let day = |day: &BatchDay| {
         let state = match day.state.is_done() {

@@ -48,7 +48,7 @@ pub struct TokenArgs {
 #[derive(Serialize)]
 struct CreatedToken {
     token: String,
-    /// The account of the token; null for an operator's.
+    /// The account of the token; null for the token of an operator.
     account: Option<String>,
     expires_at: DateTime<Utc>,
 }

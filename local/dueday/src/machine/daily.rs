@@ -20,8 +20,8 @@ use crate::terminal::report;
 
 /// The time after the start of a daily run at which both batches must stop, even if rows are left.
 const RUN_TIME_LIMIT: TimeDelta = TimeDelta::hours(2);
-/// The longest sleep before the timer reads the clock again. After a computer wakes from standby, it starts a missed
-/// run within this time.
+/// The longest sleep before the timer reads the clock again. If a run was missed while the computer was in standby, the
+/// timer starts this run within this time after the computer wakes.
 const WAKE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the reminder batch and the payment batch every day.
@@ -108,8 +108,8 @@ impl DailyTimer {
         }
     }
 
-    /// Prints `value` as a line of JSON with `--json`, otherwise `text`. A closed pipe is an error, so that the server
-    /// stops when the reader of its output has stopped.
+    /// Prints `value` as a line of JSON with `--json`, otherwise `text`. A closed pipe is an error here, so that the
+    /// server stops when the reader of its output has stopped.
     fn print(&self, value: &impl Serialize, text: String) -> Result<(), Failure> {
         let line = || serde_json::to_string(value).expect("the output can be written as JSON") + "\n";
         Ok(output::write(&if self.prints_json { line() } else { text })?)

@@ -43,7 +43,7 @@ const INITIAL_BUCKETS: u32 = 1;
 /// Whether the data folder must exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FolderPolicy {
-    /// The folder must exist. In a new, empty folder, a command would wrongly report that there is no data.
+    /// The folder must exist. If a command created a missing folder, a wrong path would look like a table without data.
     MustExist,
     /// The folder is created if it does not exist.
     CreateIfAbsent,
@@ -122,7 +122,8 @@ impl LockedFolder {
         }
         let mut engine = open_engine(&file)?;
         if !orders_table(engine.client()).exists().await? {
-            // An earlier version of dueday created this database file, without the order desk's table.
+            // An earlier version of dueday created this database file, without the orders table. The missing table is
+            // created in a copy, which then replaces the file.
             drop(engine);
             remove_incomplete(&new);
             std::fs::copy(&file, &new).map_err(io)?;
@@ -130,7 +131,8 @@ impl LockedFolder {
             std::fs::rename(&new, &file).map_err(io)?;
             engine = open_engine(&file)?;
         }
-        // An earlier version of dueday may have created this table without the expiry of items: this call enables it.
+        // An earlier version of dueday may have created the orders table without the expiry of items. This call enables
+        // the expiry.
         orders_table(engine.client()).create_if_absent().await?;
         let keys = read_or_create_keys(folder, context.clock.as_ref())?;
         let gateway = Gateway::open(&context.options, clock.clone()).await?;
@@ -141,12 +143,12 @@ impl LockedFolder {
         Ok(LockOutcome::Acquired(Box::new(Self { engine, keys, streams, gateway, api: None, lock_file, lock_path })))
     }
 
-    /// Creates the follower that stores the events of this folder's tables and sends webhook deliveries to `queue`. If
-    /// `queue` is `None`, the deliveries stay pending in the table. Also tries again to place the orders that failed
-    /// earlier.
+    /// Creates the follower that publishes the changes of this folder's tables as events, and sends webhook deliveries
+    /// to `queue`. If `queue` is `None`, the deliveries stay pending in the table. Before that, tries again to place
+    /// the orders that could not be placed earlier.
     ///
     /// # Errors
-    /// If the folder of the events cannot be used, or its events belong to another table.
+    /// If the folder of the events cannot be used, or the stored events belong to another table.
     pub async fn create_follower(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<Follower, Failure> {
         let bus = self.open_bus(context, queue).await?;
         let failed = |source| Failure::Data { path: bus.unplaced_orders.path().clone(), source };
@@ -159,8 +161,9 @@ impl LockedFolder {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
         let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
-        // If the stored events come from another table, their position belongs to the stream of that table. A follower
-        // that continued at this position would skip the first changes of this table, and would never publish them.
+        // If the stored events come from another table, their position belongs to the stream of that other table. A
+        // follower that continued at this position in the stream of this folder's table would never publish the first
+        // changes of this table.
         for (table, stream) in self.streams.by_table() {
             let committed = journal.committed(table);
             let is_other = committed.stream.is_some_and(|arn| arn != stream.arn());
@@ -235,8 +238,9 @@ pub(super) fn database_path(options: &Options) -> PathBuf {
     options.data.join("dynamodb.sqlite")
 }
 
-/// Creates the missing tables in the database `file`. Callers use a temporary file and rename it: the engine creates a
-/// table in several steps, and a file with an incomplete table, left by a killed process, could never be used.
+/// Creates the missing tables in the database `file`. `file` must be a temporary file that the caller renames
+/// afterwards. The engine creates a table in several steps, so a killed process may leave a file with an incomplete
+/// table, which could never be used.
 async fn create_tables(file: &Path, config: &Config) -> Result<(), Failure> {
     let failed = |source| Failure::NewTable { path: file.to_owned(), source };
     let client = Engine::open(file)?.client();
@@ -262,8 +266,8 @@ fn orders_table_name() -> &'static str {
     ORDERS_TABLE.default.unwrap_or_default()
 }
 
-/// Opens the database `file`. Fails if the file is empty or is no database: the engine would treat an empty file as a
-/// new database.
+/// Opens the database `file`. Fails if the file is empty or is not a database. Without this check, the engine would
+/// treat an empty file as a new database.
 pub(super) fn open_engine(file: &Path) -> Result<Engine, Failure> {
     let damaged = |problem: &str| Failure::Damaged { path: file.to_owned(), problem: problem.to_owned() };
     let mut header = Vec::new();
@@ -310,19 +314,21 @@ impl Machine {
         context: &Context,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Failure> {
-        // A request inside one process cannot get lost, so no request is repeated. The idempotency tokens of
-        // transactions would only cost memory and time: the engine keeps the tokens of the last ten minutes.
+        // A request inside one process cannot get lost, so no request is repeated, and the idempotency tokens of
+        // transactions are not needed. The engine would store these tokens for ten minutes, which costs memory and
+        // time.
         let client = folder.engine.client_with_wire(Arc::new(Wire::without_tokens()));
         let gateway = folder.gateway.client(clock.clone());
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
     }
 
-    /// Stores and processes the events of all changes up to now, and sends the waiting notices. Also tries again to place
-    /// the orders that failed earlier. Does nothing if another process serves the folder, because that process does the same.
+    /// Publishes all changes up to now as events, processes the events, and sends the waiting notices. Also tries again
+    /// to place the orders that could not be placed earlier. Does nothing if another process serves the folder, because
+    /// that process does the same work.
     ///
     /// # Errors
-    /// If the events cannot be stored or processed. A mail that cannot be sent only prints a message.
+    /// If the events cannot be stored or processed. If a mail cannot be sent, this method only prints a message.
     pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
         match &self.locked_folder {
             Some(folder) => publish_and_notify(folder.create_follower(context, None).await?).await,
@@ -330,8 +336,8 @@ impl Machine {
         }
     }
 
-    /// Does the same as [`Machine::catch_up`] for a command that has called it before, and has made changes since then. Does
-    /// not try again to place the orders that failed earlier.
+    /// Publishes and processes the changes since the last [`Machine::catch_up`], for a command that calls that method
+    /// before its changes. Does not try again to place the orders that could not be placed earlier.
     ///
     /// # Errors
     /// The errors of [`Machine::catch_up`].
@@ -360,8 +366,8 @@ impl Machine {
 
     /// Opens the local system through the servers of the process `running`.
     async fn connect(running: RunningServer, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        // Another gateway does not know the payments at the running process's gateway, and would charge the same
-        // periods again.
+        // All payments of the table are at the gateway of the running process. Another gateway does not know these
+        // payments, so charges there would charge the same periods again.
         if let Some(other) = context.options.gateway().filter(|url| *url != running.gateway) {
             let reason =
                 format!("--gateway {other}: the process that uses the data folder charges at {}", running.gateway);
@@ -405,8 +411,8 @@ async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Resu
     Ok(OrderDesk::new(table, buckets, context.clock.clone()))
 }
 
-/// Opens the deployment, whose table is accessed with `client`. The deployment uses `clock`, but the id of a new table
-/// is always created with the system clock, even if `clock` is simulated.
+/// Opens the deployment, whose table is accessed with `client`. The deployment uses `clock`, which may be simulated,
+/// but the id of a new table is created with the system clock.
 async fn open_deployment(
     client: aws_sdk_dynamodb::Client,
     gateway: Arc<dyn PaymentGateway>,

@@ -17,7 +17,7 @@ pub struct LocalDeliveries {
     worker: DeliveryWorker,
 }
 
-/// The texts of the errors about unreadable items that were printed, so that each is printed once.
+/// The error texts about unreadable items that were printed. Each of these errors is printed only once.
 #[derive(Default)]
 struct PrintedErrors(BTreeSet<String>);
 

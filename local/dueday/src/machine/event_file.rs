@@ -29,14 +29,14 @@ impl EventFile {
         file.sync_data()
     }
 
-    /// Moves the events to a second file and returns them, so that the caller processes them. The events stay in the
-    /// second file until the caller calls [`EventFile::finish_retry`].
+    /// Moves the events of the file to a second file, and returns the events for processing. The second file keeps the
+    /// events until the caller calls [`EventFile::finish_retry`], so a killed process loses no event.
     ///
     /// # Errors
     /// If one of the two files cannot be moved or read.
     pub fn start_retry(&self) -> io::Result<Vec<String>> {
         let retry_path = self.retry_path();
-        // A killed process may have left the second file. Its events are processed again, which is safe because the
+        // If a killed process has left the second file, its events are processed again. This is safe, because the
         // processing is idempotent.
         if !retry_path.exists() && self.0.exists() {
             fs::rename(&self.0, &retry_path)?;
@@ -47,8 +47,8 @@ impl EventFile {
         }
     }
 
-    /// Deletes the events that [`EventFile::start_retry`] returned. The caller has processed each event, or has
-    /// appended it to the file again.
+    /// Deletes the second file with the events that [`EventFile::start_retry`] returned. The caller must have processed
+    /// each of these events, or appended the event to the first file again.
     ///
     /// # Errors
     /// If the file cannot be deleted.

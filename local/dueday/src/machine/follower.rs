@@ -1,5 +1,5 @@
-//! Publishes the changes in the streams of both tables as events, as a Lambda function does on AWS. Both use the same
-//! [`Publisher`], but here the bus is a [`LocalBus`].
+//! Publishes the changes in the streams of both tables as events, like the events function on AWS. Both use the same
+//! [`Publisher`], but the bus of one machine is a [`LocalBus`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,13 +83,13 @@ impl Follower {
             journal
                 .commit(table, stream.arn(), last)
                 .map_err(|error| Failure::EventsNotStored { reason: error.to_string() })?;
-            // The engine keeps stream records until they are trimmed. Trim them here, so that the engine's file does
-            // not grow with every write.
+            // The engine stores stream records until they are trimmed. Without this call, the engine's file would grow
+            // with every write.
             stream.trim(last)?;
         }
     }
 
-    /// Publishes changes until the future is dropped. Prints each error once, not at every attempt.
+    /// Publishes changes until the future is dropped. If the same error occurs repeatedly, it is printed only once.
     pub async fn keep_publishing(&self) {
         let mut reported_error = None;
         loop {

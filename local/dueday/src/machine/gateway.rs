@@ -37,8 +37,8 @@ pub enum Gateway {
     /// The HTTP gateway at this URL, with its client.
     Http(String, Box<HttpGateway>),
     Stripe(Arc<Stripe>),
-    /// A gateway that this process cannot use, with the reason. Every request fails; commands that need no gateway
-    /// still work.
+    /// A gateway that this process cannot use, and the reason. Every request to the gateway fails with this reason, but
+    /// commands that send no request to the gateway still work.
     Unavailable(String),
 }
 
@@ -104,13 +104,14 @@ impl Gateway {
         };
         let url: GatewayUrl = name.parse().map_err(invalid)?;
         let keys = gateway_keys(env).map_err(refused)?.map(CurrentSecret::from);
-        // The signed time is the present time, even if a command simulates another time.
+        // The signature of each request contains the time of the system clock, even if the command simulates another
+        // time.
         let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), timeout, Arc::new(SystemClock)).map_err(refused)?;
         Ok(Self::Http(url.to_string(), Box::new(client)))
     }
 
-    /// Returns the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if that gateway
-    /// cannot be used. The URL may contain any address of this machine on which the process listens.
+    /// Returns the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if this process
+    /// cannot use that gateway. `name` may be a URL with any address of this machine on which the gateway listens.
     pub fn of_running_process(name: &str) -> Self {
         let opened = match name {
             STRIPE => Self::stripe(),

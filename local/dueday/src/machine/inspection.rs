@@ -13,13 +13,14 @@ use crate::context::Context;
 /// Returns the process that serves the data folder `folder`; `None` if no process uses the folder.
 ///
 /// # Errors
-/// If the folder cannot be read, or a process uses it that has no servers.
+/// If the folder cannot be read, or a process without servers uses the folder.
 pub fn running_server(folder: &Path) -> io::Result<Option<RunningServer>> {
     let lock = match File::open(folder.join("running.json")) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         lock => lock?,
     };
-    // The lock ends with this function: no other process can rely on it.
+    // This function takes the lock only to find out whether another process holds it. The lock is released when `lock`
+    // is dropped.
     if lock.try_lock_shared().is_ok() {
         return Ok(None);
     }

@@ -18,9 +18,9 @@ const POSITION_FILE: &str = "position.json";
 
 /// An event bus that stores its events in files.
 ///
-/// Publishing has two steps: `put` writes the events, and [`Journal::commit`] records them as final together with the
-/// position in the stream. Events that were written but not committed are removed when the journal is opened, and
-/// published again.
+/// Publishing has two steps. `put` writes the events, and [`Journal::commit`] stores the position in the stream up to
+/// which all events are written. When the journal is opened, events that were written but not committed are removed.
+/// They are published again later.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
@@ -46,16 +46,17 @@ pub struct StreamPosition {
     pub sequence: Option<String>,
 }
 
-/// The positions in the streams up to which all events are committed, and the end of their lines in the files. Lines
-/// after that end come from a killed process; the journal removes them and writes them again.
+/// The positions in the streams up to which all events are committed, and the end of the committed lines in the files.
+/// Lines after this end were written by a process that was killed before it committed them. The journal removes these
+/// lines and writes them again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Position {
     #[serde(flatten)]
     payments: StreamPosition,
-    /// Absent in a file of an earlier version, which published no changes of the orders table.
+    /// This field is missing in files of earlier versions, which published no changes of the orders table.
     #[serde(default)]
     orders: StreamPosition,
-    /// The name of the newest file.
+    /// The name of the newest file of events.
     file: String,
     /// The length in bytes of the committed lines in `file`.
     length: u64,
@@ -90,7 +91,8 @@ impl Journal {
             }
             Err(error) => return Err(error),
         };
-        // Files are emptied, not deleted: another process, `dueday listen`, may be reading them.
+        // Lines are removed by truncating a file and not by deleting it, because `dueday listen` may be reading the
+        // file in another process.
         for name in days.iter().filter(|name| **name >= committed.file) {
             let length = if *name == committed.file { committed.length } else { 0 };
             OpenOptions::new().write(true).open(folder.join(name))?.set_len(length)?;
@@ -107,8 +109,8 @@ impl Journal {
         }
     }
 
-    /// Commits the written events. The caller has written all events of the stream of `table`, which has the ARN `stream`,
-    /// up to the record `sequence`.
+    /// Commits the written events, after the caller has written all events up to the record `sequence` of the stream of
+    /// `table`. `stream` is the ARN of this stream.
     ///
     /// # Errors
     /// If the position cannot be written. The events are then published again later.
@@ -131,11 +133,13 @@ impl Journal {
     fn write_events(&self, entries: &[BusEntry]) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let today = format!("{}.{EXTENSION}", self.clock.now().date_naive());
-        // Always append to the newest file, also if the clock was set back.
+        // If the clock was set back, the events are appended to the newest file, so that the order of the files stays
+        // the order of publication.
         let name = today.max(state.committed.file.clone());
         let committed_length = if name == state.committed.file { state.committed.length } else { 0 };
         if committed_length == 0 && !state.committed.file.is_empty() {
-            // The first event of a new day begins a new file: remove uncommitted lines from the previous file.
+            // The first event of a new day begins a new file. Uncommitted lines at the end of the previous file are
+            // removed now.
             OpenOptions::new()
                 .write(true)
                 .open(self.folder.join(&state.committed.file))?

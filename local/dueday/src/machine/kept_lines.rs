@@ -44,7 +44,8 @@ struct CurrentFile {
 }
 
 impl StoredEventLines {
-    /// Reads the lines in `folder` that were published on the UTC day `from` or later; all lines if `from` is `None`.
+    /// Creates a reader of the lines in `folder` that were published on the UTC day `from` or later; of all lines if
+    /// `from` is `None`.
     pub fn new(folder: PathBuf, from: Option<NaiveDate>) -> Self {
         Self { folder, from, current_file: None }
     }
@@ -69,11 +70,12 @@ impl StoredEventLines {
     pub fn next_line(&mut self) -> io::Result<Option<String>> {
         loop {
             if let Some(reading) = &mut self.current_file {
-                // The journal may have removed uncommitted lines at the end of the file. It writes them there again.
+                // If the journal has removed uncommitted lines at the end of the file, reading continues at the new
+                // end, where the journal writes these lines again.
                 let length = reading.file.get_ref().metadata()?.len();
                 reading.offset = reading.offset.min(length);
                 reading.file.seek(SeekFrom::Start(reading.offset))?;
-                // Read bytes, not text: an incomplete line may end within a character.
+                // Reads bytes and not text, because an incomplete line may end within a character.
                 let mut line = Vec::new();
                 let read = reading.file.read_until(b'\n', &mut line)?;
                 if line.pop_if(|last| *last == b'\n').is_some() {
@@ -86,8 +88,8 @@ impl StoredEventLines {
                 self.file_names()?.into_iter().find(|name| current.as_ref().is_none_or(|current| name > current));
             let Some(next) = next else { return Ok(None) };
             match &mut self.current_file {
-                // Read this file once more: lines may have been appended after the last read, before the newer file
-                // existed.
+                // Reads the current file once more before the newer file, because lines may have been appended between
+                // the last read and the creation of the newer file.
                 Some(reading) if !reading.is_complete => reading.is_complete = true,
                 _ => self.current_file = Some(self.open_file(next)?),
             }

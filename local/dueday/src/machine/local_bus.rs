@@ -61,12 +61,12 @@ impl LocalBus {
         self.notice_sender.enqueue(events).map_err(|error| error.to_string())
     }
 
-    /// Places the order that a payment's `event` causes. If the order cannot be placed until a person acts, stores the
-    /// event in the file of unplaced orders.
+    /// Places the order that a payment's `event` causes. If a person must act before the order can be placed, stores
+    /// the event in the file of unplaced orders. If the SKU has no products, prints a message once for each SKU.
     async fn place_order(&self, event: &ReceivedEvent) -> Result<(), String> {
         match orders::process_event(&self.desk, event).await {
             Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
-                // A merchant without a warehouse sells no goods.
+                // A merchant without a warehouse sells no goods, so a SKU without products is not reported.
                 let warehouses = self.desk.table.get_warehouses().await.map_err(|error| error.to_string())?;
                 if warehouses.is_empty() {
                     return Ok(());
@@ -83,8 +83,8 @@ impl LocalBus {
         }
     }
 
-    /// Stores `event` in the file of unplaced orders. Retrying it now would fail again, and would delay all later
-    /// events.
+    /// Stores `event` in the file of unplaced orders. The event is not retried now, because a retry would fail again
+    /// and would delay all later events.
     fn store_unplaced_order(&self, event: &str, error: &ProcessEventError) -> Result<(), String> {
         let path = self.unplaced_orders.path().display();
         output::print_message(format!(

@@ -39,8 +39,8 @@ impl NoticeSender {
             .try_for_each(|event| self.waiting.append(&event.json))
     }
 
-    /// Sends the waiting notices. If the mail service fails for one notice, this notice and all later ones keep
-    /// waiting. Returns the reason of the last failure; `None` if no notice failed.
+    /// Sends the waiting notices. If the mail service fails for one notice, this notice and all later notices wait for
+    /// the next call. Returns the reason of the last failure; `None` if no notice failed.
     ///
     /// # Errors
     /// If the file of the waiting events cannot be used.

@@ -28,7 +28,7 @@ pub struct OpenTable {
 }
 
 impl OpenTable {
-    /// Opens the table that the options select. `policy` says whether the data folder of a local table must exist.
+    /// Opens the table that the options select. `policy` states whether the data folder of a local table must exist.
     ///
     /// # Errors
     /// If the folder or the table cannot be used.
@@ -87,8 +87,8 @@ impl OpenTable {
         account.map_err(|error| Failure::Refused(error.to_string()))
     }
 
-    /// Returns whether the account of `gateway` has the marker `named`; `None` if `named` is not a marker. A marker is
-    /// a customer that only identifies the account.
+    /// Returns whether the account of `gateway` has the marker customer `named`; `None` if `named` is not a marker
+    /// customer. A marker customer only identifies the account.
     async fn has_marker(&self, gateway: &dyn FullGateway, named: &GatewayAccount) -> Result<Option<bool>, Failure> {
         gateway.has_marker(named).await.map_err(|error| Failure::Refused(error.to_string()))
     }
@@ -109,12 +109,14 @@ impl OpenTable {
         })
     }
 
-    /// Returns whether the table is on this machine, and another process serves it. That process processes the events.
+    /// Returns whether another process on this machine serves the table. That process also publishes and processes the
+    /// events.
     pub fn is_served_by_another_process(&self) -> bool {
         self.machine.as_ref().is_some_and(|machine| !machine.has_locked_folder())
     }
 
-    /// Stores and processes the events of the local table, see [`Machine::catch_up`]. Does nothing for a table on AWS.
+    /// Publishes and processes the events of the local table, see [`Machine::catch_up`]. Does nothing for a table on
+    /// AWS.
     ///
     /// # Errors
     /// If the events cannot be stored or processed.
@@ -137,8 +139,8 @@ impl OpenTable {
         }
     }
 
-    /// Returns the keys that encrypt the secrets in the table: of a local table from the data folder, of a table on AWS
-    /// from `DUEDAY_ENCRYPTION_KEYS`. Returns `None` if that variable is not set.
+    /// Returns the keys that encrypt the secrets in the table. For a local table, reads them from the data folder. For
+    /// a table on AWS, reads them from `DUEDAY_ENCRYPTION_KEYS`, and returns `None` if that variable is not set.
     ///
     /// # Errors
     /// If the keys are invalid, or the file in the data folder cannot be read.
@@ -150,8 +152,8 @@ impl OpenTable {
         keys.map_err(|error| Failure::Refused(error.to_string()))
     }
 
-    /// Returns the order desk of this system. On AWS its orders table has the given `name`; a new orders table gets
-    /// `initial` buckets.
+    /// Returns the order desk of the local table or of the table on AWS. `name` is the name of the orders table on AWS,
+    /// which gets `initial` buckets if it is new.
     ///
     /// # Errors
     /// If the order desk's table does not exist, or cannot be read.
@@ -185,7 +187,7 @@ impl OpenTable {
     }
 }
 
-/// Loads the AWS SDK's settings, and checks that they contain a region and credentials.
+/// Loads the settings of the AWS SDK, and checks that they contain a region and credentials.
 ///
 /// # Errors
 /// [`Failure::NoRegion`] and [`Failure::NoCredentials`].

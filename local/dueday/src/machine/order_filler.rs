@@ -1,5 +1,5 @@
-//! Fills waiting orders on one machine: after each change through the API, and each minute. The changes write fill tasks
-//! to the table, so that the next server continues with them.
+//! Fills waiting orders on one machine: after each change through the API, and each minute. The fill tasks are in the
+//! table, so the next server continues with the tasks that this server has not completed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use crate::terminal::output;
 
-/// The longest time between two searches for fill tasks. Commands and the processing of payments write tasks without a
-/// request to the API.
+/// The longest time between two searches for fill tasks. Commands and payments create fill tasks without a request to
+/// the API, so these tasks are found only by a search.
 const FILL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Works on the fill tasks of the local server.
@@ -52,7 +52,8 @@ impl OrderFiller {
                     output::format_count(done.failed.into(), "waiting order")
                 ));
             }
-            // Both results lead to the next search: a change, and the end of the interval.
+            // The next search starts after a change or at the end of the interval, so the result of the wait is
+            // ignored.
             let _: Result<(), _> = timeout(FILL_INTERVAL, self.changed.notified()).await;
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 /// The names of the files and folders that dueday writes into the data folder. A name that ends with `.` stands for all
-/// names that begin with it.
+/// names that begin with this text.
 const WRITTEN: [&str; 11] = [
     "dynamodb.",
     "encryption-keys",
@@ -23,8 +23,8 @@ const WRITTEN: [&str; 11] = [
 /// and folders that this process creates. Removes the rights of other users from existing files of dueday in the folder.
 ///
 /// # Errors
-/// If the folder cannot be created. A mode that cannot be changed is no error, because not all file systems have modes;
-/// `dueday doctor` reports it.
+/// If the folder cannot be created. A file mode that cannot be changed is not an error, because some file systems have
+/// no modes. `dueday doctor` reports such files.
 pub fn open_private_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
@@ -54,8 +54,8 @@ mod modes {
     /// The rights of all users except the owner.
     const OTHERS: u32 = 0o077;
 
-    /// Returns the data folder and the files in it that other users may read or write. Leaves out files that dueday does
-    /// not write.
+    /// Returns the data folder and the files in it to which other users have a right. Files that dueday does not write
+    /// are left out.
     ///
     /// # Errors
     /// If the folder or a file in it cannot be read.
@@ -72,8 +72,8 @@ mod modes {
         Ok(open)
     }
 
-    /// Removes the rights of other users from the files of dueday in the data folder `folder`, and from the folder itself
-    /// if it contains only files of dueday: a folder with other files may be shared on purpose.
+    /// Removes the rights of other users from the files of dueday in the data folder `folder`. Removes them also from
+    /// the folder itself, unless the folder contains other files, because such a folder may be shared on purpose.
     pub(super) fn restrict_folder(folder: &Path) -> io::Result<()> {
         let (mut is_shared, mut first_error) = (false, None);
         for entry in entries(folder)? {
@@ -89,9 +89,9 @@ mod modes {
         first_error.map_or(Ok(()), Err)
     }
 
-    /// Calls `action` for the files in `entry`, and then for `entry` itself. Skips the files in a folder that other users
-    /// cannot enter, because it may contain many files and none of them can be read. Skips symbolic links, because
-    /// their targets may be other programs' files.
+    /// Calls `action` for the files in `entry`, and then for `entry` itself. If other users cannot enter a folder,
+    /// skips its files: there may be many of them, and other users cannot read them. Skips symbolic links, because
+    /// their targets may be files of other programs.
     fn visit(entry: &DirEntry, action: &mut dyn FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
         let kind = entry.file_type()?;
         let path = entry.path();
@@ -107,12 +107,13 @@ mod modes {
         fs::read_dir(folder)?.collect()
     }
 
-    /// Returns whether other users have any right on `path`. A file that no longer exists is not open.
+    /// Returns whether other users have any right on `path`; false if the file does not exist any more.
     fn is_open(path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
     }
 
-    /// Removes the rights of other users. A running server deletes files, so a missing file is no error.
+    /// Removes the rights of other users from `path`. A missing file is not an error, because a running server may have
+    /// deleted it.
     fn restrict(path: &Path, is_folder: bool) -> io::Result<()> {
         if !is_open(path) {
             return Ok(());

@@ -4,8 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-/// Writes `text` to the new file `path`, which only its owner can read. Renames a temporary file, because a process that
-/// is killed while it writes would leave an incomplete secret.
+/// Writes `text` to the new file `path`, which only its owner can read. The text is written to a temporary file, which
+/// is then renamed. Otherwise a process that is killed while it writes could leave an incomplete secret.
 ///
 /// # Errors
 /// If the file cannot be written.

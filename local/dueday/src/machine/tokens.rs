@@ -73,7 +73,7 @@ impl Authentication {
             .route(KEY_SET_PATH, get(async move || Json(key_set)))
     }
 
-    /// Returns the rights of the token in `request`.
+    /// Returns the rights of the caller that the token in `request` identifies.
     fn rights(&self, request: &Request) -> Result<Rights, Problem> {
         let header = request.headers().get(AUTHORIZATION).ok_or_else(Problem::unauthorized)?;
         let token = header.to_str().ok().and_then(|text| text.split_once(' '));

@@ -28,8 +28,9 @@ pub struct ConfirmationArgs {
 }
 
 impl ConfirmationArgs {
-    /// Asks whether to make the change that `question` describes. Does not ask with `--yes`, or if no person can answer
-    /// because standard input or standard error is not a terminal.
+    /// Asks whether to make the change that `question` describes. With `--yes`, the change counts as confirmed without
+    /// a question. The change also counts as confirmed if no person can answer, because standard input or standard
+    /// error is not a terminal.
     ///
     /// # Errors
     /// [`Failure::Refused`] if the answer is not yes.

@@ -28,7 +28,8 @@ impl Progress {
     pub fn show(bar: ProgressBar, template: &str, line: impl Fn(&ProgressBar) -> String + Send + 'static) -> Self {
         bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         if !bar.is_hidden() {
-            // Show it at once: the thread of the steady tick may start later than short work ends.
+            // Show the bar immediately: a short operation may end before the thread for the regular updates has
+            // started.
             bar.tick();
             bar.enable_steady_tick(UPDATE_INTERVAL);
             return Self { bar, _lines: None };
@@ -43,7 +44,7 @@ impl Progress {
         Self { bar, _lines: Some(lines) }
     }
 
-    /// Begins to count the items that a search or an export reads. `noun` is their name, in the plural.
+    /// Begins to count the items that a search or an export reads. `noun` is the plural noun for these items.
     pub fn of_reading(noun: &'static str) -> Self {
         let template = format!("{{spinner}} {{human_pos}} {noun} read");
         Self::show(ProgressBar::new_spinner(), &template, move |bar| {
@@ -51,7 +52,7 @@ impl Progress {
         })
     }
 
-    /// Shows nothing.
+    /// Creates a progress that is not shown.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), _lines: None }
     }

@@ -48,8 +48,8 @@ impl Column {
     }
 }
 
-/// Formats `rows` below the names of the columns. On a terminal the table fits its width, unless the columns that are
-/// never cut are already wider.
+/// Formats `rows` below the names of the columns. On a terminal, the table is not wider than the terminal, unless the
+/// columns that are never cut are already wider.
 pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let terminal = Term::stdout();

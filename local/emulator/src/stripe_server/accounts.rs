@@ -30,8 +30,9 @@ pub(super) fn missing_customer(status: u16) -> JsonResponse {
     (status, body)
 }
 
-/// Returns whether payments of the customer `id` are refused: an id that ends with `_gone` never existed, and one that
-/// ends with `_deleted` was deleted. All other customers can pay, so tests need not create them.
+/// Returns whether payments of the customer `id` are refused. An id that ends with `_gone` stands for a customer that
+/// never existed, and an id that ends with `_deleted` for a deleted customer. All other customers can pay, also if a
+/// test has not created them.
 pub(super) fn is_missing(id: &str) -> bool {
     id.ends_with("_gone") || id.ends_with("_deleted")
 }
@@ -51,7 +52,7 @@ impl ServerState {
         (true, (StatusCode::OK, shown))
     }
 
-    /// Returns the customer `id`, or a response that says that the customer was deleted ("Retrieve a customer").
+    /// Returns the customer `id`; for a deleted customer, a response with `deleted: true` ("Retrieve a customer").
     pub(super) fn retrieve_customer(&self, id: &str) -> JsonResponse {
         if id.ends_with("_deleted") || self.deleted_customers.contains(id) {
             return (StatusCode::OK, json!({"id": id, "object": "customer", "deleted": true}));

@@ -14,29 +14,29 @@ pub enum StripeFault {
     InProgress,
     /// 503: the request fails before it begins.
     NotBegun,
-    /// As `NotBegun`, and the response says that the request may be sent again ("Advanced error handling", on
+    /// As `NotBegun`, and the response states that the client may repeat the request ("Advanced error handling", on
     /// `Stripe-Should-Retry`).
     Busy,
     /// 500: the request fails before it has an effect, and the error is stored under its idempotency key.
     FailsBefore,
-    /// As `RateLimited`, and the response asks the client to wait for this number of seconds.
+    /// As `RateLimited`, and the response contains the number of seconds that the client should wait.
     RateLimitedFor(u32),
     /// 500: the request takes effect, and the error is stored under its idempotency key.
     FailsAfter,
     /// 502: the request takes effect, but its response is lost; the true response is stored under its idempotency key.
     LostAfter,
-    /// The request takes effect, but the response does not arrive before the client gives up.
+    /// The request takes effect, but the response is delayed until the client has closed the connection.
     ResponseTooLate,
     /// 503 with `Stripe-Should-Retry: true`: the request takes effect, and its true response is stored under its
     /// idempotency key.
     BusyAfter,
     /// 403: the API key lacks a permission. The request does not begin.
     Forbidden,
-    /// The response is this error, which is stored under the idempotency key and contains no PaymentIntent.
-    /// `is_carried_out` says whether the request takes effect.
+    /// The request gets this error response, which is stored under the idempotency key and contains no PaymentIntent.
+    /// `is_carried_out` states whether the request takes effect.
     Error { status: u16, kind: &'static str, is_carried_out: bool },
-    /// The response is an `api_error`, which is stored under the idempotency key. The request takes effect this number
-    /// of hours later ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed
+    /// The request gets an `api_error`, which is stored under the idempotency key, and takes effect this number of
+    /// hours later ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed
     /// requests later).
     ExecutedLater { status: u16, hours: i64 },
     /// As [`StripeFault::BusyAfter`], with status 409.
@@ -56,7 +56,7 @@ impl StripeFault {
         }
     }
 
-    /// Returns whether the response says that the same request may be sent again.
+    /// Returns whether the response states that the client may repeat the request.
     pub(super) fn may_retry(self) -> bool {
         matches!(self, Self::Busy | Self::BusyAfter | Self::ConflictAfter)
     }

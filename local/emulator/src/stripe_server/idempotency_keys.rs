@@ -1,4 +1,5 @@
-//! The idempotency keys of the stand-in: the first response to a request is repeated until its key expires.
+//! The idempotency keys of the stand-in: a repeated request gets the response to the first request with its key, until
+//! the key expires.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +18,7 @@ pub struct IdempotencyKeys(HashMap<String, StoredResponse>);
 /// The error for an idempotency key that was used for another request.
 pub struct KeyReused;
 
-/// The response to a request, with the parts by which a repeated request is recognized.
+/// The response to a request, with the method, the path and the parameters that a repeated request must have.
 struct StoredResponse {
     method_and_path: String,
     parameters: BTreeMap<String, String>,
@@ -26,7 +27,7 @@ struct StoredResponse {
 }
 
 impl IdempotencyKeys {
-    /// Returns the response that is stored under `key` at `now`; `None` if there is none.
+    /// Returns the response that is stored under `key` and not expired at `now`; `None` if no such response is stored.
     ///
     /// # Errors
     /// [`KeyReused`] if the key belongs to another request.

@@ -13,7 +13,8 @@ use gateways::Stripe;
 
 /// The base URL of a stand-in in the same process.
 const BASE: &str = "http://stripe.invalid";
-/// The time-out of a request. It never expires, because requests take no time here.
+/// The time-out of a request. The time-out never ends a request, because a stand-in in the same process responds
+/// immediately.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The transport to a stand-in in the same process.

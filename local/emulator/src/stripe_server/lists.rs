@@ -1,5 +1,5 @@
-//! Lists that only show whether a key may read them: charges, customers, Checkout Sessions, SetupIntents and payment
-//! methods. The stand-in offers only the first list page.
+//! The lists of charges, customers, Checkout Sessions, SetupIntents and payment methods. Dueday reads these lists only
+//! to check whether an API key has the permission to read them, so the stand-in offers only the first list page.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,7 +34,8 @@ impl ServerState {
     }
 }
 
-/// Returns the first list page of `all`, the only one of the list `url` that the stand-in offers.
+/// Returns the first list page of the objects `all` of the list `url`. The stand-in offers no other page of such a
+/// list.
 pub(super) fn first_page(url: &str, all: &[Value], parameters: &BTreeMap<String, String>) -> JsonResponse {
     if parameters.keys().any(|name| name != "limit") {
         return invalid_request("parameter_unknown");

@@ -1,5 +1,5 @@
-//! Random faults of the stand-in, decided by a seed. An error occurs before or after the request takes effect. Some
-//! errors are stored under the idempotency key, and the others are not. Some requests get an error response and are
+//! Random faults of the stand-in, decided by a seed. A request gets an error response before or after it takes effect.
+//! Only some of these responses are stored under the idempotency key. Some requests get an error response first and are
 //! executed hours later.
 
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl RandomFaults {
 }
 
 impl StripeServer {
-    /// Returns the instant at which the next deferred request is executed; `None` if there is none.
+    /// Returns the instant at which the next deferred request is executed; `None` if no request is deferred.
     pub fn next_deferred_request(&self) -> Option<DateTime<Utc>> {
         self.state().deferred_requests.iter().map(|request| request.execute_at).min()
     }

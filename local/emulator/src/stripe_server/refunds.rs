@@ -55,7 +55,8 @@ impl Refund {
 }
 
 impl ServerState {
-    /// Refunds a part of a PaymentIntent, or the rest if the request contains no amount ("Create a refund").
+    /// Refunds the requested amount of a PaymentIntent. Without an amount, refunds the whole remaining amount ("Create
+    /// a refund").
     pub(super) fn create_refund(
         &mut self,
         parameters: &BTreeMap<String, String>,

@@ -14,7 +14,7 @@ use super::{
     parse_parameters,
 };
 
-/// The header that says whether the same request may be sent again.
+/// The header that states whether the client may repeat the request.
 pub(super) const SHOULD_RETRY: &str = "Stripe-Should-Retry";
 
 /// An HTTP request to the stand-in for Stripe.
@@ -97,7 +97,7 @@ pub(super) async fn http_handler(State(server): State<Arc<StripeServer>>, reques
     let (path, headers) = (parts.uri.path(), &parts.headers);
     let response = server.respond(&StripeRequest { method: &parts.method, path, headers, parameters });
     if response.is_late {
-        // Wait until the client closes the connection.
+        // The response must not arrive, so this handler waits until the client closes the connection.
         std::future::pending::<()>().await;
     }
     let headers = [

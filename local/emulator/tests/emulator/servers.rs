@@ -68,7 +68,8 @@ fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
         assert!(!response.to_lowercase().contains("access-control"), "{response}");
         assert!(response.contains("AccessDeniedException"), "an SDK gets the error type that it expects: {response}");
     }
-    // Each request lacks the operation or the credentials. A form on a foreign web page can send neither of them.
+    // Each request lacks the operation or the credentials. A form on a foreign web page can send neither the operation
+    // nor credentials.
     for incomplete in [
         http_request("POST", &own_host, &[("Content-Type", "text/plain")], "{}"),
         http_request("POST", &own_host, &[("X-Amz-Target", "DynamoDB_20120810.ListTables")], "{}"),
@@ -129,7 +130,8 @@ async fn serve_ends_incomplete_requests_and_slow_handlers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_responds_at_once_when_silent_clients_and_incomplete_requests_use_every_connection() {
-    // No connection ends within this time limit, so those without a complete request must give way.
+    // The long time limit closes no connection in this test. The server must close connections without a complete
+    // request to accept the further connection.
     let address = start_server(Limits { connections: 32, ..limits(Duration::from_secs(3_600)) }).await;
     run_blocking_client(move || {
         for sent in ["", "GET / HTTP/1.1\r\nHost: "] {
@@ -159,7 +161,7 @@ async fn connection_with_a_request_in_progress_does_not_give_way_but_an_idle_one
         let mut busy = TcpStream::connect(address).unwrap();
         let head = format!("POST / HTTP/1.1\r\nHost: {address}\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
         busy.write_all(head.as_bytes()).unwrap();
-        // The handler waits for the body.
+        // The status 100 shows that the handler has begun to read the body, so a request is in progress.
         assert!(busy.read(&mut buffer).unwrap() > 0 && buffer.starts_with(b"HTTP/1.1 100"));
         let mut waiting = TcpStream::connect(address).unwrap();
         get(&mut waiting);

@@ -1,5 +1,5 @@
-//! Tests of the engine's stream: it contains each change once and in order, also after a restart, and processed records
-//! can be deleted.
+//! Tests of the engine's stream: the stream contains each change once and in order, also after a restart, and processed
+//! records can be deleted from the stream.
 
 use chrono::TimeDelta;
 use emulator::Engine;
@@ -82,8 +82,8 @@ async fn engine_uses_the_index_for_its_searches_in_the_stream() {
     create_table(&engine).await;
     engine.stream("dueday").unwrap();
     let connection = rusqlite::Connection::open(&file).unwrap();
-    // The two queries that the engine makes: one for the next sequence number, and one for the records after a sequence
-    // number.
+    // The two SQL queries by which the engine computes the next sequence number and reads the records after a sequence
+    // number. Both must use the index.
     for search in [
         "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 FROM _stream_records WHERE table_name = ?1",
         "SELECT id FROM _stream_records WHERE table_name = ?1 AND shard_id = ?2 AND CAST(sequence_number AS INTEGER) > ?3

@@ -47,8 +47,8 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
         let Some(report) = checked_report(world, sweep.run(&request, deadline).await) else { return };
         let counts: RunCounts = report.counts.into();
         rows_left += match counts {
-            // The count of the reminders that another worker has claimed is not added, because the oracle knows these
-            // reminders itself.
+            // Only failed reminders are counted as left. Reminders that another worker has claimed are not counted,
+            // because the oracle knows all reminder claims.
             RunCounts::Reminders(counts) => counts.failed,
             RunCounts::Payments(_) => counts.unfinished(),
         };
@@ -117,14 +117,15 @@ async fn send_until_answered(
     for _ in 0..MAX_TRIES {
         match process.send_api_request(method, path, key.as_deref(), &body.to_string()).await {
             (200 | 201, _) => return Some(RequestOutcome::Done),
-            // A 409 of type `in-progress` means that another request is changing the same items; our request is
-            // repeated.
+            // A 409 of type `in-progress` means that another request is changing the same items, so this request is
+            // sent again. Any other 409 means that the action was refused.
             (409, problem) if !problem.contains("in-progress") => return Some(RequestOutcome::Refused),
             (409 | 500.., _) => {
                 let later = world.clock.now() + TimeDelta::seconds(2);
                 world.schedule.wait_for_turn(actor, Some(later), None).await;
             }
-            // A corrupted account may be unreadable, or may have lost its subscription.
+            // If an item of the account was corrupted, any other response is accepted: the account may be unreadable,
+            // or the subscription may be missing.
             (..) if path.split('/').nth(2).is_some_and(|account| world.oracle().is_corrupted(account)) => return None,
             (status, problem) => {
                 world.oracle().violations.push(format!("{method} {path} {body} got the response {status}: {problem}"));
@@ -152,7 +153,8 @@ pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscriptio
         payments.iter().any(|payment| payment.attempt_no == open.no || payment.status == PaymentStatus::Processing);
     let stated = match paid {
         Some(payment) => StatedOutcome::Charged(payment),
-        // The gateway has a payment of this attempt or a processing payment, so a later run settles the attempt.
+        // The gateway has a payment for this attempt, or a payment for the month that is still processing. A later run
+        // of the payment batch looks it up and settles the attempt, so the operator does nothing.
         None if is_at_gateway => return,
         None => StatedOutcome::NotCharged,
     };

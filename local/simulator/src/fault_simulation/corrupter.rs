@@ -16,10 +16,11 @@ use crate::json::number;
 
 /// On average, an item of each account is corrupted once in this number of days.
 const CORRUPTION_ONE_IN: u32 = 150;
-/// The number of corruptions that are tried until the table accepts one: it refuses a wrong type of an index key.
+/// The maximum number of corruptions that are tried for one account. The table refuses a corruption that gives an index
+/// key a wrong type.
 const MAX_TRIES: u32 = 20;
 
-/// A corruption of an item of a running simulation, and what the next audit found.
+/// A corruption of an item of a running simulation, and the violations that the audit of its account found afterwards.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InjectedCorruption {
     pub day: NaiveDate,
@@ -28,11 +29,13 @@ pub struct InjectedCorruption {
     pub kind: String,
     /// The name of the attribute, and the change.
     pub what: String,
-    /// The invariants that the audit reported as violated. Empty if the corruption is listed as one that no audit can find.
+    /// The invariants that the audit reported as violated. Empty only if the list of harmless corruptions contains the
+    /// corruption.
     pub found: BTreeSet<String>,
 }
 
-/// Corrupts one item of each account at most, on a day chosen by the seed. A second corruption could hide the first one.
+/// Corrupts at most one item of each account, on a random day. A second corruption of an account could hide the first
+/// corruption from the audit.
 pub struct Corrupter {
     rng: ChaCha8Rng,
     pub injected: Vec<InjectedCorruption>,
@@ -43,8 +46,8 @@ impl Corrupter {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), injected: Vec::new() }
     }
 
-    /// Corrupts an item of each account that the random numbers choose for `day`. Adds a violation if the audit missed a
-    /// corruption that it must find, or reported one before.
+    /// Corrupts one item of each account that the random numbers choose for `day`. Adds a violation if the audit finds
+    /// an error before the item is corrupted, or misses a corruption that it must find.
     pub fn corrupt_items(&mut self, world: &World, checker: InvariantChecker, day: NaiveDate) {
         let now = world.clock.now();
         let checker = InvariantChecker { today: world.day_of(now), now, ..checker };
@@ -70,9 +73,9 @@ impl Corrupter {
         }
     }
 
-    /// Corrupts a random attribute of a random item of `account`: of a subscription in two of three cases. Expired items are
-    /// left out, because DynamoDB would have deleted them. Returns the kind of the item and the corruption; `None` if the
-    /// table refused all tries.
+    /// Corrupts a random attribute of a random item of `account`. In two of three cases, the item is a subscription.
+    /// Expired items are left out, because DynamoDB would have deleted them. Returns the kind of the item and the
+    /// corruption; `None` if the table refused all tries.
     fn corrupt_item(&mut self, world: &World, account: &str) -> Option<(String, Corruption)> {
         let now = world.clock.now().timestamp();
         for _ in 0..MAX_TRIES {
@@ -98,7 +101,7 @@ impl Corrupter {
     }
 }
 
-/// Returns the name of the invariant in the description of a violation.
+/// Returns the name of the violated invariant from `violation`, the description of a violation by the audit.
 fn invariant_of(violation: &str) -> Option<String> {
     violation.split(' ').nth(1).map(str::to_owned)
 }

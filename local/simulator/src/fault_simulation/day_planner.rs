@@ -40,7 +40,7 @@ const PAYMENT_METHODS: [&str; 11] = [
     "pm_card_visa_chargeDeclined",
     "pm_card_visa_chargeDeclinedInsufficientFunds",
     "pm_card_visa_chargeDeclinedLostCard",
-    // The gateway has no such payment method and rejects every charge.
+    // The gateway does not know this payment method, and rejects every charge with it.
     "pm_card_unknown",
 ];
 
@@ -76,7 +76,7 @@ pub enum Outage {
     Gateway,
 }
 
-/// Plans the tasks of each day, and keeps the state that lasts longer than a day.
+/// Plans the tasks of each day, and stores the outage and the number of shards from one day to the next.
 #[derive(Debug)]
 pub struct DayPlanner {
     /// The current number of shards.

@@ -38,8 +38,8 @@ use world::World;
 /// The number of days between the first day without faults and the last day. In these days, the system finishes the
 /// work that outages left, and bank debits complete.
 const FAULT_FREE_DAYS: u64 = 8;
-/// A late payment or an event of the gateway still belongs to a day if it follows the last call of the day within this
-/// time.
+/// If the next late payment or event of the gateway follows the last call of a day within this time, it still belongs
+/// to this day.
 const SAME_DAY_LIMIT: TimeDelta = TimeDelta::minutes(10);
 
 /// The result of a simulation with faults.
@@ -104,10 +104,11 @@ pub fn simulate_with_faults(
     run_simulation(config, enrolments, (from, months), (fault_config, gateway), None, on_day)
 }
 
-/// Simulates like [`simulate_with_faults`], and also corrupts one attribute of an item of most accounts, each on a random day.
-/// After each corruption, the audit of the account must find it, or the list of harmless corruptions must contain it. The
-/// corrupted items are not repaired. The oracle then checks that no month of such an account is charged twice, and that all
-/// other accounts are not affected. The published events are not checked.
+/// Simulates like [`simulate_with_faults`], and also corrupts one attribute of an item of most accounts, each on a
+/// random day. After each corruption, the audit of the account must find the corruption, or the list of harmless
+/// corruptions must contain it. The corrupted items are not repaired. For an account with a corruption, the oracle
+/// checks only that no month is charged twice. For all other accounts, the oracle makes all its checks. The published
+/// events are not checked.
 ///
 /// # Errors
 /// As [`simulate_with_faults`].
@@ -271,8 +272,9 @@ impl FaultSimulation {
                 Decision::NoPendingCall if !self.actors.is_empty() => {
                     self.world.oracle().violations.push("an actor waits although no call is pending".to_owned());
                 }
-                // Payments and events of the gateway that follow hours later belong to the next day, whose runs may
-                // start earlier.
+                // All planned tasks have finished. A late payment or an event of the gateway within `SAME_DAY_LIMIT`
+                // still belongs to this day. A later one belongs to the next day, because the runs of the next day may
+                // start before it.
                 Decision::NoPendingCall => {
                     match next.filter(|next| !self.planned_tasks.is_empty() || *next < now + SAME_DAY_LIMIT) {
                         Some(next) => self.world.clock.set(next.max(now)),

@@ -83,7 +83,7 @@ impl Process {
         if self.api.get().is_none() {
             let Deployment { table, config, .. } = &self.deployment;
             let api = Api::new(table.clone(), config.api_config(), self.clock.clone()).await?;
-            // The cell is empty, and no other code sets it.
+            // Ignores the result: `set` fails only if the API was created before, which the condition above excludes.
             let _ = self.api.set(api.router());
         }
         Ok(())

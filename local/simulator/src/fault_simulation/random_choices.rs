@@ -13,7 +13,8 @@ use crate::stored::{StoredStatus, SubscriptionName};
 
 impl FaultSimulation {
     /// Chooses a subscription and an action for a customer request; `None` if there is no subscription. One of 50
-    /// requests concerns the last subscription, even if it is cancelled.
+    /// requests is for the last subscription by name, even if that subscription is cancelled. No other request is for a
+    /// cancelled subscription.
     pub(super) fn random_customer_request(&self) -> Option<(SubscriptionName, CustomerAction)> {
         let (oracle, mut rng) = (self.world.oracle(), self.world.rng.borrow_mut());
         let all: Vec<_> = oracle.expected_subscriptions().filter(|a| a.status != StoredStatus::Cancelled).collect();
@@ -43,7 +44,8 @@ impl FaultSimulation {
         Some((account, new))
     }
 
-    /// Chooses a subscription whose payment attempt has been open for more than 20 hours; `None` if there is none.
+    /// Chooses a subscription whose payment attempt has been open for more than 20 hours; `None` if no attempt has been
+    /// open so long.
     pub(super) fn random_long_open_subscription(&self) -> Option<SubscriptionName> {
         let now = self.world.clock.now();
         let (oracle, mut rng) = (self.world.oracle(), self.world.rng.borrow_mut());

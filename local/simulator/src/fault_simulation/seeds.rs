@@ -29,8 +29,8 @@ pub struct FaultSimulationSettings {
 }
 
 /// Simulates `settings` with up to `count` seeds, starting with the seed `first`, as long as `should_continue` returns
-/// true. Calls `on_result` after each simulation; the returned results do not contain the simulated records. No further simulation starts after a simulation that found a
-/// violation or failed.
+/// true. Calls `on_result` after each simulation. The returned results do not contain the simulated records. After a
+/// simulation that failed or found a violation, no further simulation is started.
 ///
 /// # Errors
 /// [`SimulationError`] if a simulation could not be completed.

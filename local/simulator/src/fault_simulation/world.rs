@@ -52,9 +52,11 @@ pub struct World {
 }
 
 impl World {
-    /// Creates an environment with an empty table at `now`. The seed of `fault_config` decides every random choice.
+    /// Creates an environment with an empty table, whose simulated clock begins at `now`. The seed of `fault_config`
+    /// decides every random choice.
     pub fn new(config: Config, now: DateTime<Utc>, fault_config: FaultConfig, gateway: GatewayKind) -> Self {
-        // Each component has its own random numbers, so that the choices of one component do not influence another.
+        // Each component has its own random number generator, so the number of random choices of one component does not
+        // change the choices of another component.
         let mut seeds = ChaCha8Rng::seed_from_u64(fault_config.seed);
         let (engine, clock) = (Engine::memory(), Arc::new(SimulatedClock::new(now, seeds.random())));
         let schedule = Schedule::new(seeds.random(), clock.clone());
@@ -100,7 +102,8 @@ impl World {
         }
     }
 
-    /// Stops all faults, and discards the idle batch processes, because some of them have a ceiling.
+    /// Stops all faults, and discards the idle processes without an API, so the runs after this call start in new
+    /// processes.
     pub fn stop_faults(&self) {
         self.schedule.stop_faults();
         self.history.set_index_consistent(true);

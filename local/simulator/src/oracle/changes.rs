@@ -51,8 +51,8 @@ impl ExpectedSubscription {
         Some(())
     }
 
-    /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last month is owed; the
-    /// other months are waived.
+    /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last month becomes
+    /// owed; the other months are waived.
     fn resume(&mut self, today: NaiveDate, rules: &Rules) -> Option<()> {
         match self.status {
             Active => return Some(()),
@@ -111,7 +111,7 @@ impl ExpectedSubscription {
         if matches!(self.status, Paused | Unpaid) {
             return None;
         }
-        // A month that is owed today is still charged.
+        // The subscription ends on the first due date after today. So a month that is owed today is still charged.
         let end = if self.open.is_some() {
             self.first_due_date_after(today.max(self.due))
         } else {

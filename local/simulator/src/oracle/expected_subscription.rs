@@ -71,9 +71,9 @@ pub struct ExpectedSubscription {
     pub first_due: NaiveDate,
     /// The next due date.
     pub due: NaiveDate,
-    /// The date from which the payment batch must process the subscription; `None` if it must not.
+    /// The date from which the payment batch must process the subscription; `None` if the batch must not process it.
     pub next_payment: Option<NaiveDate>,
-    /// The date from which the reminder batch must process the subscription; `None` if it must not.
+    /// The date from which the reminder batch must process the subscription; `None` if the batch must not process it.
     pub next_reminder: Option<NaiveDate>,
     /// The number of declines in the month that is due, with the current card.
     pub failed: u32,

@@ -28,7 +28,8 @@ pub struct LedgerPayment {
     pub card: String,
     pub status: PaymentStatus,
     pub at: DateTime<Utc>,
-    /// The instant at which the gateway made a late payment, long after the error response; `None` if it was not late.
+    /// The instant at which the gateway made a late payment, long after its error response; `None` for a payment that
+    /// is not late.
     pub made_late_at: Option<DateTime<Utc>>,
     /// Whether a later attempt charged the month before a look-up could find this payment.
     pub is_undetectable: bool,
@@ -82,8 +83,8 @@ impl Ledger {
         })
     }
 
-    /// Returns whether an attempt may be settled as rejected: either the gateway rejected the attempt, or it received
-    /// the attempt and lists no payment of it.
+    /// Returns whether an attempt may be settled as rejected: the gateway rejected the charge, or the gateway received
+    /// the charge request but a look-up may have found no payment of the attempt.
     pub fn may_be_settled_as_rejected(&self, subscription: &SubscriptionName, no: u32, now: DateTime<Utc>) -> bool {
         let attempt = (subscription.clone(), no);
         let is_shown = || {
@@ -158,7 +159,8 @@ impl Oracle {
         self.ledger.payments.insert(payment.id.to_string(), ledger_payment);
     }
 
-    /// Checks that no look-up before this charge could have found another payment of the same month.
+    /// Reports a payment as a second charge of its month if a look-up before this charge could have found the other
+    /// payment.
     fn check_only_payment_of_month(&mut self, now: DateTime<Utc>, payment: &Payment, ledger_payment: &LedgerPayment) {
         let is_other = |other: &LedgerPayment| {
             other.subscription == ledger_payment.subscription
@@ -180,7 +182,8 @@ impl Oracle {
         violations.into_iter().for_each(|reason| self.report_second_charge(now, &ledger_payment.subscription, reason));
     }
 
-    /// Checks that a charge belongs to the open attempt. The actor id is 0 if the request timed out and arrived later.
+    /// Checks that a charge belongs to the open attempt. The actor id is 0 if the charge request timed out and arrived
+    /// later.
     fn check_charge(&self, (id, now): (ActorId, DateTime<Utc>), ledger_payment: &LedgerPayment) -> Result<(), String> {
         let LedgerPayment { subscription, due, no, .. } = ledger_payment;
         let expected =
@@ -202,7 +205,7 @@ impl Oracle {
                 "the payment due on {due} was charged, although the subscription was stopped before the take-over"
             ));
         }
-        // A request that timed out arrives without an actor.
+        // A charge request that arrives after its time-out has the actor id 0, so its sender is not checked.
         if id != 0 && open.holder != id {
             return Err(format!("the payment due on {due} was charged by an actor that does not hold the claim"));
         }

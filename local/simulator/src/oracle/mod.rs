@@ -68,8 +68,8 @@ pub struct Oracle {
     rules: Rules,
     zone: Tz,
     expected_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
-    /// The last expected states of the subscriptions whose account was corrupted. The oracle no longer predicts them, and
-    /// checks only that no month is charged twice.
+    /// The last expected states of the subscriptions whose account was corrupted. The oracle no longer predicts the
+    /// states of these subscriptions, and checks only that no month is charged twice.
     unpredictable_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
     /// The accounts of which an item was corrupted.
     corrupted_accounts: BTreeSet<String>,

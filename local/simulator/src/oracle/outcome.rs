@@ -18,7 +18,7 @@ pub struct Records {
     pub unreadable: Vec<String>,
 }
 
-/// A receipt, as it was written.
+/// A receipt that a write contains.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     pub due: NaiveDate,
@@ -27,7 +27,7 @@ pub struct Receipt {
     pub currency: String,
 }
 
-/// A finding, as it was written: a successful payment without a receipt.
+/// A finding (a successful payment without a receipt) that a write contains.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedFinding {
     pub due: NaiveDate,
@@ -35,7 +35,7 @@ pub struct RecordedFinding {
     pub reason: String,
 }
 
-/// The record of an attempt that did not succeed, as it was written.
+/// The record of an attempt that did not succeed, which a write contains.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedAttempt {
     pub due: NaiveDate,

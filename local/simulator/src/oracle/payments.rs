@@ -113,7 +113,8 @@ impl ExpectedSubscription {
         Ok(())
     }
 
-    /// Waives the months that were not charged because of an outage, except for the last such month.
+    /// Waives the missed months: the months that were not charged because of an outage, except for the last of them,
+    /// which is charged now.
     fn waive_missed_months(&mut self, today: NaiveDate, rules: &Rules) -> Result<(), String> {
         let last = self.last_due_date_up_to(today).map(month_of).unwrap_or(month_of(self.due));
         let latest = self.last_charged_month().unwrap_or(last).min(last);

@@ -118,7 +118,8 @@ impl Oracle {
                 })
             }
             _ => {
-                // The simulated accounts have mail addresses such as ACCOUNT@example.com.
+                // The simulated accounts have mail addresses such as ACCOUNT@example.com, so the mail address shows the
+                // account.
                 let account = mail.to.as_str().split('@').next().unwrap_or_default();
                 let subscription = (account.to_owned(), mail.subject.clone());
                 Some((subscription, "an actor without a matching reminder claim sent a mail".to_owned()))

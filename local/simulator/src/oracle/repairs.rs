@@ -1,7 +1,7 @@
 //! Late payments: payments that the gateway makes hours after it responded to the request with an error.
 //!
-//! Dueday cannot prevent them. From the moment when a look-up can find such a payment, the oracle checks that the
-//! deployment takes it into account.
+//! Dueday cannot prevent late payments. As soon as a look-up can find a late payment, the oracle checks that no later
+//! attempt charges the same month, and that the payment gets a receipt or a finding.
 
 use billing::{Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -19,7 +19,7 @@ impl LedgerPayment {
         !matches!(self.status, PaymentStatus::Declined(_))
     }
 
-    /// Returns whether a look-up at any moment of the period `time` before `now` could find the payment.
+    /// Returns whether a look-up could find the payment during the whole duration `time` before `now`.
     pub fn was_visible_at_gateway(&self, now: DateTime<Utc>, time: TimeDelta) -> bool {
         self.made_late_at.is_none_or(|at| now - at > time)
     }
@@ -57,7 +57,7 @@ impl Oracle {
         }
     }
 
-    /// Checks the write of the webhook receiver about a successful payment whose attempt is no longer open.
+    /// Checks the write by which the webhook receiver settles a successful payment whose attempt is no longer open.
     pub(super) fn after_late_success(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),

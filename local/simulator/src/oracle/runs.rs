@@ -1,4 +1,4 @@
-//! The checks after a completed run and at the end of the simulation: no work is left undone.
+//! The checks after a completed run and at the end of the simulation. They report work that should have been done.
 
 use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -9,8 +9,8 @@ use crate::calendar::{month_of, next_month};
 use crate::lagging_index::MAX_LAG;
 use crate::stored::display_name;
 
-/// The maximum time for which an attempt may be open after its payment was made: a bank debit is processing for two
-/// days, and the next run looks it up.
+/// The maximum time for which an attempt may be open after its payment was made. A bank debit is processing for two
+/// days, and the first run after that looks up the payment and settles the attempt.
 const LONGEST_DEBIT: TimeDelta = TimeDelta::days(4);
 
 /// The maximum time from a late payment until Dueday has received its event.

@@ -198,7 +198,7 @@ impl ExpectedSubscription {
         self.next_reminder = None;
         let first = *self.first_declined.get_or_insert(today);
         let gap = if open.card != self.card {
-            // A new card has its own retry schedule.
+            // A decline of the old card does not count for the new card, which is charged on the next day.
             self.failed = 0;
             Some(1)
         } else {
@@ -216,7 +216,8 @@ impl ExpectedSubscription {
         }
     }
 
-    /// Schedules the next try for `on`. If the subscription was cancelled during the attempt, the month is waived now.
+    /// Schedules the next try for the date `on`. If the subscription was cancelled while the attempt was open, the
+    /// month is waived instead.
     fn schedule_retry(&mut self, on: NaiveDate) {
         self.next_payment = self.is_chargeable().then_some(on);
         if self.status == Cancelled {

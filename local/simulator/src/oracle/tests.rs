@@ -184,8 +184,8 @@ fn oracle_reports_a_response_that_does_not_match_the_state_that_the_request_read
     (cancelled["NextPaymentDate"], cancelled["NextReminderDate"]) = (Value::Null, Value::Null);
     let idempotency_record =
         Change { key: ("IDEM#1".to_owned(), "IDEM#1".to_owned()), before: None, after: Some(json!({})) };
-    // The columns are: whether the request to resume reads before the cancellation (true) or after it (false); expected
-    // number of violations.
+    // The columns are: whether the request to resume reads the subscription before the cancellation is written (true)
+    // or after it (false); expected number of violations.
     for (reads_before, expected) in [(true, 0), (false, 1)] {
         let mut oracle = Oracle::new(rules(), Tz::UTC);
         oracle.table_request_completed(0, morning("2028-01-02"), &[change(None, subscription_item())]);

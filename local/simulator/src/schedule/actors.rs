@@ -65,7 +65,8 @@ impl Actors {
     }
 }
 
-/// Polls `future` until it is ready, and returns its output. The future must not wait for the schedule or for time.
+/// Polls `future` until it is ready, and returns its output. The future must not wait for its turn in the schedule or
+/// for a timer.
 ///
 /// # Panics
 /// If the future waits.

@@ -190,7 +190,7 @@ impl State {
 
     fn freeze_actor(&mut self, actor: ActorId, now: DateTime<Utc>) {
         let minutes = self.rng.random_range(1..=LONGEST_FREEZE_MINUTES);
-        // An actor is not frozen while one of its calls must be resumed in time.
+        // Freezes the actor, unless one of its waiting calls must be resumed before a fixed instant.
         if self.pending_calls.iter().all(|call| call.actor != actor || call.latest.is_none()) {
             self.frozen.insert(actor, now + TimeDelta::minutes(minutes));
         }

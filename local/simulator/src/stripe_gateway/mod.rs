@@ -1,7 +1,8 @@
 //! Stripe in a simulation with faults: the real adapter calls the stand-in for Stripe, which fails at random, and each
 //! HTTP request waits for its turn in the schedule.
 //!
-//! After each request, the oracle reads the new state of the stand-in's payments. It never reads a response.
+//! After each request, the oracle reads the new state of the stand-in's payments. The oracle never reads a response of
+//! the stand-in.
 
 mod events;
 mod records;
@@ -55,8 +56,8 @@ pub struct ObservedServer {
 }
 
 impl StripeGateway {
-    /// Creates the Stripe of a simulation with this clock. On average, `per_thousand` of a thousand requests fail;
-    /// `seed` decides which requests.
+    /// Creates the Stripe of a simulation with this clock. On average, `per_thousand` of 1,000 requests fail; `seed`
+    /// decides which requests.
     ///
     /// # Panics
     /// If the runtime for the timers cannot be created.
@@ -105,7 +106,7 @@ impl StripeGateway {
         }
     }
 
-    /// Executes `call` for the process `caller`, and adds the result to the trace as the result of `name`.
+    /// Executes `call` for the process `caller`, and adds `name` and the result to the trace of the simulation.
     async fn execute_call<T: fmt::Debug>(
         &self,
         caller: &CallingProcess,

@@ -92,7 +92,8 @@ fn payment_of_intent(intent: &Intent) -> Option<Payment> {
         subscription: named("subscription")?.parse().ok()?,
         due_on: named("due_date")?.parse().ok()?,
         attempt_no: named("attempt")?.parse().ok()?,
-        // For the currencies of a simulation, Stripe's amounts are in the same minor units as ours.
+        // In the currencies of the simulation, Stripe and Dueday count amounts in the same minor unit, so no conversion
+        // is needed.
         amount: Money::new(intent.amount, intent.currency.to_ascii_uppercase().parse().ok()?),
         status: match intent.status {
             "succeeded" => PaymentStatus::Succeeded,

@@ -1,12 +1,13 @@
-//! Simulated years in which stored items are corrupted: the audit finds the corruptions, and no month is charged twice. The seeds
-//! are fixed; `DUEDAY_CORRUPTION_SEEDS=FIRST,COUNT` chooses others.
+//! Simulated years in which stored items are corrupted: the audit finds the corruptions, and no month is charged twice.
+//! The seeds are fixed; `DUEDAY_CORRUPTION_SEEDS=FIRST,COUNT` chooses others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_corruptions};
 use testkit::config;
 
-/// Simulates a year of 24 accounts with one subscription each, with corruptions and faults. `settings` are environment variables and their values.
+/// Simulates a year of 24 accounts with one subscription each, with corruptions and faults. `settings` are environment
+/// variables and their values.
 fn simulate_year(seed: u64, gateway: GatewayKind, settings: &[(&str, &str)]) -> FaultSimulationResult {
     let config = config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
     let faults = FaultConfig { rate: 0.02, seed };

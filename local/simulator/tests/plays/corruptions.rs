@@ -1,5 +1,5 @@
 //! Corrupts each attribute of each kind of item of a simulated table, and audits the table. The audit must find the
-//! corruption, or the list [`HARMLESS_CORRUPTIONS`] must say why it does not.
+//! corruption, or the list [`HARMLESS_CORRUPTIONS`] must contain the reason why the audit does not find it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,12 @@ use store::AccountPartition;
 use testkit::config;
 use ulid::Ulid;
 
-/// The items of each kind that are corrupted in the same way. A corruption counts as found only if it is found in all.
+/// The number of items of each kind in which the same attribute is corrupted. A corruption counts as found only if the
+/// audit finds it in all these items.
 const SAMPLES: usize = 3;
 
-/// Returns a refund, a won dispute and a resolved finding of the payment in the item `receipt`, and the receipt with the
-/// refunded amount. Simulated customers do not ask for refunds.
+/// Returns four items that exist after a refund and a dispute: a refund, a won dispute and a resolved finding of the
+/// payment of `receipt`, and this receipt with the refunded amount. Simulated customers do not ask for refunds.
 fn items_after_refund(receipt: &Value) -> [Value; 4] {
     let key = receipt["PK"]["S"].as_str().unwrap().to_owned();
     let item: serde_dynamo::Item = serde_json::from_value(receipt.clone()).unwrap();
@@ -103,7 +104,8 @@ fn simulated_items(seed: u64) -> (InvariantChecker, Vec<Value>) {
     (checker, items)
 }
 
-/// The invariants that a corruption violates in each sampled item, for each kind of item and each corruption.
+/// For each kind of item and each corruption: the invariants that the audit reported as violated, for each corrupted
+/// item.
 type Found = BTreeMap<(String, String), Vec<BTreeSet<String>>>;
 
 /// Corrupts the items of one simulated table, one attribute at a time, and adds what the audit finds to `found`.
@@ -156,7 +158,8 @@ fn audit_finds_corrupted_attributes_or_they_are_listed_as_harmless() {
     assert_eq!(kinds, BTreeSet::from(expected));
     let (mut found_count, mut unlisted, mut table) = (0, Vec::new(), String::new());
     let mut unused: BTreeSet<_> = HARMLESS_CORRUPTIONS.iter().map(|(kind, name, _)| (*kind, *name)).collect();
-    // Whether this corruption is found depends on the month that is due when the simulation ends.
+    // The audit finds a wrong payment day only if a month is due in which both days give different dates. So this
+    // reason may be unused, depending on the last month of the simulation.
     unused.remove(&("SUB", "PaymentDay"));
     for ((kind, what), samples) in &found {
         let (prefix, name) = (kind.split(' ').next().unwrap(), what.split(' ').next().unwrap());

@@ -132,7 +132,8 @@ async fn check_reports_exactly_the_invariant_that_corrupted_data_violates() {
     assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, [Invariant::ReceiptStatesCharge]);
     receipt_item.insert("ProcessedAmount".to_owned(), correct_amount);
 
-    // A skipped month has neither a charge nor a receipt, although the due date of the subscription is later.
+    // Without its receipt and its charge, the month was skipped: the due date of the subscription is later than this
+    // month.
     delete_item(&simulated, &receipt_item).await;
     let payment_id = receipt_item["GatewayPaymentId"].as_s().unwrap().clone();
     let without_payment: Vec<LedgerEntry> = simulated

@@ -158,7 +158,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         (reconciliation, unlisted) = (Some(started), missing);
     }
     let mut recorder = match stored {
-        // The first part of the audit has already recorded the missing lists.
+        // The audit that is continued has recorded the missing lists when it began, so they are not recorded again.
         Some(stored) => AuditRecorder::resume(table, stored),
         None => {
             let audit = AuditRecord::new(context.clock.ulid(), args.gateway_list, judge.now);
@@ -203,8 +203,8 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     Ok(Exit::done_if(report.violations == 0))
 }
 
-/// Shows `repairs`, asks for confirmation, and makes them. A subscription that has changed since it was read is not
-/// changed.
+/// Shows `repairs`, asks for confirmation, and makes the repairs. A subscription that was changed after the audit read
+/// it is not repaired.
 async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair], action: &NewAction) -> Result<(), Failure> {
     for repair in repairs {
         output::print_message(format!("repair of {}: {}", repair.key, repair.changes.join(", ")));

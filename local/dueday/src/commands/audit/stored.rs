@@ -90,10 +90,10 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the latest audit that a person has started, which was interrupted.
+/// Returns the latest audit that a person has started, if this audit was interrupted.
 ///
 /// # Errors
-/// [`Failure::Refused`] if there is no such audit, or it has ended.
+/// [`Failure::Refused`] if no person has started an audit, or if the latest of these audits has ended.
 pub async fn interrupted_audit(table: &Table, now: DateTime<Utc>) -> Result<AuditRecord, Failure> {
     let audits = table.get_audits(&Paging::all(), now).await?.into_items()?;
     match audits.into_iter().find(|audit| !audit.is_scheduled) {

@@ -10,7 +10,7 @@ pub struct Question {
     /// The name of the option that answers the question.
     pub option: &'static str,
     pub asked: &'static str,
-    /// What the answer is used for, and an example.
+    /// The purpose of the answer, and an example.
     pub explanation: &'static str,
     check: fn(&str) -> Result<(), String>,
 }
@@ -64,14 +64,14 @@ impl Question {
     /// Checks the answer `text`, and returns it without white space around it.
     ///
     /// # Errors
-    /// Returns what the answer must be.
+    /// If the answer is not valid. The error states what the answer must be.
     pub fn check(&self, text: &str) -> Result<String, String> {
         let text = text.trim();
         (self.check)(text).map(|()| text.to_owned())
     }
 }
 
-/// The answer that leaves the gateway of production open.
+/// The answer with which the merchant postpones the choice of the gateway for production.
 const LATER: &str = "later";
 
 /// The checked answers.
@@ -84,7 +84,7 @@ impl Answers {
         Self(texts)
     }
 
-    /// Returns whether the answers name the gateway of production.
+    /// Returns whether the answers contain a gateway for production.
     pub fn have_gateway(&self) -> bool {
         self.0.get(2).is_some_and(|gateway| gateway != LATER)
     }
@@ -110,8 +110,8 @@ impl Answers {
         parameters
     }
 
-    /// Returns the prefix of the domain of the user pool for the stage `stage`: it must be unique in an AWS region, so it
-    /// contains a hash of the answers. The same answers have the same domain.
+    /// Returns the prefix of the domain of the user pool for the stage `stage`. The prefix must be unique in an AWS
+    /// region, so it contains a hash of the answers. Equal answers have equal prefixes.
     fn user_pool_domain(&self, stage: &str) -> String {
         let hash = Sha256::digest(self.0.join("\n"));
         let hash: String = hash.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
@@ -125,7 +125,8 @@ fn check_merchant(text: &str) -> Result<(), String> {
 
 fn check_sender(text: &str) -> Result<(), String> {
     let address = text.rsplit('<').next().unwrap_or_default().trim_end_matches('>');
-    // The template finds the domain after the first "@".
+    // The template uses the text after the first "@" as the domain of the sender, so the sender must contain only one
+    // "@".
     let is_valid = mail::parse_sender(text).is_ok()
         && address.parse::<EmailAddress>().is_ok()
         && text.is_ascii()
@@ -147,8 +148,8 @@ fn check_gateway(text: &str) -> Result<(), String> {
     if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
 }
 
-/// Returns whether `text` is the complete ARN of a secret. Its name ends with six random characters, without which IAM would
-/// allow no request.
+/// Returns whether `text` is the complete ARN of a secret. The complete name of a secret ends with six random
+/// characters. With an ARN without these characters, IAM would refuse all requests for the secret.
 fn is_secret(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let [arn, partition, service, region, account, kind, name] = parts[..] else { return false };

@@ -1,4 +1,4 @@
-//! `dueday deploy init`: asks what a deployment on AWS must know, and writes it to `samconfig.toml`.
+//! `dueday deploy init`: asks questions about a deployment on AWS, and writes the answers to `samconfig.toml`.
 
 mod answers;
 mod profiles;
@@ -89,7 +89,7 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
         stored => stored.map_err(failed)?,
     };
     let refused = |error: ProfileError| Failure::Refused(error.to_string());
-    // Before the questions, so that no answer is lost.
+    // This check is made before the questions, so that the merchant does not answer them in vain.
     profiles::check_replaceable(&stored, args.replace).map_err(refused)?;
     let given = [&args.merchant, &args.sender, &args.charge_with, &args.zone, &args.tokens, &args.alarms];
     let mut texts = Vec::new();

@@ -2,7 +2,8 @@
 
 use super::answers::Answers;
 
-/// The line before the profiles. Everything after it is replaced when the profiles are written again.
+/// The line before the profiles that the command has written. A later `dueday deploy init` replaces everything after
+/// this line.
 const MARK: &str = "# The profiles of `dueday deploy init`. Everything below this line was written by the command.";
 
 /// The reason why the profiles cannot be written.
@@ -16,14 +17,15 @@ pub enum ProfileError {
         "samconfig.toml has its own section [{0}.deploy.parameters]; remove it, or deploy with `sam deploy --guided`"
     )]
     OwnSection(&'static str),
-    /// The profiles that the command has written were changed, and cannot be read any more.
+    /// The profiles after the line `MARK` were edited, and can no longer be parsed.
     #[error(
         "the profiles in samconfig.toml cannot be read: each needs its `parameter_overrides` as a list; correct or remove them"
     )]
     Unreadable,
 }
 
-/// The parameters that an answer may set. They follow the answers of the latest `dueday deploy init`.
+/// The parameters that the answers may set. If the latest answers do not set one of them, the parameter of an earlier
+/// profile is removed.
 const DETERMINED: [&str; 12] = [
     "Stage",
     "Merchant",
@@ -38,9 +40,10 @@ const DETERMINED: [&str; 12] = [
     "UserPoolDomain",
     "AlarmEmail",
 ];
-/// The parameters that name the gateway. They stay as they are in production if the answers name none.
+/// The parameters that select the gateway. If the answers contain no gateway for production, these parameters of an
+/// earlier profile are kept.
 const GATEWAY: [&str; 3] = ["Gateway", "StripeSecret", "GatewayKeySecret"];
-/// The parameters of an earlier profile that stay as they are, if the answers set them too.
+/// The parameters that keep the value of an earlier profile, although the answers also set them.
 const KEPT: [&str; 2] = ["MailUrl", "UserPoolDomain"];
 
 /// A profile: its name in `samconfig.toml`, the stack, and the stage.
@@ -50,7 +53,8 @@ const PROFILES: [(&str, &str, &str); 3] =
 /// Checks that the profiles can be written to a file that contains `stored`.
 ///
 /// # Errors
-/// If the file has profiles already. Those that the command has written are no error if `replace` is true and they can be read.
+/// If the file contains a profile that was written by hand, or a profile that the command has written and `replace` is
+/// false, or one that cannot be parsed.
 pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
     let (kept, written) = stored.split_once(MARK).map_or((stored, None), |(kept, written)| (kept, Some(written)));
     let has_section =
@@ -62,8 +66,9 @@ pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError
     }
 }
 
-/// Returns the content of a file that contained `stored`, with the profiles for `answers`. Parameters of earlier profiles that the
-/// answers do not determine are kept. There is no new profile for production if the answers name no gateway.
+/// Returns the content of the file `stored` with the profiles for `answers`. Parameters of earlier profiles that the
+/// answers do not determine are kept. A profile for production is written only if the answers contain a gateway, or if
+/// there was a profile for production.
 ///
 /// # Errors
 /// [`ProfileError::Unreadable`] if an earlier profile cannot be read.
@@ -79,7 +84,7 @@ pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileE
     Ok(format!("{kept}\n\n{MARK}\n{profiles}"))
 }
 
-/// Returns whether `text`, the content of a written file, has a profile for production.
+/// Returns whether `text`, the content of `samconfig.toml`, has a profile for production.
 pub fn has_production(text: &str) -> bool {
     text.contains("\n[prod.deploy.parameters]\n")
 }
@@ -93,16 +98,17 @@ fn earlier_parameters(written: &str) -> Result<Vec<Vec<String>>, ProfileError> {
     PROFILES.into_iter().map(|(name, ..)| overrides(&written, name).ok_or(ProfileError::Unreadable)).collect()
 }
 
-/// Returns the parameters of the profile `name`, each as `NAME="VALUE"`; none if the profile does not exist. Returns `None` if they
-/// are no list of texts.
+/// Returns the parameters of the profile `name`, each as `NAME="VALUE"`; no parameters if the profile does not exist.
+/// Returns `None` if the profile does not contain the parameters as a list of texts.
 fn overrides(written: &toml::Table, name: &str) -> Option<Vec<String>> {
     let Some(profile) = written.get(name) else { return Some(Vec::new()) };
     let all = profile.get("deploy")?.get("parameters")?.get("parameter_overrides")?.as_array()?.iter();
     all.map(|parameter| parameter.as_str().map(str::to_owned)).collect()
 }
 
-/// Returns the parameters of a profile, each as `NAME="VALUE"`: those that the answers determine, and then the others of the `earlier`
-/// profile. The user pool keeps its domain: with another one, programs would get no tokens.
+/// Returns the parameters of a profile, each as `NAME="VALUE"`: the parameters that the answers determine, followed by
+/// the other parameters of the `earlier` profile. The user pool keeps its domain, because programs request their tokens
+/// from this domain.
 fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String> {
     let name_of = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
     let is_open = |name: &str| !answers.have_gateway() && GATEWAY.contains(&name);

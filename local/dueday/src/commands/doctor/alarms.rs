@@ -16,7 +16,8 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
     check_subscriptions(subscriptions, stack.is_prod())
 }
 
-/// Checks that at least one subscription is confirmed, and none is waiting. The finding contains no address.
+/// Checks that at least one subscription of the topic is confirmed, and that no subscription waits for confirmation.
+/// The finding contains no mail address.
 fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
     let subscriptions = match response {
         Ok(subscriptions) => subscriptions,

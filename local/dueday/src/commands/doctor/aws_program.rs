@@ -1,5 +1,5 @@
-//! Requests to AWS with the AWS CLI, which must be installed. The command needs many services of AWS, and most of them
-//! only here; their SDK crates would add minutes to each build.
+//! Requests to AWS with the AWS CLI, which must be installed. `dueday doctor` needs many AWS services that no other
+//! part of this program uses. Their SDK crates would add minutes to each build.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::process::Command;
 
-/// How long one request may take.
+/// The time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The AWS CLI, which the command runs once for each request.
@@ -16,14 +16,14 @@ pub struct AwsProgram {
     pub region: String,
 }
 
-/// The reason why a request has no response. It completes the text "could not be checked".
+/// The reason why a request has no response, to be shown after the text "could not be checked".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AwsError {
     #[error("the AWS CLI is not installed: there is no program `aws`")]
     NotInstalled,
     #[error("the permission {0} is missing")]
     Denied(String),
-    /// AWS returned another error, with this code.
+    /// AWS returned an error for which this type has no other variant. The value is the error code.
     #[error("AWS returned {0}")]
     Refused(String),
     #[error("{0}")]
@@ -62,7 +62,8 @@ impl AwsProgram {
     pub async fn request(&self, arguments: &[&str]) -> Response {
         let mut command = Command::new("aws");
         command.args(arguments).args(["--output", "json"]).stdin(Stdio::null()).kill_on_drop(true);
-        // Version 1 of the AWS CLI reads the second variable, and version 2 starts a pager without the third.
+        // Version 1 of the AWS CLI reads the region from `AWS_DEFAULT_REGION`. Without the empty `AWS_PAGER`, version 2
+        // would start a pager.
         command.env("AWS_REGION", &self.region).env("AWS_DEFAULT_REGION", &self.region).env("AWS_PAGER", "");
         let output = match tokio::time::timeout(TIMEOUT, command.output()).await {
             Err(_) => return Err(AwsError::Failed("the AWS CLI did not end in 30 seconds".to_owned())),
@@ -73,14 +74,14 @@ impl AwsProgram {
         if !output.status.success() {
             return Err(read_error(&String::from_utf8_lossy(&output.stderr)));
         }
-        // A list without elements is an empty output for some operations.
+        // Some operations print nothing instead of an empty list.
         let text = if output.stdout.is_empty() { b"{}".as_slice() } else { &output.stdout };
         serde_json::from_slice(text).map_err(|_| AwsError::Failed("the AWS CLI printed no JSON".to_owned()))
     }
 }
 
-/// Returns the error that the AWS CLI printed on standard error ("Understanding return codes from the AWS CLI" and the
-/// error messages in its user guide).
+/// Returns the error from the text that the AWS CLI printed on standard error ("Understanding return codes from the AWS
+/// CLI" and the error messages in its user guide).
 fn read_error(stderr: &str) -> AwsError {
     let code =
         stderr.split_once("An error occurred (").and_then(|(_, rest)| rest.split_once(')')).map(|(code, _)| code);
@@ -91,7 +92,7 @@ fn read_error(stderr: &str) -> AwsError {
     AwsError::from_code(code, operation(stderr).unwrap_or("of this request"), stderr)
 }
 
-/// Returns the operation that an error message names, such as `GetAccount`.
+/// Returns the name of the operation in an error message, such as `GetAccount`.
 fn operation(stderr: &str) -> Option<&str> {
     let (_, rest) = stderr.split_once("when calling the ")?;
     rest.split_once(" operation").map(|(operation, _)| operation)
@@ -102,7 +103,7 @@ pub fn list<'a>(response: &'a Value, name: &str) -> impl Iterator<Item = &'a Val
     response[name].as_array().into_iter().flatten()
 }
 
-/// Returns the text `name` of `object`, which is empty if it is absent.
+/// Returns the text `name` of `object`; an empty text if `object` has no such text.
 pub fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     object[name].as_str().unwrap_or_default()
 }

@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::machine::gateway::Gateway;
 use crate::machine::open_table::signed_in_sdk;
 
-/// Checks the deployment of the table `name`. `stack` is the name of its stack; `None` to find it.
+/// Checks the deployment of the table `name`. `stack` is the name of its stack; if it is `None`, the stack is searched.
 ///
 /// # Errors
 /// If no region or no credentials of AWS are known.
@@ -72,7 +72,7 @@ async fn check_orders_table(client: &Client, aws: &AwsProgram, stack: Option<&St
     findings
 }
 
-/// Checks the gateway of the stack with its `key`. `stored` is the account that the table stores.
+/// Checks the gateway of the stack with its `key`. `stored` is the gateway account in the settings of the table.
 async fn check_gateway(
     stack: Option<&Stack>,
     key: Option<GatewayKey>,
@@ -125,8 +125,8 @@ async fn check_gateway(
     }
 }
 
-/// Checks the sandbox gateway of the stack, which needs no key but the credentials of the AWS CLI. The template refuses it for
-/// `Stage=prod`.
+/// Checks the sandbox gateway of the stack. It needs no key, but the credentials of the AWS CLI. The template refuses a
+/// sandbox gateway with `Stage=prod`.
 async fn check_sandbox(stack: &Stack, stored: Option<&GatewayAccount>) -> Vec<Finding> {
     let url = stack.outputs.get("SandboxUrl").cloned();
     match Gateway::sandbox_of_stack(Env(&|name| url.clone().filter(|_| name == SANDBOX_URL.name))).await {

@@ -13,7 +13,7 @@ use store::{SCHEMA, TIME_TO_LIVE};
 use super::aws_program::AwsError;
 use super::finding::Finding;
 
-/// A table of a deployment: the names of its checks, and how the table must be.
+/// A table of a deployment: the names of the checks of this table, and the required properties of the table.
 #[derive(Debug)]
 pub struct TableChecks {
     schema: &'static TableSchema<2>,
@@ -24,13 +24,13 @@ pub struct TableChecks {
     recovery: &'static str,
     stream: &'static str,
     protection: &'static str,
-    /// What to do if there is no such table.
+    /// The advice if the table does not exist.
     deploy: &'static str,
-    /// What is wrong if items do not expire.
+    /// The problem that is reported if items do not expire.
     without_expiry: &'static str,
-    /// What is wrong if the table has no stream.
+    /// The problem that is reported if the table has no stream.
     without_stream: &'static str,
-    /// The parameter of the template with the stream of an existing table.
+    /// The name of the template's parameter for the stream of a table that exists already.
     stream_parameter: &'static str,
 }
 
@@ -64,9 +64,9 @@ pub static ORDERS_TABLE: TableChecks = TableChecks {
     stream_parameter: "ExistingOrdersTableStream",
 };
 
-/// Makes the `checks` of the table `name` with the requests DescribeTable, DescribeTimeToLive and DescribeContinuousBackups.
-/// Returns the findings and the ARN of the table's stream, if it has one. `is_prod` says whether it contains data of customers
-/// who pay.
+/// Makes the `checks` of the table `name` with the requests DescribeTable, DescribeTimeToLive and
+/// DescribeContinuousBackups. Returns the findings and the ARN of the table's stream, if the table has a stream.
+/// `is_prod` states whether the table contains data of paying customers.
 pub async fn check(client: &Client, checks: &TableChecks, name: &str, is_prod: bool) -> (Vec<Finding>, Option<String>) {
     let described = match client.describe_table().table_name(name).send().await {
         Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),
@@ -97,7 +97,7 @@ pub async fn check(client: &Client, checks: &TableChecks, name: &str, is_prod: b
     (findings, described.latest_stream_arn)
 }
 
-/// Returns why a request for `permission` failed.
+/// Returns the reason why a request that needs `permission` failed.
 fn reason<E: ProvideErrorMetadata>(error: &SdkError<E>, permission: &str) -> String {
     match error.code() {
         Some(code) => AwsError::from_code(code, permission, error.message().unwrap_or_default()).to_string(),
@@ -116,7 +116,8 @@ impl TableChecks {
         }
     }
 
-    /// Returns the first difference between the keys, indexes and projections of `table` and those of the program.
+    /// Describes the first difference of the keys, indexes and projections between `table` and the schema of this
+    /// program.
     fn schema_difference(&self, table: &TableDescription) -> Option<String> {
         let type_of = |name: &str| {
             let definitions = table.attribute_definitions();

@@ -13,30 +13,30 @@ pub struct Finding {
     pub result: CheckResult,
 }
 
-/// Whether the checked part is as it must be.
+/// The result of a check: whether the checked part of the deployment is correct.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum CheckResult {
-    /// The part is as it must be.
+    /// The checked part is correct.
     Good { detail: String },
-    /// The part is not as it must be. `advice` says what to do.
+    /// The checked part is wrong. `advice` states how to correct it.
     Wrong { detail: String, advice: String },
-    /// The check could not be made, for this reason. It does not count as good.
+    /// The check could not be made, for this reason. This result does not count as good.
     NotChecked { reason: String },
 }
 
 impl Finding {
-    /// Returns the finding of a part that is as it must be.
+    /// Creates the finding of a part that is correct.
     pub fn good(check: &'static str, detail: impl Into<String>) -> Self {
         Self { check, result: CheckResult::Good { detail: detail.into() } }
     }
 
-    /// Returns the finding of a part that is not as it must be.
+    /// Creates the finding of a part that is wrong.
     pub fn wrong(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { check, result: CheckResult::Wrong { detail: detail.into(), advice: advice.into() } }
     }
 
-    /// Returns the finding of a check that could not be made.
+    /// Creates the finding of a check that could not be made.
     pub fn not_checked(check: &'static str, reason: impl Into<String>) -> Self {
         Self { check, result: CheckResult::NotChecked { reason: reason.into() } }
     }
@@ -46,7 +46,7 @@ impl Finding {
         matches!(self.result, CheckResult::Good { .. })
     }
 
-    /// Returns the line of this finding.
+    /// Formats this finding as one line.
     fn line(&self) -> String {
         let check = self.check;
         match &self.result {

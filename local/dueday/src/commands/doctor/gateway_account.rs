@@ -14,13 +14,13 @@ pub(super) const MODE: &str = "gateway mode";
 pub enum Identity {
     /// The key can read the account.
     Account(GatewayAccount),
-    /// The key may not read the account. `has_marker` says whether the account has the marker customer that the table
-    /// stores; `None` if it stores none.
+    /// The key may not read the account. `has_marker` states whether the account has the marker customer that the
+    /// settings of the table contain; `None` if the settings contain no marker customer.
     Hidden { has_marker: Option<bool> },
 }
 
-/// Asks `gateway` for its account. `hides_account` says whether the key may not read it, and `stored` is the account that
-/// the table stores.
+/// Returns the identity of the account at `gateway`. `hides_account` states whether the key may not read the account,
+/// and `stored` is the gateway account in the settings of the table.
 ///
 /// # Errors
 /// [`GatewayError`] if the gateway has no usable response.
@@ -39,8 +39,9 @@ pub async fn identify(
     gateway.account().await.map(Identity::Account)
 }
 
-/// Checks the account at the gateway. `stored` is the account that the table stores, `is_live` whether the key moves real
-/// money, if the key shows it, and `is_prod` whether customers are charged.
+/// Checks the account at the gateway. `stored` is the gateway account in the settings of the table. `is_live` states
+/// whether the key moves real money; `None` if the key does not show this. `is_prod` states whether customers are
+/// charged.
 pub fn check(
     identity: &Result<Identity, GatewayError>,
     stored: Option<&GatewayAccount>,
@@ -127,7 +128,7 @@ mod tests {
         GatewayAccount { kind: "stripe".to_owned(), account: id.to_owned(), live }
     }
 
-    /// Returns whether each of the three findings is good.
+    /// Returns for each of the three findings whether it is good.
     fn are_good(
         identity: Identity,
         stored: Option<&GatewayAccount>,

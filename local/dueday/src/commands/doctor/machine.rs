@@ -32,7 +32,7 @@ const LISTENER: &str = "Stripe's events";
 /// Checks the system on this machine. `serve` contains the ports that its servers will use.
 pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
     let folder = &context.options.data;
-    // The mode of the folder comes first, because it must be as the last command has left it.
+    // The modes are checked first, because the other checks open the database, which may create files in the folder.
     let mut findings = vec![check_modes(context)];
     let running = match running_server(folder) {
         Ok(running) => running,
@@ -148,7 +148,7 @@ async fn check_gateway(
     match &gateway {
         Gateway::Stripe(stripe) => {
             let is_live = Env::process().get(&STRIPE_SECRET_KEY).is_some_and(|key| is_live_stripe_key(&key));
-            // On one machine, the key decides whether customers are charged.
+            // A local system has no stage, so customers count as charged if the key is a live key.
             let mut findings = check_stripe(stripe, stored, (is_live, is_live), None).await;
             findings.push(check_listener(Env::process().get(&STRIPE_WEBHOOK_SECRET)));
             findings

@@ -97,7 +97,7 @@ fn check_identity(identity: &str, response: Response) -> Finding {
     }
 }
 
-/// Checks that the account may send mails to customers.
+/// Checks that Amazon SES allows the AWS account to send mails to all customers.
 fn check_account(response: Response, is_prod: bool) -> Finding {
     let account = match response {
         Ok(account) => account,

@@ -21,7 +21,7 @@ pub enum GatewayKey {
     Own(GatewayKeys),
 }
 
-/// The secrets that further checks need; `None` if one is not valid, or is not needed.
+/// The secrets that later checks need. A secret is `None` if it is not needed or not valid.
 #[derive(Default)]
 pub struct Keys {
     pub gateway: Option<GatewayKey>,

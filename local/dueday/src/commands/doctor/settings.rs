@@ -14,7 +14,8 @@ const SETTINGS: &str = "settings of the table";
 const CHARGING: &str = "charging";
 const LIMITS: &str = "limits of the payment batch";
 
-/// The checked parameters: the name of the check, the parameter, and the variable of the functions that it sets.
+/// The checked parameters. Each has the name of the check, the name of the parameter, and the environment variable of
+/// the functions that the parameter sets.
 const PARAMETERS: [(&str, &str, &Variable); 3] = [
     ("time zone", "TimeZone", &TIME_ZONE),
     ("retry gaps", "RetryGaps", &RETRY_GAPS),

@@ -26,14 +26,15 @@ impl Stack {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
-    /// Returns whether customers are charged real money. A stack without a stage is checked as strictly as this.
+    /// Returns whether the stack charges customers real money. Returns true also for a stack without the parameter
+    /// `Stage`, so that it is checked as strictly as production.
     pub fn is_prod(&self) -> bool {
         self.parameter("Stage") != "dev"
     }
 }
 
-/// Finds the stack `name`, or the stack of the table `table` if no name is given. Returns the stack, if it was found, and
-/// the findings.
+/// Finds the stack `name`; without a name, finds the stack of the table `table`. Returns the stack, if it was found,
+/// and the findings.
 pub async fn find(aws: &AwsProgram, name: Option<&str>, table: &str) -> (Option<Stack>, Vec<Finding>) {
     let described = match name {
         Some(name) => aws.request(&["cloudformation", "describe-stacks", "--stack-name", name]).await,
@@ -41,7 +42,7 @@ pub async fn find(aws: &AwsProgram, name: Option<&str>, table: &str) -> (Option<
     };
     let (stack, mut findings) = read(described, table);
     let Some(mut stack) = stack else { return (None, findings) };
-    // `describe-stack-resources` returns at most 100 resources.
+    // `list-stack-resources` returns all resources. `describe-stack-resources` would return at most 100 resources.
     let listed = aws.request(&["cloudformation", "list-stack-resources", "--stack-name", &stack.name]).await;
     match listed {
         Ok(listed) => stack.resources = resources(&listed),

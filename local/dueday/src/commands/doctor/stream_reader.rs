@@ -20,7 +20,8 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, check: &'static str,
     check_mappings(check, mappings, function.map(String::as_str))
 }
 
-/// Checks that one of the event source mappings of the stream starts `function`; any function, if it is `None`.
+/// Checks that one of the event source mappings of the stream starts `function`. If `function` is `None`, any function
+/// is accepted.
 fn check_mappings(check: &'static str, mappings: Response, function: Option<&str>) -> Finding {
     let mappings = match mappings {
         Ok(mappings) => mappings,

@@ -39,7 +39,7 @@ pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, Gat
     let Some(ours) = endpoints.iter().find(|endpoint| endpoint.url == url) else {
         let other = endpoints.iter().find(|endpoint| endpoint.url.ends_with(PATH));
         return match other {
-            // The API may have a domain of the merchant in front of it.
+            // This endpoint may belong to the deployment, because a merchant can use another domain name for the API.
             Some(other) => Finding::not_checked(
                 ENDPOINT,
                 format!("Stripe sends to {}; check that this is your own domain for {api}", other.url),

@@ -1,5 +1,5 @@
-//! Checks that users of the token issuer cannot change the claim that contains their account: a user who can write it can
-//! act for every account.
+//! Checks that users of the token issuer cannot change the claim that contains the id of their account. Otherwise a
+//! user could write the id of another account into the claim, and act for that account.
 
 use serde_json::Value;
 
@@ -35,10 +35,10 @@ const DEFAULT_WRITABLE: [&str; 17] = [
     "zoneinfo",
 ];
 
-/// Checks the claim of the stack.
+/// Checks the claim from which the API of the stack reads the account of a caller.
 pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
     let Some(stack) = stack else { return Finding::not_checked(CHECK, "the stack is not known") };
-    // With the user pool of the stack, the template sets the claim.
+    // If the stack has its own user pool, the template sets the claim to `username`.
     let own_pool = stack.outputs.get("UserPoolId").map(String::as_str);
     let claim = if own_pool.is_some() { "username" } else { stack.parameter("AccountClaim") };
     let issuer = stack.parameter("JwtIssuer");
@@ -76,14 +76,15 @@ fn user_pool(issuer: &str) -> Option<&str> {
     (host.starts_with("cognito-idp.") && !pool.contains('/')).then_some(pool)
 }
 
-/// Checks that users of the pool cannot choose their user name: they could choose the id of another account.
+/// Checks that users of the pool cannot choose their user name. Otherwise a user could choose the id of another account
+/// as user name.
 fn check_user_names(claim: &str, described: Response) -> Finding {
     let pool = match described {
         Ok(described) => described["UserPool"].clone(),
         Err(error) => return Finding::not_checked(CHECK, error.to_string()),
     };
     let only_administrators = pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] == true;
-    // With addresses as user names, Cognito generates the user name in the token.
+    // If users sign in with a mail address or phone number, Cognito generates the user name in the token.
     let is_generated = list(&pool, "UsernameAttributes").next().is_some();
     if only_administrators || is_generated {
         return Finding::good(CHECK, format!("{claim}, which users cannot choose"));

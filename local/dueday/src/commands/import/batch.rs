@@ -1,10 +1,11 @@
 //! Imports many rows in one transaction, because the number of transactions limits the speed of an import.
 //!
-//! The importer assumes that rows are new, and writes them without reading the table first, as long as this assumption
-//! is right. This is safe: if the transaction creates the account, or an earlier transaction of this import has created
-//! it, all subscriptions of the account come from this import, and each subscription has an idempotency record. If the
-//! transaction fails, the importer looks up its rows in the table, and creates only the new rows in a second
-//! transaction. If the second transaction also fails, the importer creates the new rows one by one.
+//! The importer assumes that all rows of a batch are new, and writes them without reading the table, as long as this
+//! assumption was right for the last batch. This is safe: every subscription has an idempotency record, and the account
+//! was created by the same transaction or by an earlier transaction of this import, so all its subscriptions come from
+//! this import. If the transaction fails, the importer looks up the rows of the batch in the table, and creates only
+//! the new rows in a second transaction. If the second transaction also fails, the importer creates the new rows one by
+//! one.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,12 +21,13 @@ use super::row::Row;
 use super::rows::ReadRow;
 use crate::Failure;
 
-/// The largest number of rows in one transaction. A row writes up to four items (the subscription, the item that finds it
-/// by its code, its idempotency record, and its account), and DynamoDB allows a hundred per transaction.
+/// The largest number of rows in one transaction. A row writes up to four items: the subscription, the item by which
+/// the subscription's code is looked up, the idempotency record, and the account. DynamoDB allows a hundred items per
+/// transaction.
 pub const MAX_BATCH_ROWS: usize = 25;
 
-/// A batch with at least this many rows ends before the next account. Rows of one account in two concurrent batches
-/// would conflict, because both batches would create the account.
+/// If a batch has at least this many rows, it ends before the first row of another account. Rows of one account in two
+/// concurrent batches would conflict, because both batches would create the account.
 const MIN_ROWS_TO_SPLIT: usize = 18;
 
 /// The largest number of created accounts that the importer remembers. This is enough because the rows of an account
@@ -65,8 +67,8 @@ fn account_of(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     Some(&row.account)
 }
 
-/// Returns whether the account of a new row must be created as well; `None` if the row is not new. Before the look-up
-/// in the table, the value is only an assumption.
+/// Returns whether the account of a new row must be created, too; `None` if the row is not new. For a row that was not
+/// looked up in the table, the value is only an assumption.
 fn is_new_with_account(found: &Result<RowState, Failure>) -> Option<bool> {
     match found {
         Ok(RowState::New { account, .. }) => Some(account.is_some()),
@@ -98,7 +100,7 @@ impl Importer<'_> {
                 Ok(RowState::Done(outcome)) => Ok(outcome),
                 Ok(RowState::New { line, row, id, .. }) => match created.as_ref().and_then(|all| all.get(&index)) {
                     Some(subscription) => Ok((line, Outcome::Created(Box::new(subscription.clone())))),
-                    // The transaction failed, or this row cannot be created: creating it alone returns the reason.
+                    // The transaction failed, or the row cannot be created. Creating the row alone returns the reason.
                     None => self.create_row(line, &row, id).await,
                 },
             });
@@ -135,7 +137,8 @@ impl Importer<'_> {
                     )));
                 }
                 Ok(None) => None,
-                // Creating the row alone repeats the look-up, and returns what is wrong with the stored item.
+                // The stored item cannot be read. Creating the row alone repeats the look-up, and returns what is wrong
+                // with the item.
                 Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),
             },
             Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),
@@ -162,7 +165,8 @@ impl Importer<'_> {
         if all.is_empty() {
             return Some(all);
         }
-        // The error is dropped: each row is then created alone, which returns its own error.
+        // The error of the transaction is dropped, because each row is then created alone, which returns the error of
+        // this row.
         if !self.open_table.table.create_subscriptions(&many).await.unwrap_or(false) {
             return None;
         }

@@ -21,8 +21,8 @@ pub enum Column {
     FirstPaymentDate,
 }
 
-/// The length of the longest unknown column name that an error message shows. A longer text may be personal data: in a
-/// file without a header, the first line contains a customer.
+/// The length of the longest unknown column name that an error message contains. A longer text may be personal data: if
+/// a file has no header, its first line describes a customer.
 const MAX_NAME_CHARS: usize = 40;
 
 /// The header of a file: the position of each column in a row.

@@ -30,12 +30,14 @@ use crate::machine::open_table::OpenTable;
 
 /// The largest number of retries of a row after a transient error of the table.
 const MAX_RETRIES: usize = 5;
-/// The lifetime of the idempotency records of an import. Two concurrent imports must both end within this time.
+/// The lifetime of the idempotency records of an import. Two imports that run at the same time must both end within
+/// this time.
 const IDEMPOTENCY_RECORD_LIFETIME: TimeDelta = TimeDelta::days(7);
 /// The number of locks. Rows whose subscription ids have the same hash use the same lock, so that they are created one
 /// after the other.
 const IDENTIFIER_LOCKS: usize = 1 << u8::BITS;
-/// The smallest burst of the rate limiter in rows: even at a low rate, it must admit a whole batch at once.
+/// The smallest burst of the rate limiter, in rows. Even at a low rate, the rate limiter must admit a whole batch at
+/// once.
 const MIN_BURST: NonZeroU32 = NonZeroU32::new(MAX_BATCH_ROWS as u32).expect("not zero");
 
 /// The outcome of the import of one row.
@@ -62,7 +64,7 @@ pub struct Importer<'a> {
     /// Limits the rows per second; `None` without a limit.
     rate_limiter: Option<DefaultDirectRateLimiter>,
     identifier_locks: Vec<Mutex<()>>,
-    /// Whether the next rows are probably new, like the last rows.
+    /// Whether the rows of the next batch are assumed to be new, because the assumption was right for the last batch.
     pub(super) expects_new_rows: AtomicBool,
     /// The accounts that this import has created most recently.
     pub(super) created_accounts: sync::Mutex<HashSet<AccountId>>,
@@ -178,7 +180,8 @@ impl<'a> Importer<'a> {
     pub(super) async fn wait_for_rate_limit(&self, rows: usize) {
         let rows = u32::try_from(rows).ok().and_then(NonZeroU32::new);
         if let (Some(rate_limiter), Some(rows)) = (&self.rate_limiter, rows) {
-            // This cannot fail, because the burst is at least as large as a batch.
+            // The result is ignored: the rate limiter refuses only more rows than its burst, and the burst is at least
+            // as large as a batch.
             let _ = rate_limiter.until_n_ready(rows).await;
         }
     }
@@ -220,8 +223,9 @@ impl<'a> Importer<'a> {
         if self.is_dry_run {
             return Ok(Outcome::Created(Box::new(subscription)));
         }
-        // Two concurrent imports may create rows with the same id but different SKUs, which are different items of the
-        // table. The idempotency record admits only one of them. Later imports find the stored subscription.
+        // Two concurrent imports may create rows with the same subscription id but different SKUs. These rows are
+        // different items of the table, so only the idempotency record makes the second write fail. Later imports find
+        // the stored subscription.
         let record = self.idempotency_record(&row.account, id, now);
         // Most rows belong to an account that an earlier row has created, so the account is created only if it is
         // missing.

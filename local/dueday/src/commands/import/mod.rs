@@ -88,8 +88,8 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::CreateIfAbsent).await?;
     tokio::spawn(async {
-        // Exit immediately, even while the import waits for input from a pipe. Imported rows stay in the table, and the
-        // next import adds the rest.
+        // Ctrl-C ends the process immediately, even while the import waits for input from a pipe. Imported rows stay in
+        // the table, and a later import adds the other rows.
         if tokio::signal::ctrl_c().await.is_ok() {
             output::print_message("\ninterrupted; run the command again to continue: no row is imported twice");
             Exit::Interrupted.exit_process();
@@ -97,7 +97,8 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
     });
     let (table, action) = (open_table.table.clone(), context.action(ActionKind::ImportSubscriptions, None));
     if !args.dry_run {
-        // An interrupted job keeps this entry, without its counts.
+        // The action log gets an entry without counts before the work, so that the log also contains an interrupted
+        // import.
         table.put_action(&action.on_job([])).await?;
     }
     let imported = Importer::new(context, open_table, args.dry_run, args.rate).import(rows, rejects, &progress).await;

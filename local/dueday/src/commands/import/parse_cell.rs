@@ -20,7 +20,7 @@ pub fn parse_payment_day(text: &str) -> Result<PaymentDay, String> {
 /// Parses a currency code such as `EUR`.
 ///
 /// # Errors
-/// A message with the value to write instead, or with the allowed values.
+/// A message with the currency to write instead, or with the allowed values.
 pub fn parse_currency(text: &str) -> Result<Currency, String> {
     text.parse().map_err(|error: MoneyError| match text.to_uppercase().parse::<Currency>() {
         Ok(intended) => format!("write {intended}"),
@@ -31,7 +31,7 @@ pub fn parse_currency(text: &str) -> Result<Currency, String> {
 /// Parses a language tag such as `de-AT`; a blank text means the default language.
 ///
 /// # Errors
-/// A message with the value to write instead, or with the allowed values.
+/// A message with the language tag to write instead, or with the allowed values.
 pub fn parse_locale(text: &str) -> Result<Locale, String> {
     if text.is_empty() {
         return Ok(Locale::default());
@@ -47,12 +47,12 @@ pub fn parse_locale(text: &str) -> Result<Locale, String> {
 /// Parses an amount in `currency`.
 ///
 /// # Errors
-/// A message with the value to write instead, or with the allowed values.
+/// A message with the amount to write instead, or with the allowed values.
 pub fn parse_price(text: &str, currency: Currency) -> Result<Money, String> {
     let price = |text: &str| Money::parse(text, currency).and_then(|amount| currency.price(amount.minor()));
     price(text).map_err(|error| match (with_decimal_point(text).filter(|intended| price(intended).is_ok()), error) {
         (Some(intended), _) => format!("write {intended}"),
-        // The message does not contain the text of the cell, because it may be a card number.
+        // The message does not contain the text of the cell, because the text may be a card number.
         (None, MoneyError::Price { .. } | MoneyError::Overflow) => {
             let largest = Money::new(billing::MAX_PRICE_MINOR, currency);
             format!("must be from {} to {}", Money::new(1, currency).decimal(), largest)
@@ -61,9 +61,9 @@ pub fn parse_price(text: &str, currency: Currency) -> Result<Money, String> {
     })
 }
 
-/// Converts an amount to our format, without currency and thousands separators and with a decimal point: `12,99`
-/// becomes `12.99`, and both `1.234,56 €` and `EUR 1,234.56` become `1234.56`. Returns `None` if three digits follow
-/// the last separator, because it may be a decimal or a thousands separator.
+/// Converts an amount to the format of an import, without currency and thousands separators and with a decimal point:
+/// `12,99` becomes `12.99`, and both `1.234,56 €` and `EUR 1,234.56` become `1234.56`. Returns `None` if three digits
+/// follow the last separator: this separator may be a decimal separator or a thousands separator.
 fn with_decimal_point(text: &str) -> Option<String> {
     let number = text.trim_matches(|c: char| c.is_alphabetic() || c.is_whitespace() || "€$£¥".contains(c));
     let is_separator = |c: char| matches!(c, '.' | ',' | '\'' | '’') || c.is_whitespace();
@@ -96,9 +96,10 @@ pub fn parse_date_cell(text: &str) -> Result<NaiveDate, String> {
     let has_year_first = text.find(['-', '.', '/']) == Some(4);
     let intended = match (has_year_first, text.contains('.')) {
         (true, _) => of(first, second, third),
-        // In dates with points, the day always comes first.
+        // In a date with points such as 31.12.2026, the day is always before the month.
         (false, true) => of(third, second, first),
-        // Otherwise the order depends on the country, unless one of the two numbers cannot be a month.
+        // In a date with slashes or hyphens, the order of day and month depends on the country. It is clear only if one
+        // of both numbers is greater than 12.
         (false, false) if first > 12 => of(third, second, first),
         (false, false) if second > 12 => of(third, first, second),
         (false, false) => return Err(format!("{allowed}; it is not clear which number is the month")),
@@ -111,8 +112,8 @@ pub fn parse_date_cell(text: &str) -> Result<NaiveDate, String> {
     }
 }
 
-/// Parses the id of a subscription in the earlier system. Refuses a number as Excel writes long numbers, because it stands
-/// for many ids.
+/// Parses the id of a subscription in the earlier system. Refuses a number such as `1.23E+15`, to which Excel shortens
+/// long numbers, because many ids have the same shortened form.
 pub fn parse_external_id(text: &str) -> Result<ExternalId, String> {
     let is_shortened = text.split_once("E+").is_some_and(|(number, exponent)| {
         number.contains(['.', ','])

@@ -76,7 +76,7 @@ impl Rejects {
     /// Uses the file at `path` for the rejects, and empties it if it exists.
     ///
     /// # Errors
-    /// [`Failure::File`] if the file cannot be written, or is the file to import, `input`.
+    /// [`Failure::File`] if the file cannot be written, or if `path` is the imported file `input`.
     pub fn new(path: PathBuf, input: &Path) -> Result<Self, Failure> {
         let mut rejects = Self { path, file: None };
         if rejects.path.exists() {

@@ -133,12 +133,13 @@ impl<'a> Cells<'a> {
         self.record.get(self.header.position(column)).unwrap_or_default()
     }
 
-    /// Parses the cell of `column` with `read`; `None` if the cell is invalid, which is not reported.
+    /// Parses the cell of `column` with `read`; `None` if the cell is invalid. Does not add an invalid cell to the
+    /// rejections.
     fn peek<T>(&self, column: Column, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         read(std::str::from_utf8(self.cell_bytes(column)).ok()?.trim()).ok()
     }
 
-    /// Parses the cell of `column` with `read`; `None` if the cell is invalid, which is added to the rejections.
+    /// Parses the cell of `column` with `read`. If the cell is invalid, adds it to the rejections and returns `None`.
     fn cell<T>(&mut self, column: Column, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         let Ok(text) = std::str::from_utf8(self.cell_bytes(column)) else {
             let reason = "must be UTF-8: save the file as \"CSV UTF-8\"";
@@ -146,7 +147,7 @@ impl<'a> Cells<'a> {
             return None;
         };
         let text = text.trim();
-        // The ids of accounts and SKUs are accepted although they may look like card numbers.
+        // Account ids and SKUs may look like card numbers, so they are not checked for card numbers.
         let may_contain_card_number = !matches!(column, Column::Account | Column::Sku);
         let read = if may_contain_card_number && contains_card_number(text) {
             self.rejections.push(Rejected::private_cell(self.line, column, NO_CARD_NUMBER.to_owned()));

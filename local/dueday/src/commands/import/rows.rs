@@ -32,7 +32,7 @@ pub struct Rows<R> {
 /// A row and its line number, or the reasons to reject the row.
 pub type ReadRow = Result<(u64, Row), Vec<Rejected>>;
 
-/// Reads all rows of the file at `path`, to create their subscriptions on the date `today`.
+/// Reads all rows of the file at `path`. `today` is the date on which their subscriptions will be created.
 ///
 /// # Errors
 /// [`Failure::File`] if the file cannot be read or a row is invalid. The message states the line, the column and the
@@ -42,7 +42,7 @@ pub fn read_rows(path: &Path, today: NaiveDate) -> Result<Vec<Row>, Failure> {
     parse_rows(&std::fs::read(path).map_err(|error| file_failure(error.to_string()))?, today).map_err(file_failure)
 }
 
-/// Reads all rows of a file's `bytes`, to create their subscriptions on the date `today`.
+/// Reads all rows of a file's `bytes`. `today` is the date on which their subscriptions will be created.
 ///
 /// # Errors
 /// If a row is invalid. The message states the line, the column and the allowed values.
@@ -129,7 +129,7 @@ impl<R: Read> Rows<R> {
 /// a line.
 ///
 /// # Errors
-/// If the line names another delimiter than the allowed ones.
+/// If the line contains a delimiter that is not allowed.
 fn excel_delimiter(line: &[u8]) -> Result<Option<u8>, String> {
     let line = String::from_utf8_lossy(line);
     let line = line.trim_matches(['\r', '\n', '"', ' ']);

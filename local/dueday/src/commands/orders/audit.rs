@@ -84,17 +84,20 @@ pub async fn audit(
     }
     let AuditReport { items, differences, unverified, unopened, unreadable } = audit.finish(verifying).await?;
     let mut all: Vec<OrderDifference> = differences.iter().map(OrderDifference::from).collect();
-    // An item of this table that cannot be read can be a movement, so the opening movements would be wrong.
+    // An unreadable item of the orders table may be a movement. An opening movement without this movement would be
+    // wrong, so no opening movements are written.
     let is_readable = unreadable.is_empty();
     all.extend(unreadable.iter().map(OrderDifference::unreadable));
     let ordered = match context.options.table() {
-        // The merchant may have begun to use the order desk with the first order.
+        // On AWS, a merchant may have turned on the order desk later. Payments before the first order do not need an
+        // order.
         Some(_) => {
             let first = recent.first_paid_at().unwrap_or(now);
             desk.table.ordered_from().await?.map_or(first, |from| from.max(first))..now - MAX_ORDER_DELAY
         }
-        // On one machine, the order desk is always on. This process has placed the orders of all payments before; a server
-        // that is running may still place some.
+        // On one machine, the order desk is always on, so each payment needs an order. This process has placed the
+        // orders of all payments, unless another process serves the table: that process may not have placed the newest
+        // orders yet.
         None if open_table.is_served_by_another_process() => DateTime::<Utc>::MIN_UTC..now - MAX_ORDER_DELAY,
         None => DateTime::<Utc>::MIN_UTC..now,
     };

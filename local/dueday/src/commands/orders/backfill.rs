@@ -109,9 +109,11 @@ pub async fn backfill(
     }
     args.confirmation.confirm(&format!("Place {}?", format_count(months.len() as u64, "order")))?;
     let action = context.action(ActionKind::BackfillOrders, None);
-    // An interrupted job keeps this entry, without its counts.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted
+    // backfill.
     open_table.table.put_action(&action.on_job([])).await?;
-    // From now on, the earlier months of some SKUs have orders, and those of others have none.
+    // The orders of earlier payments are now placed only for the selected SKUs. From this moment on, an audit requires
+    // orders only for later payments.
     desk.table.set_ordered_from(context.clock.now()).await?;
     let placed = place_all(desk, &open_table.table, months).await?;
     let counts = [("placed", placed.values().sum::<u64>())];
@@ -134,8 +136,8 @@ pub async fn backfill(
     Ok(exit)
 }
 
-/// Places the orders of `months`, after it has recorded the refunds in part, which the order desk may not know. Returns the
-/// number of orders by status.
+/// Places the orders of `months`. Before each order, records the successful refunds of its payment, because the order
+/// desk may not have received their events. Returns the number of placed orders by status.
 async fn place_all(
     desk: &OrderDesk,
     payments: &Table,
@@ -169,9 +171,10 @@ async fn place_all(
 
 /// The selected months that have no order.
 struct FoundMonths {
-    /// The months that get an order, oldest payment first.
+    /// The months whose orders can be placed, oldest payment first.
     months: Vec<PaidPeriod>,
-    /// The number of the other months.
+    /// The number of the months whose orders are not placed: they were refunded in full or reversed, or the account was
+    /// erased.
     left_out: u64,
 }
 

@@ -75,11 +75,12 @@ async fn print_created(
     outcome: FollowUpOutcome,
 ) -> Result<Exit, Failure> {
     let FollowUpOutcome::Created(created) = outcome else {
-        // Only a request with an idempotency key has a saved response.
+        // This case does not occur: only a request with an idempotency key gets a stored response, and this command
+        // sends no idempotency key.
         return Err(DeskError::WriteConflict { item: format!("the order {id}") }.into());
     };
     let report = FillReport::fill_waiting_orders(context, desk).await;
-    // The orders may have been filled.
+    // Filling may have changed both orders, so they are read again.
     let CreatedFollowUp { order, follow_up } = *created;
     let [order, follow_up] = [current(desk, order).await?, current(desk, follow_up).await?];
     let view = FollowUpView { order: OrderView::from(&order), follow_up: OrderView::from(&follow_up) };
@@ -94,7 +95,7 @@ async fn print_created(
     Ok(report.exit())
 }
 
-/// Returns the stored order, or `order` if it does not exist any more.
+/// Returns the stored order with the id of `order`; `order` itself if no such order is stored any more.
 async fn current(desk: &OrderDesk, order: Order) -> Result<Order, Failure> {
     Ok(desk.table.get_order(order.id).await?.map_or(order, |(order, _)| order))
 }

@@ -36,8 +36,8 @@ struct HandOverReport {
     orders: u32,
 }
 
-/// Fills waiting orders after a change, and prints the text `change` with the result. Returns [`Exit::Attention`] if
-/// orders could not be processed.
+/// Fills waiting orders after a change of stock or of an address, and prints the text `change` with the number of
+/// filled orders. Returns [`Exit::Attention`] if orders could not be processed.
 pub async fn fill_after(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
     let report = FillReport::fill_waiting_orders(context, desk).await;
     context.print(&report, || format!("{change}; {}\n", report.text()))?;

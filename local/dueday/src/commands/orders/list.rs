@@ -34,24 +34,27 @@ pub struct OrderView {
     customer: String,
     representative: Option<String>,
     status: OrderStatus,
-    /// The order that a follow-up order follows, and the reason; `None` for a main order, and in the list of a
-    /// representative's orders.
+    /// The order that a follow-up order follows, and the reason. `None` for a main order. Also `None` in the list of a
+    /// representative's orders, which does not contain this value.
     #[serde(skip_serializing_if = "Option::is_none")]
     follows: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The number of follow-up orders; `None` if there are none, and in the list of a representative's orders.
+    /// The number of follow-up orders. `None` if the order has no follow-up orders. Also `None` in the list of a
+    /// representative's orders, which does not contain this number.
     #[serde(skip_serializing_if = "Option::is_none")]
     follow_ups: Option<u8>,
     waits_for: Option<String>,
     warehouse: Option<String>,
     placed_at: chrono::DateTime<chrono::Utc>,
     amount: i64,
-    /// The refunded part of the amount; `None` if nothing was refunded, and in the list of a representative's orders.
+    /// The refunded part of the amount. `None` if nothing was refunded. Also `None` in the list of a representative's
+    /// orders, which does not contain this amount.
     #[serde(skip_serializing_if = "Option::is_none")]
     refunded_amount: Option<i64>,
     currency: String,
-    /// The address and the shipment; `None` if the order has none, and in the list of a representative's orders.
+    /// The address and the shipment. `None` if the order has no address or no shipment. Also `None` in the list of a
+    /// representative's orders, which does not contain them.
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<ShippingAddress>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +111,8 @@ impl From<&Order> for OrderView {
     }
 }
 
-/// Returns a text about the parcel of an order; `None` if the order is not shipped, or the text is not known.
+/// Returns the carrier or the tracking number of the parcel of an order, as `part` selects; `None` if the order is not
+/// shipped or has no such text.
 fn parcel_text(order: &Order, part: fn(&Parcel) -> Option<&Label>) -> Option<String> {
     order.shipment.as_ref().and_then(|shipment| part(&shipment.parcel)).map(|label| label.as_str().to_owned())
 }
@@ -161,8 +165,8 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
     if days.0 > days.1 {
         return Err(Failure::Refused(format!("--from {} is after --to {}", days.0, days.1)));
     }
-    // The requested days are days in the billing time zone, but the index contains UTC days: query one more day at both
-    // ends, and filter the orders below.
+    // The requested days are in the billing time zone, but the index contains UTC days. So the query covers one more
+    // day at each end, and the orders of other days are filtered out below.
     let (zone, requested_days) = (context.config.billing.zone, days);
     let days = (days.0.pred_opt().unwrap_or(days.0), days.1.succ_opt().unwrap_or(days.1));
     let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
@@ -228,7 +232,7 @@ pub fn address_line(address: &ShippingAddress) -> String {
     format!("{name}, {street}, {code} {city}, {country}")
 }
 
-/// Changes the status of each order to `next`. For an order that cannot be changed, only prints a message. After orders
+/// Changes the status of each order to `next`. If an order cannot be changed, prints a message and continues. If orders
 /// were cancelled or returned, fills waiting orders.
 pub async fn change_status(
     context: &Context,
@@ -247,7 +251,7 @@ pub async fn change_lines(
 ) -> Result<Exit, Failure> {
     let order = desk.change_lines(id, lines, |_| Ok::<_, DeskError>(())).await?;
     let report = FillReport::fill_waiting_orders(context, desk).await;
-    // The order itself may have been filled.
+    // Filling waiting orders may have changed this order, so it is read again.
     let order = desk.table.get_order(id).await?.map_or(order, |(order, _)| order);
     let view = OrderView::from(&order);
     context.print(&view, || {
@@ -257,7 +261,7 @@ pub async fn change_lines(
     Ok(report.exit())
 }
 
-/// Advances each order by its step. For an order that cannot take the step, only prints a message.
+/// Advances each order by its step. If an order cannot take its step, prints a message and continues.
 pub async fn advance_all(
     context: &Context,
     desk: &OrderDesk,

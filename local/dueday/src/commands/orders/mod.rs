@@ -224,8 +224,8 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
-    // An import may define the products of SKUs whose months are already paid, so the orders of these months are placed
-    // after the import.
+    // `catch_up` places the orders of paid months. An import may define the products of SKUs for which months are
+    // already paid, so `catch_up` is called after an import, and before every other command.
     let is_import = matches!(args.action, Action::Import { .. });
     if !is_import {
         open_table.catch_up(context).await?;
@@ -247,7 +247,8 @@ async fn run_action(
     open_table: &OpenTable,
     action: &Action,
 ) -> Result<Exit, Failure> {
-    // An import writes one entry of the action log for all its changes. Each of the other commands makes one change.
+    // An import writes one entry of the action log for all its changes, and uses `job_desk`. With `desk`, each change
+    // writes its own entry.
     let job_desk = desk;
     let desk = &desk.requested_by(context.requester(&open_table.table));
     match action {

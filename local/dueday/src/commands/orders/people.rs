@@ -100,7 +100,7 @@ struct EmployeeView {
     department: Option<String>,
     warehouse: Option<String>,
     left_on: Option<NaiveDate>,
-    /// The first day of the planned change.
+    /// The first day of the planned change of the job, or of the planned leaving; null if no change is planned.
     planned_from: Option<NaiveDate>,
 }
 
@@ -129,7 +129,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
     let people = csv_file::read_lines(file, &FILE_COLUMNS, parse_employee_row).map_err(invalid_file)?;
     let action = context.action(ActionKind::ImportPeople, None);
-    // An interrupted job keeps this entry, without its counts.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     let mut imported = ImportReport { hired: 0, moved: 0, left: 0 };
     for EmployeeRow { id, name, assignment, hired_on, salary, left_on } in people {
@@ -191,7 +191,7 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
     } else if let Some(department) = &args.department {
         desk.table.employees(EmployeeList::OfDepartment(department), &all).await?.into_items()?
     } else {
-        // Clap ensures that the id is given if no other filter is given.
+        // Clap requires one of the filters. Without another filter, the filter is the employee's id.
         let mut found = Vec::new();
         if let Some(id) = &args.employee {
             let employee = desk.table.get_employee(id).await?;

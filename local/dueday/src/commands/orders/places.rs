@@ -36,7 +36,7 @@ Example:
 
 const FILE_COLUMNS: [&str; 5] = ["kind", "id", "name", "in", "represents_customers"];
 
-/// The kind of a line. An entity refers only to entities of an earlier kind.
+/// The kind of a line. An entity of one kind refers only to entities of an earlier kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
 enum PlaceKind {
@@ -124,7 +124,7 @@ impl<'a> FileEntities<'a> {
         entities
     }
 
-    /// Returns an error if the entity to which `row` refers is neither in the file nor stored.
+    /// Checks that the entity to which `row` refers is in the file or stored.
     async fn check(&self, desk: &OrderDesk, row: &PlaceRow) -> Result<(), Failure> {
         let missing = |kind: &str, id: &str| {
             Failure::Refused(format!("there is no {kind} {id}, neither in the file nor among the stored ones"))
@@ -168,7 +168,7 @@ async fn put_row(desk: &OrderDesk, row: &PlaceRow) -> Result<(), DeskError> {
     }
 }
 
-/// Parses the lines of a CSV file. An entity comes before the entities that refer to it.
+/// Parses the lines of a CSV file. Sorts them so that each entity comes before the entities that refer to it.
 fn parse_rows(source: impl Read) -> Result<Vec<(PlaceKind, PlaceRow)>, String> {
     let mut rows = csv_file::read_lines(source, &FILE_COLUMNS, parse_place_row)?;
     rows.sort_by_key(|(kind, _)| *kind);
@@ -179,7 +179,7 @@ fn parse_rows(source: impl Read) -> Result<Vec<(PlaceKind, PlaceRow)>, String> {
 /// orders places`.
 ///
 /// # Errors
-/// A line is invalid, or an entity does not exist to which a line refers; or the table cannot be used.
+/// If a line is invalid, if a line refers to an entity that does not exist, or if the table cannot be used.
 pub async fn put_all(desk: &OrderDesk, csv: &str) -> Result<(), Failure> {
     let rows = parse_rows(csv.as_bytes()).map_err(Failure::Refused)?;
     for (_, row) in &rows {
@@ -197,7 +197,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
         in_file.check(desk, row).await?;
     }
     let action = context.action(ActionKind::ImportPlaces, None);
-    // An interrupted job keeps this entry, without its counts.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     for (_, row) in &entities {
         put_row(desk, row).await?;

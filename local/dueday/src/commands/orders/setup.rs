@@ -41,7 +41,7 @@ const FILE_COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehous
 pub struct Row {
     product: ProductId,
     name: Label,
-    /// The SKU that contains the product, and the quantity of the product in it.
+    /// A SKU that contains the product, and the quantity of the product in this SKU.
     sku_quantity: Option<(Sku, u32)>,
     /// The warehouse, its region, and the initial stock of the product in this warehouse.
     stock: Option<(WarehouseId, PlaceId, u64)>,
@@ -85,8 +85,8 @@ impl Row {
     }
 }
 
-/// Returns an error if a warehouse in `rows` has two regions in the file, or has another region in the table, or if its
-/// region does not exist.
+/// Checks that each warehouse in `rows` has only one region in the file, and the same region in the table, and that the
+/// region of a new warehouse exists.
 async fn check_warehouses(desk: &OrderDesk, rows: &[Row]) -> Result<(), Failure> {
     let mut regions = BTreeMap::<&str, &PlaceId>::new();
     for (warehouse, region, _) in rows.iter().filter_map(|row| row.stock.as_ref()) {
@@ -114,8 +114,8 @@ async fn check_warehouses(desk: &OrderDesk, rows: &[Row]) -> Result<(), Failure>
     Ok(())
 }
 
-/// Imports `rows`. Existing products, warehouses and stock are not changed. Requests to fill the backordered orders of
-/// all products in `rows`.
+/// Imports `rows`. Existing products, warehouses and stock are not changed. Creates fill tasks for all products in
+/// `rows`, so that waiting orders get the new stock.
 pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Result<ImportReport, Failure> {
     let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
     for row in &rows {
@@ -169,7 +169,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let rows = parse_rows(File::open(path).map_err(|error| invalid_file(error.to_string()))?).map_err(invalid_file)?;
     let action = context.action(ActionKind::ImportGoods, None);
-    // An interrupted job keeps this entry, without its counts.
+    // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     let imported = import_rows(desk, rows, context.clock.now()).await?;
     let counts = [("products", imported.products), ("warehouses", imported.warehouses), ("stocks", imported.stocked)];

@@ -132,7 +132,7 @@ struct MovementView {
 /// The movement of one product of an order.
 #[derive(Serialize)]
 struct OrderMovementView {
-    /// The version that the order got from the change.
+    /// The version of the order after the change that made this movement.
     version: u64,
     effect: StockEffect,
     warehouse: String,
@@ -172,7 +172,7 @@ impl From<&Movement> for MovementView {
     }
 }
 
-/// Makes the movement that `request` asks for. Returns it.
+/// Makes the movement that `request` describes, and returns the stored movement.
 async fn move_stock(
     context: &Context,
     desk: &OrderDesk,
@@ -218,7 +218,7 @@ pub async fn movements(context: &Context, desk: &OrderDesk, args: &MovementsArgs
     match (&args.product, args.order) {
         (Some(product), _) => movements_of_product(context, desk, product, &paging).await,
         (None, Some(order)) => movements_of_order(context, desk, order, &paging).await,
-        // The parser requires one of them.
+        // This case does not occur, because clap requires a product or an order.
         (None, None) => Ok(Exit::Done),
     }
 }

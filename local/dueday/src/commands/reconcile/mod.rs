@@ -83,7 +83,7 @@ pub enum ReconcileCommand {
 #[derive(Debug, Serialize)]
 pub struct ReconciledDay {
     pub date: NaiveDate,
-    /// Whether all lists were compared, and there is no difference.
+    /// Whether all lists of the gateway were compared, and no difference was found.
     pub clean: bool,
     pub ended_at: Option<DateTime<Utc>>,
     #[serde(flatten)]

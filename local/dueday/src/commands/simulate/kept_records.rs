@@ -13,9 +13,9 @@ use crate::Failure;
 /// The name of the file with the items of the table.
 const ITEMS_FILE: &str = "items.jsonl";
 
-/// Writes `records` to the new folder `folder`: the events to a file for each day, as in the archive, and the items to
-/// [`ITEMS_FILE`]. As in the archive, some events are repeated on the next day, and the events of a day are not in the
-/// order of their publication.
+/// Writes `records` to the new folder `folder`: the events to a file for each day, and the items to [`ITEMS_FILE`]. The
+/// files have the irregularities of the event archive on AWS: some events are repeated on the next day, and the events
+/// of a day are not in the order of their publication.
 ///
 /// # Errors
 /// [`Failure::Refused`] if the folder exists or a file cannot be written.

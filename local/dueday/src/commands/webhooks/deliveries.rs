@@ -59,7 +59,8 @@ pub async fn list(
     Ok(Exit::Done)
 }
 
-/// Restarts the selected deliveries. The running server makes them, or the next server after its start.
+/// Restarts the selected deliveries. The running server sends them; if no server runs, the next server sends them after
+/// its start.
 pub async fn redeliver(
     context: &Context,
     open_table: &OpenTable,
@@ -86,7 +87,8 @@ pub async fn redeliver(
     let mut restarted = Vec::new();
     for key in &keys {
         let result = match &api {
-            // The queue is in the memory of the server, so only the server can add the delivery to it.
+            // Each server has its delivery queue in memory, so only the running server itself can add the delivery to
+            // its queue.
             Some(api) => redeliver_by_server(api, key).await,
             None => {
                 let action = context.action(ActionKind::RedeliverEvent, None);
@@ -98,7 +100,7 @@ pub async fn redeliver(
             }
         };
         match result {
-            // One delivery without its event must not stop the others.
+            // If the stored event of a delivery is missing, the other failed deliveries are still restarted.
             Err(Failure::Refused(reason)) if args.failed => output::print_message(format!("error: {reason}")),
             result => restarted.push(result?),
         }
@@ -125,7 +127,8 @@ async fn redeliver_by_server(api: &str, DeliveryKey { endpoint, event }: &Delive
     if is_success { Ok(body) } else { Err(failed(&body["detail"].as_str().unwrap_or("it gave no reason"))) }
 }
 
-/// Returns the deliveries of the last 30 days to `endpoint` that have `status`. Prints those that cannot be read.
+/// Returns the deliveries of the last 30 days to `endpoint` that have `status`. Prints an error for each delivery that
+/// cannot be read.
 async fn read_deliveries(
     context: &Context,
     open_table: &OpenTable,

@@ -39,7 +39,7 @@ pub struct WebhooksArgs {
     pub action: Option<Action>,
 }
 
-/// The subcommands of `dueday webhooks`. Without one, it lists the endpoints.
+/// The subcommands of `dueday webhooks`. Without a subcommand, the command lists the endpoints.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Create an endpoint, and print its secret once
@@ -144,7 +144,7 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
     match &args.action {
         None => list(context, &open_table, keys).await,
         Some(Action::Create(args)) => {
-            // Process earlier changes first, so that their events are not sent to the new endpoint.
+            // Earlier changes are published first, so that their events are not sent to the new endpoint.
             open_table.catch_up(context).await?;
             let (new, secret) = endpoints.prepare(&args.url, args.types.clone()).await.map_err(failure_of)?;
             open_table.table.create_webhook_endpoint(&new, Some(&action(ActionKind::CreateEndpoint))).await?;
@@ -183,7 +183,7 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
     }
 }
 
-/// Lists all endpoints. Reports those whose secrets cannot be decrypted, if there are `keys`.
+/// Lists all endpoints. If `keys` are given, reports the endpoints whose secrets cannot be decrypted.
 async fn list(context: &Context, open_table: &OpenTable, keys: Option<EncryptionKeys>) -> Result<Exit, Failure> {
     let mut page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
     let now = context.clock.now();

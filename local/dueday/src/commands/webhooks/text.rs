@@ -69,7 +69,7 @@ fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Returns whether events are sent to `endpoint`.
+/// Returns the state of `endpoint` as text: enabled, disabled, or failing with the time of the next try.
 fn status(endpoint: &EndpointView) -> String {
     match (endpoint.enabled, endpoint.not_tried_until) {
         (false, _) => output::red("disabled"),

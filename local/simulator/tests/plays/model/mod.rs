@@ -78,7 +78,8 @@ fn one_worker_charges_correctly_with_two_customer_actions() {
         max_customer_actions: 2,
         ..SubscriptionModel::new()
     };
-    // Starts on the day before the due date, because a subscription can be paused only while no month is owed.
+    // The first instant is the day before the due date, because a subscription can be paused only while no month is
+    // owed.
     let days = ["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"];
     explore(SubscriptionModel { instants: instants(&days), ..model.clone() }, 90_000);
     let months = ["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-03-15T07:00:00Z"];
@@ -138,7 +139,8 @@ fn breaking_any_rule_doubles_or_loses_a_charge() {
         };
         assert_violates(model, invariant);
     }
-    // The customer cancels at the period end on the day before the due date.
+    // The customer cancels at the period end on the day before the due date, so the month of this due date must not be
+    // claimed.
     let day_before = instants(&["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z"]);
     let model = SubscriptionModel {
         instants: day_before,

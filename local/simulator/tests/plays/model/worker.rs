@@ -48,7 +48,7 @@ type Instant = DateTime<Utc>;
 
 /// The time after a claim or take-over in which the worker may send the charge request.
 const CHARGE_PERMISSION: TimeDelta = TimeDelta::minutes(5);
-/// A look-up also reads the payments that were created before the claim, up to this time before it.
+/// A look-up reads the payments that were created at most this time before the claim, and all later payments.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
 /// Lets `worker` claim the subscription that the index shows with the date `indexed_date`. `is_answered` states whether
@@ -284,7 +284,8 @@ fn write_settlement(
         return if is_answered { Phase::Idle } else { Phase::Settling { stored, held, outcome } };
     }
     if stored.version == state.stored.version {
-        // The receipt or the attempt record already exists.
+        // The settlement was refused, although no concurrent write changed the subscription. So its receipt or attempt
+        // record exists already.
         return Phase::Idle;
     }
     if model.flaw == Flaw::NoClaim {
@@ -298,7 +299,8 @@ fn settling_phase(held: &Subscription, outcome: Outcome) -> Phase {
     Phase::Settling { stored: held.clone(), held: attempt_of(held).clone(), outcome }
 }
 
-/// Returns a claim token that is unique among all calls that take effect, because each such call increases the version.
+/// Returns a claim token that is unique among all claims and take-overs that are written, because each of these writes
+/// increases the version.
 fn unique_claim_token(model: &SubscriptionModel, state: &State, worker: usize) -> ClaimToken {
     let call = if model.flaw == Flaw::ClaimProvedByRun { 0 } else { state.stored.version };
     ClaimToken(Ulid::from_parts(call, u128::try_from(worker).unwrap()))

@@ -1,4 +1,4 @@
-//! The audit of the orders table: it finds each damaged number, and reports no difference while orders change.
+//! The audit of the orders table finds each wrong number, and reports no difference while orders change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const SMALL: CompanySize = CompanySize { customers: 6, employees: 20, products: 
 
 type Item = HashMap<String, AttributeValue>;
 
-/// Returns a world whose orders are placed, picked and cancelled.
+/// Returns a world with open orders, one picked order and two cancelled orders.
 async fn world_with_orders(seed: u64) -> World {
     let world = World::new(Company::new(SMALL, seed), 20).await;
     let desk = world.desk_without_faults();
@@ -41,7 +41,8 @@ impl World {
         items.unwrap()
     }
 
-    /// Returns the first item whose key begins with `pk` and `sk`; of the orders, the first open one.
+    /// Returns the first item in key order whose `PK` begins with `pk` and whose `SK` begins with `sk`. Orders that are
+    /// not open are left out.
     async fn item(&self, pk: &str, sk: &str) -> Item {
         let mut items = self.all_items().await;
         items.sort_by_key(|item| (item["PK"].as_s().unwrap().clone(), item["SK"].as_s().unwrap().clone()));
@@ -61,8 +62,8 @@ impl World {
         delete.send().await.unwrap();
     }
 
-    /// Adds items that the audit does not compare. They are between the orders and the products, and so large that a scan
-    /// reads the orders and the products in different pages.
+    /// Adds large items, which the audit does not compare. Their keys are between those of the orders and the products,
+    /// so a scan returns the orders and the products in different list pages.
     async fn add_large_items(&self) {
         for number in 0..8 {
             let text = |text: String| AttributeValue::S(text);
@@ -72,7 +73,8 @@ impl World {
         }
     }
 
-    /// Removes what earlier versions did not store: the movements and their numbers.
+    /// Deletes the attributes and items that versions without stock movements did not store: the movements, and the
+    /// attributes `IsOpened` and `Movements` of the stock.
     async fn forget_movements(&self) {
         for mut item in self.all_items().await {
             if item["SK"].as_s().unwrap().starts_with("MOVEMENT#") {
@@ -116,7 +118,7 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
         assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
         world.put(item).await;
     }
-    // An item that cannot be read is reported, and the rest is audited.
+    // If an item cannot be read, the audit reports this item and still audits all other items.
     for (pk, sk, name) in [
         ("PRODUCT#", "WAREHOUSE#", "Stock"),
         ("PRODUCT#", "PRODUCT#", "TotalStock"),
@@ -159,7 +161,7 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
     let unopened = world.audit().await;
     assert!(unopened.len() == 9 && is_unopened(&unopened), "no false difference: {unopened:?}");
 
-    // Orders change the stock before the opening movements are written.
+    // An order changes the stock before the opening movements are written.
     let desk = world.desk_without_faults();
     let contents = world.contents().await;
     let open = contents.orders.iter().find(|(_, order)| order.status == "OPEN").unwrap().0;
@@ -172,7 +174,7 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
         assert_eq!(open_stocks(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(), opened);
         assert_eq!(world.audit().await, Vec::<String>::new());
     }
-    // The opening movement is compared like any other.
+    // After the opening movement was written, a wrong stock is found.
     let mut stock = world.item("PRODUCT#", "WAREHOUSE#").await;
     let less = (number(&stock, "Stock") - 1).to_string();
     stock.insert("Stock".to_owned(), AttributeValue::N(less));

@@ -30,7 +30,7 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     fill_all(desk).await;
 }
 
-/// Processes everything with `fault` at the call with this `number`, processes everything again after a crash, and
+/// Processes all orders with `fault` at the call with this `number`, processes all orders again after a crash, and
 /// checks the result. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let mut company = Company::new(SMALL, 3);
@@ -54,7 +54,7 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let statuses: Vec<&str> =
         paid[..2].iter().map(|p| contents.orders[&format!("ORDER#{}", p.order)].status.as_str()).collect();
     assert_eq!(statuses, ["PICKED", "CANCELLED"], "{fault:?} at {number}");
-    // Requests to try the orders of all products again, although nothing changed.
+    // Creates fill tasks for all products, although no stock arrived. The tasks must fill no order.
     let desk = world.desk_without_faults();
     for product in &world.company.products {
         desk.table.request_fill(&FillTarget::Product(product.id.clone()), desk.clock().ulid()).await.unwrap();

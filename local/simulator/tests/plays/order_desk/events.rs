@@ -1,5 +1,6 @@
-//! The events of orders: the changes in the stream of the table give exactly the expected events, also if the stream delivers
-//! them again, and the newest events of all orders agree with the table, also after interruptions.
+//! Events of orders: the publisher creates exactly the expected events from the change stream, also if stream records
+//! are delivered again. The event of each order with the highest version agrees with the table, also after
+//! interruptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use crate::order_desk::world::{World, all_days, fill_all};
 
 const SMALL: CompanySize = CompanySize { customers: 2, employees: 20, products: 2, warehouses: 2, months: 1 };
 
-/// A bus that keeps the entries.
+/// A bus in memory that stores all published entries.
 #[derive(Clone, Default)]
 struct KeepingBus(Arc<Mutex<Vec<BusEntry>>>);
 
@@ -53,8 +54,8 @@ fn types(events: &[(String, String, OrderData)]) -> Vec<&str> {
     events.iter().map(|(_, event_type, _)| event_type.as_str()).collect()
 }
 
-/// Returns the violations of the rule that the event with the highest version of an order states the order in the table. A
-/// picked order has no event of its own.
+/// Returns a violation for each order whose event with the highest version differs from the stored order. A picked
+/// order counts as open, because no event is published when an order is picked.
 pub fn disagreements(events: &[(String, String, OrderData)], table: &OrdersTableContents) -> Vec<String> {
     let mut newest = BTreeMap::<&str, &OrderData>::new();
     for (_, _, data) in events {
@@ -175,7 +176,7 @@ async fn an_order_of_an_earlier_version_gets_its_lines_with_the_next_change() {
     assert_eq!(disagreements(&events, &world.contents().await), Vec::<String>::new());
 }
 
-/// Places, fills and advances the orders of `world`. Everything may be repeated after an interruption.
+/// Places, fills and advances the orders of `world`. All steps may be repeated after an interruption.
 async fn process_everything(world: &World) {
     let (desk, paid) = (&world.desk, &world.company.paid);
     for paid in paid {

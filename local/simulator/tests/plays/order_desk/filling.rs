@@ -1,4 +1,4 @@
-//! Filling of waiting orders: fill tasks, the requests that they need, and concurrent work on them.
+//! Filling of waiting orders: fill tasks, the requests of a fill task, and concurrent fills.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -37,14 +37,14 @@ async fn receive(world: &mut World, desk: &OrderDesk, product: &ProductId, quant
     *world.received.entry(format!("PRODUCT#{product}")).or_default() += i64::from(quantity);
 }
 
-/// Returns the number of orders of `paid` in `status`.
+/// Returns how many of the orders of the payments `paid` have the status `status`.
 async fn count(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
     let contents = world.contents().await;
     paid.iter().filter(|paid| contents.orders[&format!("ORDER#{}", paid.order)].status == status).count()
 }
 
-/// Requests to try the orders of all products again, although nothing changed. Checks that no order is filled, and that
-/// no task is left.
+/// Creates fill tasks for all products, although no stock arrived. Checks that the tasks fill no order, and that no
+/// task is left.
 async fn assert_nothing_to_fill(world: &World, when: &str) {
     let desk = world.desk_without_faults();
     fill_all(&desk).await;
@@ -79,8 +79,8 @@ fn desk_with_clock(world: &World, clock: Arc<dyn Clock>) -> OrderDesk {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
-    // The columns are: the number of lines of each order (20 is the maximum), the number of orders that wait, and whether the
-    // order was shipped before and comes back.
+    // The columns are: the number of lines of each order (20 is the maximum); the number of waiting orders; whether the
+    // first order is shipped and returned (true) or cancelled (false).
     for (lines, waiting, is_returned) in [(6, 0, false), (6, 40, false), (20, 1, false), (6, 40, true), (20, 1, true)] {
         let world = World::new(company_with_one_sku(lines), 1).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[..=waiting]);
@@ -97,7 +97,8 @@ async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
         let mut requests = world.wire.requests();
         requests.iter_mut().for_each(|(operation, count)| *count -= before.get(operation).copied().unwrap_or_default());
         requests.retain(|_, count| *count > 0);
-        // The order, the total of the representative, and the transaction.
+        // The desk reads the order with GetItem and the total of the representative with Query, and then writes one
+        // transaction.
         let expected = [("GetItem", 1), ("Query", 1), ("TransactWriteItems", 1)];
         assert_eq!(
             requests,
@@ -126,7 +127,7 @@ async fn fill_stops_at_the_first_order_without_stock_and_continues_after_its_dea
     let requests = world.wire.requests().values().sum::<u64>() - before;
     assert!(requests <= 7, "{requests} requests for one order");
 
-    // The first call is interrupted by its deadline in the middle of a page, the second one continues there.
+    // The deadline interrupts the first call in the middle of a list page. The second call continues at this position.
     receive(&mut world, &desk, &product, 60).await;
     let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
     let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(40)).await;
@@ -159,7 +160,8 @@ async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_a
     receive(&mut world, &desk, &product, 70).await;
     let (mut filled, mut calls) = (0, 0);
     loop {
-        // Each call has time for eight orders. Meanwhile stock arrives, which must not lead back to the oldest order.
+        // Each call has time for eight orders. Stock arrives between the calls, and the next call must still continue
+        // at the stored position, and not with the oldest order.
         let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
         let done = stepping.fill_waiting_orders(now() + TimeDelta::seconds(10)).await;
         (filled, calls) = (filled + done.filled, calls + 1);
@@ -196,7 +198,8 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     assert_eq!(first.filled + second, 43);
     let left = desk.table.fill_tasks().await.unwrap().items;
     assert_eq!((left.len(), left[0].pass.as_ref()), (1, None), "the next pass starts with the oldest order");
-    // A worker of the former pass cannot continue with the new pass, and cannot create a task that was deleted.
+    // A worker that still has the earlier pass can neither continue the new pass, nor create a fill task that was
+    // deleted.
     let new_pass = left[0].pass_at(now());
     assert!(desk.table.save_fill_pass(&target, &new_pass).await.unwrap());
     assert!(!desk.table.save_fill_pass(&target, &pass).await.unwrap());
@@ -250,7 +253,8 @@ async fn cancelled_waiting_order_lets_the_newer_orders_be_filled() {
     world.assert_consistent(&paid, "after the cancellation").await;
 }
 
-/// Injects no fault, but lets other tasks run before each call takes effect, as many times as the field contains.
+/// Injects no fault, but lets other tasks run before each call takes effect. The field contains the number of times
+/// that a call yields.
 struct YieldBeforeEachCall(u32);
 
 impl Faults for YieldBeforeEachCall {
@@ -263,7 +267,7 @@ impl Faults for YieldBeforeEachCall {
     }
 }
 
-/// Creates a world whose desk lets other tasks run `yields` times before each call.
+/// Creates a world whose order desk yields to other tasks `yields` times before each call.
 async fn yielding_world(lines: usize, stock: u64, yields: u32) -> World {
     let injector = Injector::new(Arc::new(YieldBeforeEachCall(yields)));
     World::with_injector(company_with_one_sku(lines), stock, Arc::new(injector)).await
@@ -288,7 +292,7 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
         for product in &products {
             receive(&mut world, &desk, product, 3).await;
         }
-        // Cancels open orders, which restores stock, and waiting orders, which may be filled at the same time.
+        // Cancels open orders, which restores stock, and waiting orders, which the filling may fill at the same time.
         let cancelled = [round, 12 + 3 * round, 39 - round].map(|n| paid[n].order);
         let cancelling = join_all(cancelled.map(|order| {
             let desk = &desk;
@@ -330,7 +334,7 @@ async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_
                         }
                     }
                 };
-                // Either request starts earlier than the other one by up to five turns.
+                // Each of the two requests starts up to five scheduler turns before the other request.
                 async move {
                     futures::join!(advance(OrderStatus::Shipped, n % 6), advance(OrderStatus::Cancelled, 5 - n % 6))
                 }
@@ -348,7 +352,8 @@ async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_
 #[tokio::test(flavor = "multi_thread")]
 async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
     let mut placed_as_waiting = 0;
-    // In each round, the delivery arrives and its task is completed at another moment between two calls of the placing.
+    // In each round, the stock arrives and its fill task is completed at a different moment while the order is being
+    // placed.
     for delay in 0..24 {
         let mut world = yielding_world(1, 0, 3).await;
         let (placing, paid) = (world.desk.clone(), world.company.paid[0].clone());

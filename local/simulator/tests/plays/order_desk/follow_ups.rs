@@ -1,4 +1,5 @@
-//! Follow-up orders: splits and replacements that stop at each request, and that compete with other changes of the same order.
+//! Follow-up orders: splits and replacements that are interrupted at each request, and that compete with other changes
+//! of the same order.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ fn company() -> Company {
     company
 }
 
-/// Returns the request with the idempotency key `key`.
+/// Returns a request with the idempotency key `key`.
 fn request(key: &str) -> IdempotentRequest {
     IdempotentRequest {
         made_at: now(),
@@ -62,7 +63,7 @@ async fn replace(desk: &OrderDesk, id: OrderId, key: Option<&str>) -> Result<Fol
     desk.replace(id, &replacement, request.as_ref(), |_| String::new()).await
 }
 
-/// Returns the news that the payment `paid` was refunded in full.
+/// Returns the fact that the payment `paid` was refunded in full, as the desk receives it from an event.
 fn refund(paid: &PaidPeriod) -> RefundNews {
     let amount = Money::new(paid.amount.minor(), paid.amount.currency());
     RefundNews { order: paid.order, account: paid.account.clone(), refund: "r".to_owned(), amount, has_failed: false }
@@ -78,7 +79,7 @@ async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
 
 async fn ship(desk: &OrderDesk, id: OrderId) {
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        // After an interruption, the order may be shipped already.
+        // A refused step is accepted: after an interruption, the order may be shipped already.
         match desk.advance(id, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),
@@ -86,7 +87,8 @@ async fn ship(desk: &OrderDesk, id: OrderId) {
     }
 }
 
-/// Places three orders, of which two are filled, and creates follow-up orders. Everything may be repeated after an interruption.
+/// Places three orders, two of which are filled, and creates follow-up orders. All steps may be repeated after an
+/// interruption.
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
     for paid in paid {
@@ -101,8 +103,8 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     fill_all(desk).await;
 }
 
-/// Processes everything with `fault` at the call with this `number`, again after a crash, and checks the result. Returns the
-/// number of calls.
+/// Processes all orders with `fault` at the call with this `number`, processes all orders again after a crash, and
+/// checks the result. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
     let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
@@ -112,7 +114,8 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     for (_, address) in &mut company.customers {
         *address = address.take().map(|address| orders::ShippingAddress { region: region.clone(), ..address });
     }
-    // The stock suffices for two orders, and one piece of each product is left.
+    // The stock of seven pieces of each product suffices for two orders of three pieces. One piece of each product is
+    // left.
     let world = World::with_injector(company, 7, injector.clone()).await;
     let paid = world.company.paid.clone();
     if injector.run(process_everything(&world, &paid)).await.is_none() {
@@ -124,7 +127,8 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     for paid in &paid {
         found.push(statuses(&world, paid).await.join(" "));
     }
-    // The restored pieces of the cancelled orders fill the remainder of the last order.
+    // The stock of the cancelled orders is restored, and fills the follow-up order with the remaining pieces of the
+    // last order.
     assert_eq!(found, ["CANCELLED CANCELLED", "SHIPPED CANCELLED", "OPEN OPEN"], "{when}");
     let contents = world.contents().await;
     let quantities =
@@ -155,7 +159,7 @@ enum Rival {
     HandOver,
 }
 
-/// Makes the change of `rival`.
+/// Makes the change `rival` without an interruption.
 async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
     let keep = first_product(world, 1);
     match rival {
@@ -187,7 +191,8 @@ async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeri
 #[tokio::test]
 async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
     use Rival::{Cancel, Delivery, HandOver, Pick, Refund, Split};
-    // The stock of each product in each warehouse: with 2, the order waits; with 9, it is open.
+    // `stock` is the stock of each product in each warehouse: with 2 pieces, the order waits for stock; with 9 pieces,
+    // the order is open.
     for (stock, rival) in [
         (2, Cancel),
         (2, Refund),
@@ -200,8 +205,8 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
         (9, Split),
         (9, HandOver),
     ] {
-        // The split stops after `step` steps, the other change is made completely, and then the split continues. There are
-        // two steps for each request to the table.
+        // The split is suspended after `step` steps, the competing change is made completely, and then the split
+        // continues. Each request to the table takes two steps.
         let (mut created, mut refused) = (0, 0);
         for step in (0..).step_by(2) {
             let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
@@ -213,7 +218,8 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
             let mut first = Box::pin(split(&splitting, paid.order, Some(&keep), None));
             let mut result = None;
             for _ in 0..step {
-                // Otherwise the runtime stops to serve this task after a number of operations.
+                // Without this yield, Tokio would stop the progress of the polled future after a fixed number of
+                // operations.
                 tokio::task::yield_now().await;
                 if let std::task::Poll::Ready(ready) = futures::poll!(&mut first) {
                     result = Some(ready);
@@ -258,7 +264,7 @@ async fn simultaneous_replacements_get_different_numbers_and_the_last_pieces_onc
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
     desk.place(paid).await.unwrap();
     ship(desk, paid.order).await;
-    // Twelve replacements; each warehouse has the products of at most two.
+    // Creates twelve replacements. Each warehouse has the stock for at most two of them.
     let replacing = (0..12).map(|_| async {
         loop {
             match replace(desk, paid.order, None).await {
@@ -287,7 +293,9 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
     let region = company.warehouses[0].region.clone();
     company.customers[0].1 = address.map(|address| orders::ShippingAddress { region, ..address });
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
-    // With one piece of each product in stock, the order of two pieces of each waits, keeps one of each, and is filled.
+    // The columns are: the stock of each product; the pieces of each product that the order keeps (`None`: the pieces
+    // in stock). The order has two pieces of each product, so it waits for stock in the first case, and is open in the
+    // second case.
     for (stock, keep) in [(1, None), (2, Some(1))] {
         let world = World::new(company.clone(), stock).await;
         let (desk, paid) = (&world.desk, &world.company.paid[0]);
@@ -317,7 +325,8 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
 
 #[tokio::test]
 async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() {
-    // The replacement stops after `step` steps, the customer is handed over, and then the replacement continues.
+    // The replacement is suspended after `step` steps, the customer is handed over completely, and then the replacement
+    // continues.
     for step in (0..).step_by(2) {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(company(), 9, injector).await;
@@ -327,7 +336,8 @@ async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() 
         let mut first = Box::pin(replace(&world.desk, paid.order, None));
         let mut result = None;
         for _ in 0..step {
-            // Otherwise the runtime stops to serve this task after a number of operations.
+            // Without this yield, Tokio would stop the progress of the polled future after a fixed number of
+            // operations.
             tokio::task::yield_now().await;
             if let std::task::Poll::Ready(ready) = futures::poll!(&mut first) {
                 result = Some(ready);

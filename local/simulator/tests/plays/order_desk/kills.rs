@@ -1,5 +1,6 @@
-//! The process that places the orders is killed 100 times while months become orders and stock arrives. The queue delivers the
-//! events again, also twice and in any order. At the end, each paid month has exactly one order, and each event one content.
+//! The process that places the orders is killed 100 times while it processes payment events and stock arrives. The
+//! queue delivers the events again, some of them twice, and in any order. At the end, each paid month has exactly one
+//! order, and events with the same id have the same content.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,13 +28,14 @@ const KILLS: usize = 100;
 /// The largest number of messages that the queue delivers together.
 const BATCH: usize = 5;
 
-/// The largest number of requests that a process sends before it is killed. The events of a batch need more.
+/// The largest number of requests that a process sends before it is killed. Processing a whole batch of events needs
+/// more requests.
 const MAX_REQUESTS: u64 = 30;
 
-/// Kills the process at one call. Other tasks run before each call takes effect.
+/// Kills the process at the call with a chosen number. Other tasks run before each call takes effect.
 #[derive(Default)]
 struct KillAtCall {
-    /// The number of the call; 0 for no call.
+    /// The number of the call at which the process is killed; 0 if it is not killed.
     number: AtomicU64,
     takes_effect: AtomicBool,
 }
@@ -116,7 +118,7 @@ async fn run(seed: u64) {
     let all: Vec<ReceivedEvent> = world.company.paid.iter().map(event_of).collect();
     let (mut queue, mut kills, mut deliveries) = (all.clone(), 0, 0);
     while kills < KILLS || !queue.is_empty() {
-        // The queue delivers events again that were processed long ago.
+        // The queue also delivers events again that were processed long ago.
         let repeated = if queue.len() < BATCH && kills < KILLS { BATCH } else { rng.random_range(0..2) };
         queue.extend((0..repeated).map(|_| all[rng.random_range(0..all.len())].clone()));
         queue.shuffle(&mut rng);
@@ -124,7 +126,7 @@ async fn run(seed: u64) {
         let number = if kills < KILLS { injector.calls() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
         kill.number.store(number, Ordering::SeqCst);
         kill.takes_effect.store(rng.random_bool(0.5), Ordering::SeqCst);
-        // A new process knows nothing of the one before.
+        // A new process has no state in memory from the process before.
         let desk = world.desk_after_restart();
         let quantity = rng.random_range(1..6);
         let (processed, ()) =

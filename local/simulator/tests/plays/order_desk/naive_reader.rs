@@ -1,5 +1,5 @@
-//! A second reader of the orders table: it scans all items, keeps the own items of the entities, and answers each access
-//! pattern with a plain filter. It uses no index, no edge, no key function and no type of the order desk.
+//! A second reader of the orders table: it scans all items, keeps the own items of the entities, and answers each
+//! access pattern with a plain filter. It uses no index, no edge, no key function and no type of the order desk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

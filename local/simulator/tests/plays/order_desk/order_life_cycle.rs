@@ -173,7 +173,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
             .iter()
             .any(|listed| listed.id == employee.id)
     );
-    // Every list shows the new assignment.
+    // Every list of employees shows the employee with the new job.
     let changed = table.get_employee(&employee.id).await.unwrap().unwrap();
     let assignment = changed.assignment.as_ref().unwrap();
     let (title, warehouse) = (assignment.job_title.as_str(), assignment.warehouse.as_ref().unwrap());

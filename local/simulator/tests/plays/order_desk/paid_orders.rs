@@ -104,7 +104,8 @@ impl PaidWorld {
         recent
     }
 
-    /// Compares the orders of an earlier scan with the receipts. Returns the check and the order of each difference.
+    /// Compares the orders of an earlier scan with the receipts. Returns the name of the check and the id of the order
+    /// for each difference.
     async fn compare(&self, recent: &RecentOrders) -> Vec<(String, String)> {
         let orders = self.world.desk_without_faults().table;
         let all = DateTime::<Utc>::MIN_UTC..now();
@@ -124,13 +125,14 @@ async fn order_that_is_placed_between_the_scans_hides_no_order_without_a_receipt
     let world = PaidWorld::new().await;
     let (last, earlier) = world.paid.split_last().unwrap();
     world.place(earlier).await;
-    // Not the earliest one: receipts before the first receipt may have expired.
+    // The test deletes the third receipt and not the first: orders before the oldest receipt are not compared, because
+    // their receipts may have expired.
     let without_receipt = &earlier[2];
     world.delete_receipt(without_receipt).await;
 
     let recent = world.scan_orders().await;
-    // The numbers of orders are equal now: the first scan has seen the order without a receipt, and the second scan will see
-    // the receipt of the new order.
+    // The numbers of orders and receipts are equal now: the first scan has read the order without a receipt, but not
+    // the new order, and the second scan will read the receipt of the new order.
     world.place(std::slice::from_ref(last)).await;
     assert_eq!(world.compare(&recent).await, [difference("paid", without_receipt)]);
 

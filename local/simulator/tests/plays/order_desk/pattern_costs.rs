@@ -1,5 +1,5 @@
-//! Counts the requests and the read units of each access pattern of the orders table, and compares the table of them in
-//! `docs/orders.md`.
+//! Counts the requests and the read units of each access pattern of the orders table, and compares the counts with the
+//! table in `docs/orders.md`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use strum::IntoEnumIterator as _;
 use crate::order_desk::naive_reader::NaiveReader;
 use crate::order_desk::world::{World, all_days, now};
 
-/// The lines around the table in the document.
+/// The comments in the document before and after the table of costs.
 const SECTION: (&str, &str) = (
     "<!-- The costs of the access patterns, counted by `UPDATE_EXAMPLES=1 cargo test --test plays pattern_costs` -->",
     "<!-- End of the costs of the access patterns -->",
 );
 
-/// The rows of the table. Each row shows an access pattern, and what it costs.
+/// The rows of the table of costs as Markdown text. Each row states an access pattern, its requests and its read units.
 struct Costs {
     wire: Arc<Wire>,
     requests: u64,
@@ -28,7 +28,8 @@ struct Costs {
 }
 
 impl Costs {
-    /// Adds the costs of the requests since the last call. `found` is the number of entities in the answer.
+    /// Adds a row with the costs of all requests since the last call of `add`. `found` is the number of entities that
+    /// the access pattern returned.
     fn add(&mut self, number: &str, question: &str, found: usize) {
         let total: u64 = self.wire.requests().values().sum();
         let requests = total - std::mem::replace(&mut self.requests, total);

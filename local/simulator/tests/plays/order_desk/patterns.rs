@@ -17,22 +17,24 @@ use crate::order_desk::naive_reader::NaiveReader;
 use crate::order_desk::world::{World, fill_all, now};
 
 const SEED: u64 = 7;
-/// The largest number of items in a list page; `None` for one page with all items.
+/// The page sizes with which the test reads each list: the largest number of items on a list page, or `None` for all
+/// items on one list page.
 const PAGE_SIZES: [Option<usize>; 4] = [Some(1), Some(7), Some(100), None];
 /// The largest number of list pages that the test reads of one list.
 const MAX_PAGES: usize = 60;
 /// The number of random questions for each access pattern.
 const QUESTIONS: usize = 12;
 
-/// Returns the size of the sample company: 400 customers and three years, or as many customers as an environment variable
-/// says.
+/// Returns the size of the sample company: three years, and 400 customers or the number in the environment variable
+/// `DUEDAY_COMPANY_CUSTOMERS`.
 fn company_size() -> CompanySize {
     let customers = std::env::var("DUEDAY_COMPANY_CUSTOMERS").map_or(400, |count| count.parse().unwrap());
     CompanySize { customers, months: 36, ..CompanySize::default_size() }
 }
 
-/// Places the orders of all paid months, takes some orders through later statuses, hands some customers over, changes the
-/// jobs of some employees, and fills what a delivery allows.
+/// Creates the history that the test queries: places the orders of all paid months, advances some orders to later
+/// statuses, hands some customers over, changes the jobs of some employees, and fills the orders for which stock
+/// arrived.
 async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
     use OrderStatus::{Cancelled, Delivered, Open, Picked, Returned, Shipped};
     let desk = world.desk_without_faults();
@@ -117,7 +119,7 @@ struct Questions<'a> {
     rng: ChaCha8Rng,
     /// The number of compared answers that were not empty, by access pattern.
     compared: BTreeMap<&'static str, usize>,
-    /// The number of lists of orders that were read one order at a time.
+    /// The number of lists of orders that were read in list pages of one order each.
     lists_by_one: usize,
 }
 
@@ -301,7 +303,7 @@ impl Questions<'_> {
         let containing = self.naive.orders_where(|order| order.products.contains_key(&product));
         let found: BTreeSet<String> = orders.iter().map(|order| order.order.to_string()).collect();
         assert_eq!((orders.len(), found), (containing.len(), containing.iter().map(|(_, id)| id.clone()).collect()));
-        // The key of wh-1 is a prefix of the key of wh-10.
+        // The key of the warehouse wh-1 is a prefix of the key of wh-10, but the stock of wh-10 must not be returned.
         let one = self.table.get_stock(&product_id, Some(&"wh-1".parse().unwrap())).await.unwrap();
         assert_eq!(in_warehouses(&one).into_iter().collect::<Vec<_>>(), [("wh-1".to_owned(), expected["wh-1"])]);
         let total = self.table.get_product(&product_id).await.unwrap().unwrap().total_stock;
@@ -311,7 +313,8 @@ impl Questions<'_> {
         let quarter = format!("202{}-Q{}", self.rng.random_range(5..8), self.rng.random_range(1..5));
         let ranking = self.table.get_ranking(quarter.parse::<Quarter>().unwrap(), euro()).await.unwrap();
         let found = ranking.iter().map(|total| (total.total.minor(), total.representative.to_string()));
-        // A total whose orders were all cancelled stays as 0.
+        // The sum of a representative whose orders were all cancelled or returned stays in the ranking as 0. The naive
+        // reader does not return such sums, so they are left out.
         let found: Vec<_> = found.filter(|(sum, _)| *sum != 0).collect();
         let expected = self.naive.ranking(&quarter);
         assert_eq!(found, expected, "{quarter}");
@@ -323,7 +326,7 @@ impl Questions<'_> {
 async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut company = Company::new(company_size(), SEED);
-    // All payments of a day have the same instant, so list pages end within such an instant.
+    // All payments of the same second get the same instant, so some list pages end between orders with equal instants.
     company.paid.iter_mut().for_each(|paid| paid.paid_at = paid.paid_at.trunc_subsecs(0));
     let world = World::new(company, 60).await;
     make_history(&world, &mut rng).await;

@@ -77,7 +77,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
     assert_eq!(outcomes.iter().filter(|o| **o == PlaceOutcome::Placed(OrderStatus::Open)).count(), 1, "{outcomes:?}");
     world.assert_consistent(&paid, "after the race").await;
 
-    // Received stock fills the oldest back orders, until it is used up.
+    // Received stock fills the oldest back orders, until no stock is left.
     let waiting = desk
         .table
         .orders_in(&[OrderStatus::BackOrdered], all_days(), desk.buckets(), &Paging::all())
@@ -129,8 +129,8 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
             }
         }));
         let reassigning = join_all((0..).zip(&world.company.customers).map(|(place, (account, _))| async move {
-            // Some customers are reassigned before their orders are placed, other customers during or after the
-            // placing.
+            // Some customers are handed over before their orders are placed, others while their orders are placed or
+            // afterwards.
             for _ in 0..place % 32 {
                 tokio::task::yield_now().await;
             }
@@ -141,7 +141,7 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
                 }
             }
         }));
-        // For each seed, the reassignment starts at a different moment while orders are placed.
+        // For each seed, the hand-overs start at a different moment while orders are placed.
         let reassigning_later = async {
             while injector.calls() < calls_before + seed * 40 {
                 tokio::task::yield_now().await;
@@ -160,8 +160,8 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
 
 #[tokio::test]
 async fn a_customer_and_its_orders_have_one_representative_after_two_concurrent_hand_overs() {
-    // The first hand-over stops after `step` steps, the second one runs completely, and then the first one continues.
-    // A step is the part of the work between two yields; there are two yields for each request to the table.
+    // The first hand-over is suspended after `step` steps, the second hand-over is made completely, and then the first
+    // hand-over continues. A step is the work between two yields. Each request to the table has two yields.
     let (mut stopped, mut completed) = (0, 0);
     for step in 0.. {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));

@@ -12,24 +12,24 @@ use crate::order_desk::world::{World, fill_all};
 
 const SMALL: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 3 };
 
-/// Returns the news that the refund `id` of `minor` of the payment `paid` was made, or that it failed.
+/// Returns the fact that the refund `id` of `minor` minor units of the payment `paid` was made, or that it failed.
 fn news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundNews {
     let amount = Money::new(minor, paid.amount.currency());
     RefundNews { order: paid.order, account: paid.account.clone(), refund: id.to_owned(), amount, has_failed }
 }
 
-/// Processes the payments and their refunds. Everything may be repeated after an interruption.
+/// Processes the payments and their refunds. All steps may be repeated after an interruption.
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
     let in_full = |n: usize| news(&paid[n], "full", paid[n].amount.minor(), false);
-    // The event of a refund can come before the event of its payment.
+    // The event of a refund may be delivered before the event of its payment.
     desk.record_refund(&in_full(0)).await.unwrap();
     desk.record_refund(&news(&paid[1], "part", 100, false)).await.unwrap();
     for paid in paid {
         desk.place(paid).await.unwrap();
     }
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        // After an interruption, the order may be shipped already.
+        // A refused step is accepted: after an interruption, the order may be shipped already.
         match desk.advance(paid[3].order, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),
@@ -45,8 +45,8 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     fill_all(desk).await;
 }
 
-/// Processes everything with `fault` at the call with this `number`, again after a crash, and checks the result. Returns the
-/// number of calls.
+/// Processes all payments with `fault` at the call with this `number`, processes them again after a crash, and checks
+/// the result. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let mut company = Company::new(SMALL, 5);
     let region = &company.warehouses[0].region;

@@ -1,4 +1,5 @@
-//! Counts, write-offs, transfers and exchanged products that compete with orders, and that stop at each request.
+//! Counts of the stock, write-offs, transfers and exchanged products that compete with orders, and that are interrupted
+//! at each request.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ fn company() -> Company {
     company
 }
 
-/// Returns a count, a write-off and a transfer in both directions, of the stock of a product in two warehouses.
+/// Returns requests for a count, for a write-off, and for a transfer in each direction, of a product in two warehouses.
 fn requests(world: &World) -> Vec<MovementRequest> {
     let [here, there] = [0, 1].map(|number: usize| world.company.warehouses[number].id.clone());
     let reason: billing::Label = "test".parse().unwrap();
@@ -41,8 +42,8 @@ fn requests(world: &World) -> Vec<MovementRequest> {
     ]
 }
 
-/// Changes the products of an order to three pieces of the last product, and repeats it while other requests change the same
-/// items.
+/// Changes the products of an order to three pieces of the last product. Repeats the change after each write conflict
+/// with another request.
 async fn exchange(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
     let product = world.company.products.last().unwrap().id.clone();
     let lines = [OrderLine { product, quantity: 3 }];
@@ -51,7 +52,7 @@ async fn exchange(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
     }
 }
 
-/// Makes the movement `id`, and repeats it while other requests change the stock at the same time.
+/// Makes the movement `id`. Repeats the request after each write conflict with another request.
 async fn move_until_done(desk: &OrderDesk, product: &ProductId, id: Ulid, request: &MovementRequest) {
     while let Err(error) = desk.move_stock(product, id, request).await {
         assert!(error.is_transient(), "{error}");
@@ -91,7 +92,8 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
     }
 }
 
-/// Makes all movements, and returns an order whose products are not sellable. All steps may be repeated after a crash.
+/// Makes all movements, and returns an order whose products cannot be sold again. All steps may be repeated after a
+/// crash.
 async fn move_everything(world: &World, ids: &[Ulid]) {
     let (desk, product) = (&world.desk, &world.company.skus[0].1[0].product);
     let paid = &world.company.paid[0];
@@ -106,7 +108,7 @@ async fn move_everything(world: &World, ids: &[Ulid]) {
     }
     for step in [OrderStatus::Picked.into(), OrderStatus::Shipped.into(), unsellable] {
         if order.status != OrderStatus::Returned {
-            // The order may have taken the step before the crash.
+            // The result is ignored: if the order took this step before the crash, the step is refused now.
             let _: Result<_, orders::DeskError> = desk.advance(paid.order, step).await;
         }
     }

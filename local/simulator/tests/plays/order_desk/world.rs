@@ -34,7 +34,8 @@ pub fn all_days() -> DateRange {
     (NaiveDate::from_ymd_opt(2000, 1, 1).unwrap(), NaiveDate::from_ymd_opt(2100, 1, 1).unwrap())
 }
 
-/// Returns a clock that shows [`now`]. Each clock creates other identifiers.
+/// Returns a new clock that shows [`now`]. Clocks create different identifiers, because each clock has a different
+/// seed.
 pub fn new_clock() -> Arc<SimulatedClock> {
     static CLOCKS: AtomicU64 = AtomicU64::new(1);
     Arc::new(SimulatedClock::new(now(), CLOCKS.fetch_add(1, Ordering::Relaxed)))
@@ -109,7 +110,8 @@ impl World {
                 desk.set_shipping_address(account, address.clone()).await.unwrap();
             }
         }
-        // Without orders, this only deletes the fill tasks of the stock and of the addresses.
+        // No order exists yet, so this call fills no order. It deletes the fill tasks that the stock and the addresses
+        // created.
         assert_eq!(fill_all(&desk).await, 0);
         world
     }
@@ -121,7 +123,8 @@ impl World {
         OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
     }
 
-    /// Returns the desk of a new process, whose calls fail like those of `desk`.
+    /// Returns the desk of a new process. The injector that decides which calls of `desk` fail also decides for the new
+    /// desk.
     pub fn desk_after_restart(&self) -> OrderDesk {
         let table = OrdersTable::new(self.engine.client_with_wire(self.wire.clone()), "dueday-orders");
         OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
@@ -148,7 +151,8 @@ impl World {
         assert_eq!(self.audit().await, Vec::<String>::new(), "{when}");
     }
 
-    /// Audits the table. Returns the differences, and what could not be compared.
+    /// Audits the table. Returns a line for each difference, and for each number or item that the audit could not
+    /// compare.
     pub async fn audit(&self) -> Vec<String> {
         let mut audit = OrdersAudit::begin(&self.desk_without_faults().table);
         while audit.next_orders().await.unwrap().is_some() {}
