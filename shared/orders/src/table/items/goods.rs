@@ -125,8 +125,8 @@ impl Entity<OrdersTable> for StoredSku {
     }
 }
 
-/// The record of a delivery that an earlier version added to the stock. It prevents that a repeated request adds the
-/// delivery again.
+/// The record of a delivery that an earlier version of Dueday added to the stock. Because of this record, a repeated request
+/// does not add the delivery again.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct DeliveryItem {

@@ -201,7 +201,7 @@ fn line_items(lines: &[OrderLine]) -> Vec<LineItem> {
     lines.iter().map(item).collect()
 }
 
-/// Returns the stored form of `lines`; `None` if there are none, because absent attributes are left out.
+/// Returns the stored form of `lines`; `None` if there are no lines, so that the item has no attribute for them.
 fn line_items_if_any(lines: &[OrderLine]) -> Option<Vec<LineItem>> {
     (!lines.is_empty()).then(|| line_items(lines))
 }

@@ -195,7 +195,7 @@ pub(in crate::table) fn employee_edge(employee: &Employee, end: String) -> Item 
 }
 
 /// Returns the employee whose attributes are in the edge `item`. Returns `None` if the edge has no attributes: an
-/// earlier version of this program wrote such edges.
+/// earlier version of Dueday wrote such edges.
 pub(in crate::table) fn read_employee_edge(item: &Item) -> Result<Option<Employee>, TableError> {
     item.contains_key("CreatedDate").then(|| Employee::from_item(item)).transpose()
 }
