@@ -35,7 +35,7 @@ struct NoTimeForTwoRows {
     /// The due dates of the two rows, the earlier date first. The task returns the result of the row with the earlier
     /// date after the results of all other rows.
     skipped: [NaiveDate; 2],
-    /// The number of calls for the row with the earlier date that have returned.
+    /// The number of times that the task has returned a result for the row with the earlier date.
     waited: AtomicU32,
 }
 

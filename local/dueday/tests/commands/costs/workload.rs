@@ -24,7 +24,7 @@ use super::stack::Stack;
 /// The shards of the table. The rows are spread over them.
 const SHARDS: u32 = 4;
 
-/// What is counted.
+/// A number that is counted, such as the write units of the reminders.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Count {
     ReminderWrites,

@@ -41,7 +41,7 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
     }
     let paid_at: BTreeMap<String, DateTime<Utc>> =
         (0..23).map(|n| (paid_month(n).order.to_string(), paid_month(n).paid_at)).collect();
-    // The order of orders with the same instant is not specified.
+    // The sequence of orders that were paid at the same instant is not specified.
     let assert_each_order_once_oldest_first = |listed: &[String], when: &str| {
         assert!(listed.is_sorted_by_key(|order| paid_at[order]), "{when}: {listed:?}");
         let different: BTreeSet<&String> = listed.iter().collect();
