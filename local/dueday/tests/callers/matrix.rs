@@ -60,7 +60,7 @@ fn assert_allowed(response: &Response, case: &str) {
     assert!(!is_refused && response.status < 500, "{case}: {response:?}");
 }
 
-/// Asserts that the response is a problem with this status and kind that says why.
+/// Asserts that the response is a problem with this status and kind, and with a detail that states the reason.
 fn assert_refused(response: &Response, status: u16, kind: &str, case: &str) {
     let problem = response.json();
     assert_eq!(

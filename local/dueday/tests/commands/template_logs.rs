@@ -56,7 +56,7 @@ fn resources() -> Value {
     template["Resources"].clone()
 }
 
-/// Returns the name in a `!Ref`.
+/// Returns the name of the resource to which `value`, a `!Ref`, refers.
 fn referenced_name(value: &Value) -> String {
     let Value::Tagged(reference) = value else { panic!("no !Ref: {value:?}") };
     reference.value.as_str().unwrap().to_owned()

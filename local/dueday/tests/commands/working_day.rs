@@ -140,7 +140,7 @@ async fn numbers_of_a_working_day_add_up() {
     std::fs::write(&parcels, "order,carrier,tracking_number\n".to_owned() + &rows.collect::<String>()).unwrap();
     run(&data, "orders ship --file", &[parcels.to_str().unwrap()]);
 
-    // Five parcels come back. The products of one of them cannot be sold again.
+    // Five customers return their parcels. The products in one of the parcels cannot be sold again.
     for (n, order) in to_pick[..RETURNED].iter().enumerate() {
         let (status, returned) = api.send(&format!("POST /orders/{order}/return"), json!({"unsellable": n == 0})).await;
         assert_eq!((status, &returned["status"]), (200, &json!("RETURNED")), "{returned}");

@@ -189,7 +189,7 @@ async fn slow_row_does_not_delay_later_list_pages() {
 async fn sweep_continues_after_a_short_list_page() {
     let world = World::new().await;
     store_seven_subscriptions(&world).await;
-    // The wire removes the last row of each list page, and sets LastEvaluatedKey to the row before.
+    // The wire removes the last row of each list page, and sets LastEvaluatedKey to the key of the row before it.
     let wire = Wire::with_changed_responses(|request, response| {
         let Some(items) = response["Items"].as_array_mut() else { return };
         if request["IndexName"] == "GSI-2" && items.len() > 1 {

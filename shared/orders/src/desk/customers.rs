@@ -110,8 +110,8 @@ impl OrderDesk {
     /// Makes `to` the representative of an order of `customer`. Returns false without a change if the order was already
     /// shipped or cancelled, or if `to` already is its representative.
     ///
-    /// The transaction checks that `customer` is unchanged. Without this check, two concurrent hand-overs to different
-    /// representatives could leave the customer with one of them and the orders with the other.
+    /// The transaction checks that `customer` is unchanged. Without this check, after two concurrent hand-overs the customer
+    /// could have one representative, and the customer's orders the other representative.
     async fn hand_over_order(&self, id: OrderId, to: &EmployeeId, customer: &Customer) -> Result<bool, DeskError> {
         let mut customer = customer.clone();
         for _ in 0..MAX_RETRIES {

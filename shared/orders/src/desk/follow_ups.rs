@@ -44,8 +44,8 @@ struct StoredOrders {
 }
 
 impl StoredOrders {
-    /// Returns the follow-up order `created` to write. `main` is the main order after the change, and `reason` is why products are
-    /// replaced.
+    /// Returns the description of the transaction that writes the orders in `created`. `main` is the main order of the month after
+    /// the change. `reason` is why products are replaced; `None` for a split.
     fn new_follow_up<'a>(
         &'a self,
         main: &'a Order,
@@ -79,12 +79,12 @@ fn with_response(
 }
 
 impl OrderDesk {
-    /// Splits an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order: the order keeps the
-    /// products `keep`, or without `keep` those that one warehouse has in stock. A follow-up order gets the other products.
-    /// If the order is backordered and one warehouse has all the products that the order keeps, the order is filled in the
-    /// same transaction; a fill task tries to fill the follow-up order. The follow-up order of an open order is open, too: the
-    /// stock stays reserved. If `request` is set, the response is saved under the idempotency key of `request`, and a repeated
-    /// request gets the saved response.
+    /// Splits an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order. The order keeps the
+    /// products `keep`; if `keep` is `None`, it keeps the products that one warehouse has in stock. A new follow-up order gets the
+    /// other products. If the order is backordered and one warehouse has all the products that the order keeps, the order is
+    /// filled in the same transaction, and a fill task tries to fill the follow-up order later. The follow-up order of an open
+    /// order is open, too: the stock stays reserved. If `request` is set, the response is saved under the idempotency key of
+    /// `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
     /// The order does not exist, or is neither backordered nor open; [`check_lines`] rejects `keep`, or `keep` is not a part of

@@ -41,8 +41,8 @@ pub enum PlaceOutcome {
     Placed(OrderStatus),
     /// The order for this month exists already.
     AlreadyPlaced,
-    /// The SKU stands for no products, so there is nothing to ship and no order. `needs_report` is true until the
-    /// caller has reported this to the operator and called [`OrdersTable::mark_without_products_reported`].
+    /// The SKU has no products, so nothing is shipped and no order is placed. `needs_report` is true until the caller has
+    /// reported the SKU to the operator and called [`OrdersTable::mark_without_products_reported`].
     NoProducts { sku: Sku, needs_report: bool },
 }
 
@@ -94,8 +94,8 @@ impl OrderDesk {
         Self { table, clock, buckets, index_delay: TimeDelta::zero() }
     }
 
-    /// Sets the longest time that the indexes lag behind the table. A fill task is kept until a pass has started this time
-    /// after the latest change, because an earlier pass may have missed an order that was not in the index yet.
+    /// Sets the longest time that the indexes lag behind the table. A fill task is kept until a pass has started at least this
+    /// long after the latest change: an earlier pass may have missed an order that was not in the index yet.
     pub fn with_index_delay(self, index_delay: TimeDelta) -> Self {
         Self { index_delay, ..self }
     }

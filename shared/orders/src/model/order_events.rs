@@ -57,7 +57,7 @@ fn new_event(constructor: EventConstructor, order: &Order, at: DateTime<Utc>) ->
     Event { id, subject: order.customer.to_string(), at, data }
 }
 
-/// Returns the data of the events of `order`, without the parcel.
+/// Returns the data of the events of `order`, without the carrier and the tracking number of the parcel.
 fn data_of(order: &Order) -> OrderData {
     let lines = |lines: &[OrderLine]| {
         let line = |line: &OrderLine| OrderLineData { product: line.product.to_string(), quantity: line.quantity };

@@ -43,7 +43,7 @@ impl PartitionRange {
         Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
-    /// Returns the range of the edges in `partition` that come from entities whose keys begin with `prefix`.
+    /// Returns the range of the edges in `partition` whose first entity has a key that begins with `prefix`.
     pub fn of_entities(partition: Partition, prefix: &str) -> Self {
         let name = String::new();
         Self { partition, name, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }

@@ -1,4 +1,4 @@
-//! Reading and writing of products, their stock, and the products that each SKU stands for.
+//! Reading and writing of products, their stock, and the products that are shipped for each SKU.
 
 use futures::future::try_join;
 

@@ -62,19 +62,19 @@ pub struct Line {
 /// The bill of a month.
 pub struct Bill {
     pub lines: Vec<Line>,
-    /// The storage in the table, with its backups.
+    /// The cost of the storage in the table, with its backups.
     pub storage: f64,
-    /// The nightly reads of the stored items: the comparison with the gateway, and the audit.
+    /// The cost of the nightly reads of the stored items, for the comparison with the gateway and for the audit.
     pub checks: f64,
-    /// The mails by Amazon SES.
+    /// The cost of the mails that Amazon SES sends.
     pub mails: f64,
     /// The price of Stripe Billing for the same payments, at twenty dollars each.
     pub stripe_billing: f64,
-    /// The invocations of the function for events.
+    /// The number of invocations of the function `events`.
     pub events_invocations: f64,
-    /// The invocations of the functions for the queues.
+    /// The number of invocations of the functions that process the queues.
     pub queue_invocations: f64,
-    /// The requests to the queues, without those that return no message.
+    /// The number of requests to the queues, without the requests that return no message.
     pub queue_requests: f64,
 }
 

@@ -49,7 +49,7 @@ impl RequestObserver for Meter {
     fn completed(&self, _: &str, _: &Value, _: Result<&str, &str>) {}
 }
 
-/// A bus that keeps the published events.
+/// A fake of the event bus that stores the published events in memory.
 #[derive(Clone, Default)]
 pub struct KeptEvents(Arc<Mutex<Vec<BusEntry>>>);
 

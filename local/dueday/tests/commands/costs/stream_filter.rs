@@ -43,7 +43,7 @@ impl World {
         record.clone()
     }
 
-    /// Executes a request that the code does not contain, such as the deletion of an item by hand.
+    /// Executes a request that no code of Dueday sends, such as the deletion of an item by a person.
     fn execute(&self, operation: &str, mut request: Value) {
         request["TableName"] = "dueday".into();
         self.engine.execute(operation, &request).unwrap();

@@ -180,8 +180,8 @@ pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> 
     Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCTS)?, quantity })
 }
 
-/// The attributes of the edge from an order to the warehouse that ships it. It contains the lines, so that the list of the
-/// orders of a warehouse needs no query for each order.
+/// The attributes of the edge from an order to the warehouse that ships it. The edge contains the lines of the order, so that
+/// the list of the orders of a warehouse needs no query for each order.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct WarehouseEdgeItem {

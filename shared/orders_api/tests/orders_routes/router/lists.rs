@@ -103,7 +103,7 @@ async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orde
 
 #[tokio::test]
 async fn products_are_read_with_one_request_for_a_hundred_and_unprocessed_keys_are_read_again() {
-    // The table leaves half of the keys of the first requests unprocessed.
+    // In the responses to the first two BatchGetItem requests, half of the keys are unprocessed.
     let incomplete = AtomicU32::new(2);
     let leave_unprocessed = move |request: &Value, response: &mut Value| {
         let Some(items) = response["Responses"]["dueday-orders"].as_array_mut() else { return };
