@@ -1,5 +1,6 @@
 //! A working day in a warehouse, through the API and the commands: 200 paid months become orders, a delivery arrives,
-//! orders are picked, shipped and returned, and stock is counted, written off and moved. At the end the numbers add up.
+//! orders are picked, shipped and returned, and stock is counted, written off and moved. At the end, the stock, its movements,
+//! the orders and the events agree.
 
 use std::collections::BTreeSet;
 use std::path::Path;

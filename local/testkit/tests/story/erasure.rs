@@ -53,7 +53,7 @@ fn action() -> NewAction {
     NewAction { at: now(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
 
-/// Returns the orders table of `world`, to which requests pass through `wire`.
+/// Returns a client of the orders table of `world`, which sends its requests through the connection `wire`.
 fn orders_table(world: &World, wire: Wire) -> OrdersTable {
     OrdersTable::new(world.system.with_wire(Arc::new(wire)).table.client().clone(), ORDERS)
 }

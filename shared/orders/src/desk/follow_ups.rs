@@ -31,7 +31,7 @@ pub enum FollowUpOutcome {
 pub struct ReplacementRequest {
     /// The products to send again; `None` for all products of the order.
     pub lines: Option<Vec<OrderLine>>,
-    /// Why products are replaced. It is stored in the action log.
+    /// Why products are replaced. The action log contains this reason.
     pub reason: Label,
 }
 

@@ -64,7 +64,7 @@ pub struct Order {
     pub address: Option<ShippingAddress>,
     /// How the order was shipped; `None` until it is shipped.
     pub shipment: Option<Shipment>,
-    /// Whether the returned products were not sellable. They were not added to the stock again.
+    /// Whether the returned products were not sellable, so that they were not added to the stock again.
     pub is_written_off: bool,
     /// The amount of the payment; 0 for a follow-up order, because its main order has the amount.
     pub total: Money,

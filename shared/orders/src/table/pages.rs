@@ -36,8 +36,8 @@ pub(super) struct PartitionRange {
 }
 
 impl PartitionRange {
-    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is the
-    /// number of the partition, if the list has several.
+    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is the index
+    /// of the bucket if the list is read from all buckets of GSI-2; otherwise 0.
     pub fn of_orders(partition: Partition, bucket: u32, status: OrderStatus, (from, to): DateRange) -> Self {
         let name = format!("{status}-{bucket:04}");
         Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
@@ -50,8 +50,8 @@ impl PartitionRange {
     }
 }
 
-/// A text that is appended to a sort text to get a text that sorts after it, but before every longer sort text that begins
-/// with it. Identifiers, dates and times contain only characters that are larger than this text.
+/// A text that is appended to a sort text. The result sorts after the sort text, but before every longer sort text with the
+/// same beginning, because identifiers, dates and times contain only characters that are larger than this text.
 const BEFORE_ANY_TEXT: &str = " ";
 
 /// The sort position of an item in its list.

@@ -46,7 +46,7 @@ impl Entity<OrdersTable> for Product {
 pub(in crate::table) struct StockItem {
     /// The number of pieces.
     pub stock: u64,
-    /// The number of movements that have changed this stock since movements are recorded.
+    /// The number of recorded movements of this stock.
     #[serde(default)]
     pub movements: u64,
     /// Whether the stock is the sum of its movements. Absent in a stock from before movements were recorded, until its

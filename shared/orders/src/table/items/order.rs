@@ -1,4 +1,5 @@
-//! Stored items of orders, of the edges from orders to representatives and products, and of customers.
+//! Stored items of orders, of the edges from orders to representatives, products and warehouses, of the refunds of orders, and
+//! of customers.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;

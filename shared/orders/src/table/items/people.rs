@@ -177,8 +177,8 @@ pub(in crate::table) fn key_of_confidential_item(confidential: &Confidential) ->
     keys::key_of_edge(keys::key_of_employee(&confidential.employee), sk)
 }
 
-/// Returns the item with the confidential data of `employee`. It also contains all attributes of the employee, so that
-/// the list of the employees who were hired after a day reads only this item.
+/// Returns the item with the confidential data of `employee`. This item also contains all attributes of the employee, so
+/// that the list of employees by hire date needs no other item of the employee.
 pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &Confidential) -> Item {
     let Confidential { hired_on, salary, .. } = confidential;
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
