@@ -30,7 +30,7 @@ pub struct OrdersAudit {
 /// The result of an audit.
 #[derive(Debug, Default)]
 pub struct AuditReport {
-    /// The number of items that the first scan compared.
+    /// The number of items that the first scan read, including the items that are unreadable.
     pub items: u64,
     /// The verified differences, sorted.
     pub differences: Vec<NumberDifference>,
@@ -77,7 +77,7 @@ impl OrdersAudit {
         Self { table, scan, ledger: Ledger::default(), report: AuditReport::default() }
     }
 
-    /// Returns the number of items that were compared so far.
+    /// Returns the number of items that the first scan has read so far.
     pub fn items(&self) -> u64 {
         self.report.items
     }

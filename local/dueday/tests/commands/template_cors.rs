@@ -55,6 +55,6 @@ fn question_of_a_browser_needs_no_token_on_any_path() {
     // each such path needs its own route for preflight requests.
     let routes = of("OrdersApiFunction");
     for (_, path, _) in routes.iter().filter(|(method, _, _)| method == "ANY") {
-        assert!(routes.contains(&("OPTIONS".to_owned(), path.clone(), true)), "no route for preflight requests to {path}");
+        assert!(routes.contains(&("OPTIONS".to_owned(), path.clone(), true)), "no preflight route for {path}");
     }
 }

@@ -1,4 +1,4 @@
-//! The quarter totals of representatives: the amount of the orders that are credited to a representative in a quarter.
+//! The quarter totals of representatives: the total amount of the orders that are credited to a representative in a quarter.
 //!
 //! The order desk reads a total, and then writes the new total in the transaction of the order, on condition that the version
 //! of the total did not change. The DynamoDB action `ADD` would cause just as many conflicts between transactions, and could
