@@ -1,4 +1,4 @@
-//! An encryption key for tests, and a search for secrets in plain.
+//! An encryption key for tests, and a search of a table for secrets that are not encrypted.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::Secret;
@@ -16,7 +16,7 @@ pub fn encryption_keys() -> EncryptionKeys {
     EncryptionKeys::parse(ENCRYPTION_KEY).expect("a key")
 }
 
-/// Returns the items of `table` that contain `secret` in plain: its text, its base64 part or its bytes.
+/// Returns the items of `table` that contain `secret` without encryption: as its base64 text or as its bytes.
 ///
 /// # Panics
 /// If the table cannot be read.

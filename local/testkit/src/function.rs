@@ -19,8 +19,8 @@ pub struct Function {
     pub table: Table,
     api: RuntimeApi,
     process: Child,
-    /// The function's log with all levels, which is searched for [`NEVER_LOGGED`] when this value is dropped. `None` if
-    /// the log is not searched.
+    /// The file with the function's log at all levels. When this value is dropped, the file is searched for [`NEVER_LOGGED`].
+    /// `None` if the log is not searched.
     log: Option<NamedTempFile>,
     _dynamodb: RunningEngine,
 }
@@ -70,7 +70,8 @@ impl Function {
         Self::spawn(&Engine::memory(), path, (name, &variables), log.into()).await
     }
 
-    /// Starts the binary at `path` as the function `name` with the environment `variables`. Its log goes to `log`.
+    /// Starts the binary at `path` as the function `name` with the environment `variables`. The function writes its log to
+    /// `log`.
     async fn spawn(engine: &Engine, path: &str, (name, variables): (&str, &[(&str, &str)]), log: Stdio) -> Self {
         let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));

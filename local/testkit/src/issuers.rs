@@ -14,9 +14,10 @@ pub enum ExpectedRights {
     Operator,
     /// The account with this id.
     Account(&'static str),
-    /// The token is an access token, but none for this API: 403.
+    /// The token grants no rights, so the response has the status 403. It is an access token for another API, or an ID token
+    /// without a claim by which it could be distinguished from an access token.
     None,
-    /// The token is not an access token: 401.
+    /// A claim of the token says that it is not an access token, so the response has the status 401.
     NoAccessToken,
 }
 

@@ -144,8 +144,8 @@ impl SesServer {
         };
         let fault = self.state().faults.pop_front();
         if let Some((status, error)) = fault.and_then(SesFault::error_response) {
-            // Like SES, repeat the mail addresses in the text. The tests of the mailer check that its errors do not
-            // contain them.
+            // Like SES, repeat the mail addresses in the text. The tests of the mailer check that the errors of the mailer
+            // do not contain these addresses.
             let text = format!("The following identities failed the check in region EU-WEST-1: {}", mail.to.join(", "));
             return rejection_response(status, error, &text);
         }

@@ -1,7 +1,7 @@
 //! The audit of the order desk's table: compares each stored number with the records from which it can be computed again.
 //!
-//! A scan is not a snapshot: a number can change while the scan reads its records. So a difference is reported only if
-//! another scan finds it, and the number had the same revision before and after this scan.
+//! A scan is not a snapshot: a number can change while the scan reads the records of this number. So a difference is
+//! reported only if a second scan finds it again, and the number had the same revision before and after the second scan.
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -12,7 +12,8 @@ use super::{
 use clock::Clock;
 use dynamo::TableError;
 
-/// The largest number of scans that verify the differences of the first scan, or write opening movements.
+/// The largest number of times that the table is scanned again, to verify the differences of the first scan or to compute
+/// opening movements.
 const MAX_VERIFICATIONS: usize = 3;
 /// The number of requests that are sent at the same time.
 const AT_ONCE: usize = 16;
@@ -29,11 +30,11 @@ pub struct OrdersAudit {
 /// The result of an audit.
 #[derive(Debug, Default)]
 pub struct AuditReport {
-    /// The number of items that the first scan compared.
+    /// The number of items that the first scan read, including the items that are unreadable.
     pub items: u64,
     /// The verified differences, sorted.
     pub differences: Vec<NumberDifference>,
-    /// The numbers that could not be compared, because each scan found them changed meanwhile.
+    /// The numbers that could not be compared, because they changed during each scan.
     pub unverified: Vec<AuditedNumber>,
     /// The stocks without an opening movement, which are not compared with their movements.
     pub unopened: Vec<AuditedNumber>,
@@ -45,8 +46,8 @@ fn number_of(change: &StockChange) -> AuditedNumber {
     AuditedNumber::Stock { product: change.product.clone(), warehouse: change.warehouse.clone() }
 }
 
-/// Reads all items of `table` again. Returns the ledger, and whether it contains all items: some may be unreadable. Calls
-/// `on_page` after each page.
+/// Reads all items of `table` again. Returns the ledger, and true if the ledger contains all items, or false if some items
+/// are unreadable. Calls `on_page` after each page of the scan.
 async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(Ledger, bool), TableError> {
     let (mut scan, mut ledger, mut is_complete) = (table.scan_for_audit(), Ledger::default(), true);
     while let Some(page) = scan.next_page().await? {
@@ -57,8 +58,8 @@ async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(
     Ok((ledger, is_complete))
 }
 
-/// Returns the revision of each of `numbers`. A number that cannot be read has always the same revision: the report contains it
-/// as unreadable, too.
+/// Returns the revision of each of `numbers`. An item that cannot be read has the default revision, so it counts as
+/// unchanged; the report of the audit also lists it as unreadable.
 async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<Revision>, TableError> {
     let revision = |number| async move {
         match table.revision_of(number).await {
@@ -76,7 +77,7 @@ impl OrdersAudit {
         Self { table, scan, ledger: Ledger::default(), report: AuditReport::default() }
     }
 
-    /// Returns the number of items that were compared so far.
+    /// Returns the number of items that the first scan has read so far.
     pub fn items(&self) -> u64 {
         self.report.items
     }
@@ -106,7 +107,8 @@ impl OrdersAudit {
         !self.ledger.differences().is_empty()
     }
 
-    /// Verifies the differences of the first scan. Sends no request if there are none. Calls `on_page` after each page.
+    /// Verifies the differences of the first scan, and returns the report. Sends no request if the first scan found no
+    /// differences. Calls `on_page` after each page of a scan.
     pub async fn finish(self, mut on_page: impl FnMut()) -> Result<AuditReport, TableError> {
         let Self { table, ledger, mut report, .. } = self;
         report.unopened = ledger.unopened().iter().map(number_of).collect();

@@ -1,5 +1,5 @@
-//! The processing of payment events: each succeeded payment becomes an order, and a refund in full cancels the order before
-//! the shipment.
+//! The processing of payment events: each succeeded payment becomes an order, and a refund of the whole payment cancels an
+//! order that is not shipped yet.
 //!
 //! The queue can deliver the same event more than once, and can deliver events in any order.
 
@@ -7,8 +7,8 @@ use billing::{EventData, ReceivedEvent, UnreadableEvent};
 
 use crate::{DeskError, OrderDesk, PlaceOutcome, RefundNews};
 
-/// The log message for a paid SKU that stands for no products, so that nothing is shipped. Logged once for each SKU. A
-/// metric filter in `template.yaml` matches this text, and an alarm uses the metric.
+/// The log message for a paid SKU that has no products, so that nothing is shipped. Logged once for each SKU. A metric
+/// filter in `template.yaml` matches this text, and an alarm uses the metric.
 pub const SKU_WITHOUT_PRODUCTS_MESSAGE: &str = "a SKU has no products";
 
 /// The reason why an event could not be processed.
@@ -27,8 +27,8 @@ impl ProcessEventError {
     }
 }
 
-/// Places the order for a paid month if `event` is a `payment.succeeded` event, and records the refund of an event about a
-/// refund. Returns `None` for events that place no order.
+/// Places the order for a paid month if `event` is a `payment.succeeded` event. Records the refund if `event` is a
+/// `payment.refunded` or a `payment.refund_failed` event. Returns `None` for events that place no order.
 ///
 /// # Errors
 /// The event cannot be read, the order cannot be placed, or the refund cannot be recorded.

@@ -171,7 +171,8 @@ pub async fn end_employment(
             check_past_day(date, &now, confidential_access)?;
             date
         }
-        // A repeated request without a date keeps the stored date.
+        // The employee may already have left, or a leaving date may be planned. A repeated request without a date keeps
+        // that date.
         None => {
             let stored = desk.table.get_employee(&employee).await?;
             stored.and_then(|employee| employee.leaves_on()).unwrap_or(now.today)

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::requested_desk::RequestedDesk;
 
-/// The largest number of orders in one request. Each needs two requests to the table.
+/// The largest number of orders in one request. To advance an order, the desk sends two requests to the table.
 const MAX_ORDERS: usize = 100;
 /// The number of orders that are advanced at the same time.
 const AT_ONCE: usize = 8;

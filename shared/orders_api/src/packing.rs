@@ -25,7 +25,7 @@ use super::orders::OrderView;
 use super::parameters::WarehousePath;
 use super::products::Quantity;
 
-/// The template of the packing slips, one page for each order.
+/// The HTML template of the packing slips. Each order is printed on a page of its own.
 const SLIPS_TEMPLATE: &str = include_str!("packing_slips.html");
 /// The width and height of the code with the order number, in CSS pixels: 3 cm on paper.
 const CODE_PIXELS: u32 = 113;
@@ -98,13 +98,14 @@ impl From<OrderToPack> for OrderToPackView {
     }
 }
 
-/// Returns the packing slips of `orders`, one page for each order, as an HTML document. Each page shows the order number as a
-/// QR code, the address, and the products.
+/// Returns the packing slips of `orders` as one web page, which prints each order on a page of its own. Each printed page shows
+/// the order number as a QR code, the address, and the products.
 pub fn packing_slips(orders: &[OrderToPack]) -> String {
     slips_page(orders, None)
 }
 
-/// Returns the packing slips of `orders`, with a link to `next`, the next page, which is not printed.
+/// Returns the web page with the packing slips of `orders`. `next` is the URL of the next list page: the web page shows a link
+/// to it, which is not printed.
 fn slips_page(orders: &[OrderToPack], next: Option<String>) -> String {
     let slips: Vec<Value> = orders.iter().map(slip).collect();
     html_page::render("packing_slips.html", SLIPS_TEMPLATE, context! { slips, next })
@@ -137,7 +138,7 @@ fn code(text: &str) -> String {
     // A QR code can contain 2,900 bytes, and an order number has at most 40.
     let code = QrCode::new(text).expect("an order number is short enough");
     let svg = code.render::<svg::Color<'_>>().min_dimensions(CODE_PIXELS, CODE_PIXELS).build();
-    // The declaration of an XML document is not allowed within HTML.
+    // Remove the XML declaration before the SVG element: it is not allowed within HTML.
     svg.split_once("?>").map_or_else(|| svg.clone(), |(_, svg)| svg.to_owned())
 }
 

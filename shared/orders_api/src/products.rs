@@ -100,7 +100,7 @@ pub struct DeliveryPath {
 pub struct Quantity(u64);
 
 impl Quantity {
-    /// Returns the number.
+    /// Returns the number of pieces.
     ///
     /// # Errors
     /// 400 for the field `quantity` if the number is not allowed.
@@ -310,7 +310,7 @@ pub async fn receive_delivery(
     let DeliveryFields { warehouse, quantity } = body.value;
     let quantity = quantity.checked()?;
     match desk.receive(&product, &warehouse, quantity, delivery).await {
-        // 404, not 422: the product is part of the path.
+        // The product is part of the path, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found()),
         received => Ok(received.map(|()| Json(DeliveryView { id: delivery, product, warehouse, quantity }))?),
     }

@@ -1,4 +1,5 @@
-//! The order desk with the caller of a request: its changes write entries of the action log.
+//! An extractor of the order desk whose changes are requested by the caller of the HTTP request. Each change writes an entry of
+//! the action log.
 
 use std::convert::Infallible;
 
@@ -12,7 +13,7 @@ use store::Table;
 
 use super::OrdersApi;
 
-/// The payments table, as the order desk uses it.
+/// The payments table, in which the transactions of the order desk write entries of the action log and check accounts.
 #[derive(Clone, Debug)]
 pub struct StoredPayments(pub Table);
 

@@ -154,7 +154,7 @@ impl From<Movement> for MovementView {
     }
 }
 
-/// Makes the movement in `path` that `request` asks for.
+/// Carries out `request`. `path` contains the product and the identifier of the movement.
 async fn move_stock(
     desk: &OrderDesk,
     path: MovementPath,
@@ -163,7 +163,7 @@ async fn move_stock(
     let MovementPath { product, movement } = path;
     let id: Ulid = movement.parse().map_err(|_| Problem::invalid_field("movement", "must be a ULID"))?;
     match desk.move_stock(&product, id, request).await {
-        // 404, not 422: the product is part of the path.
+        // The product is part of the path, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found()),
         Err(error @ DeskError::NoWarehouse(_)) if matches!(&error, DeskError::NoWarehouse(missing) if Some(missing) == request.to()) => {
             Err(Problem::refused_field("to_warehouse", error))

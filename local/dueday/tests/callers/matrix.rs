@@ -1,4 +1,4 @@
-//! Each route as each kind of caller.
+//! Tests that send a request for each route as each kind of caller.
 
 use chrono::Utc;
 use emulator::TokenIssuer;
@@ -23,7 +23,7 @@ async fn world() -> World {
     let server = Server::start().await;
     server.stock().await;
     let [alder, birch] = server.sign_up(["alder", "birch"]).await;
-    // Ids that are as well-formed as those of an account that exists.
+    // Well-formed ids of items that do not exist.
     let other = |id: &str| id.replace(&birch.subscription, "01JZXCVBNM0123456789ABCDEF");
     let missing = Ids {
         account: "cedar".to_owned(),
@@ -60,7 +60,7 @@ fn assert_allowed(response: &Response, case: &str) {
     assert!(!is_refused && response.status < 500, "{case}: {response:?}");
 }
 
-/// Asserts that the response is a problem with this status and kind that says why.
+/// Asserts that the response is a problem with this status and kind, and with a detail that states the reason.
 fn assert_refused(response: &Response, status: u16, kind: &str, case: &str) {
     let problem = response.json();
     assert_eq!(
@@ -161,7 +161,8 @@ async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope(
 async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
     let world = world().await;
     for token in issuer_tokens() {
-        // The token, as if the issuer were the local one. Only Amazon Cognito's access tokens have no audience.
+        // Replace the issuer, the audience, the client and the times in the claims of the token by those of the local issuer.
+        // A token without an audience, such as an access token of Amazon Cognito, gets none.
         let mut claims = token.claims.clone();
         let has_audience = !claims["aud"].is_null();
         claims["aud"] = if has_audience { json!(["dueday"]) } else { Value::Null };

@@ -20,7 +20,8 @@ pub enum Access {
     Confidential,
 }
 
-/// The routes that not only an operator may use, by the ids of their operations. All other routes are for operators.
+/// The ids of the operations with the access [`Access::Public`]. The constants below list the operations with each other access.
+/// A test fails if an operation is in none of the lists.
 const PUBLIC: [&str; 5] =
     ["check_health", "read_index", "show_card_link", "open_card_link", "return_from_payment_method_setup"];
 const OWN: [&str; 22] = [
@@ -165,7 +166,7 @@ fn routes_of(document: &Value) -> Vec<Route> {
                 _ => Access::Operator,
             };
             let body = match id.as_str() {
-                // The example changes the amount, which only an operator may do.
+                // The example of the document changes the amount, which only an operator may do. So use another body.
                 "change_subscription" => Some(json!({"payment_day": 12})),
                 _ => Some(&operation["requestBody"]["content"]["application/json"]["example"])
                     .filter(|body| !body.is_null())
@@ -185,7 +186,7 @@ fn with_examples(path: &str, operation: &Value) -> String {
         let name = parameter["name"].as_str().unwrap();
         let example = match &parameter["example"] {
             Value::String(text) => text.clone(),
-            // No example of the documents has this parameter.
+            // The documents contain no example of this parameter, so use a well-formed identifier.
             Value::Null => "01MCCKG2G0000G0000000000ZZ".to_owned(),
             other => other.to_string(),
         };

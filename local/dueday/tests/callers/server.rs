@@ -87,8 +87,8 @@ impl Server {
         self.folder.path()
     }
 
-    /// Signs `claims` with the key of the server, after the claims of the local issuer are filled in where `claims` has
-    /// none. A null removes a claim.
+    /// Signs `claims` with the key of the server. Adds the claims of the local issuer (`iss`, `aud`, `iat`, `exp`) that `claims`
+    /// does not contain. A claim that is null in `claims` is left out.
     pub fn sign(&self, claims: &Value) -> String {
         let key = std::fs::read_to_string(self.folder.path().join("token-key.pem")).unwrap();
         sign_with(&TokenIssuer::new(&key).unwrap(), claims)
@@ -128,7 +128,7 @@ impl Server {
         response.json()
     }
 
-    /// Stores what the orders of paid months need: a warehouse, a product and a SKU.
+    /// Creates a warehouse, a product and the products of a SKU, so that the payments of months place orders.
     pub async fn stock(&self) {
         let warehouse = json!({"name": "Amsterdam", "region": "eu"});
         self.operate(Method::PUT, "/warehouses/ams", warehouse).await;
@@ -173,7 +173,8 @@ impl Server {
     }
 }
 
-/// Signs `claims` with `issuer`, after the claims of the local issuer are filled in. A null removes a claim.
+/// Signs `claims` with `issuer`. Adds the claims of the local issuer (`iss`, `aud`, `iat`, `exp`) that `claims` does not
+/// contain. A claim that is null in `claims` is left out.
 pub fn sign_with(issuer: &TokenIssuer, claims: &Value) -> String {
     let now: DateTime<Utc> = Utc::now();
     let mut all = json!({

@@ -21,7 +21,8 @@ fn json(data: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&stdout).unwrap()
 }
 
-/// Returns the entries of the account `acme`, or those without an account.
+/// Returns the entries of the action log of the account in `account`. If `account` is empty, returns the entries without an
+/// account.
 fn logged(data: &Path, account: &[&str]) -> Vec<Value> {
     json(data, &[&["log"], account].concat()).as_array().unwrap().clone()
 }

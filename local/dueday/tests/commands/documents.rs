@@ -1,5 +1,5 @@
-//! Checks of the documents against the project: the crates and tests that a document mentions exist, and the words are
-//! plain.
+//! Checks that the crates, tests and files exist that a document mentions, and that no text of the project contains words
+//! that readers have misread.
 
 mod plain_words;
 mod text_files;

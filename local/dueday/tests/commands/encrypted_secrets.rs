@@ -25,7 +25,7 @@ fn created(stdout: &str) -> (String, Secret) {
     (created["id"].as_str().unwrap().to_owned(), created["secret"].as_str().unwrap().parse().unwrap())
 }
 
-/// Runs the command with `arguments` on the data folder `data`. Returns its exit code, output and messages.
+/// Runs `dueday` with `arguments` on the data folder `data`. Returns its exit code, standard output and standard error.
 fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(data).args(arguments))
 }

@@ -96,8 +96,7 @@ fn import_creates_new_rows_at_any_position_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let text = csv_with_rows(900);
-    // The rows of each account stand far apart in the file. Every third block of 70 rows is imported before the whole
-    // file.
+    // The rows of each account are far apart in the file. Every third block of 70 rows is imported before the whole file.
     let mut rows: Vec<&str> = text.lines().skip(1).collect();
     rows.sort_by_key(|row| row.split("order ").nth(1).unwrap().split(',').next().unwrap().parse::<u32>().unwrap() % 7);
     let of = |rows: &[&str]| format!("{HEADER}\n{}\n", rows.join("\n"));
@@ -132,8 +131,8 @@ fn import_finds_old_subscriptions_after_their_idempotency_records_expired_and_th
         engine.execute("DeleteItem", &json!({"TableName": "dueday", "Key": key})).unwrap();
     }
     drop(engine);
-    // The old rows stand between rows of new accounts, so that the import assumes that all rows are new. The rows of
-    // each old account are imported in several batches.
+    // The old rows are between rows of new accounts, so that the import assumes that all rows are new. The rows of each
+    // old account are imported in several batches.
     let new = csv_with_rows(1_200).replace("account-", "new-").replace("order ", "new order ");
     let new: Vec<&str> = new.lines().skip(1).step_by(3).collect();
     let silver = rows.replace(",gold,", ",silver,");

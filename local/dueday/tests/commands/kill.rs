@@ -1,4 +1,4 @@
-//! Kills `dueday run payments` processes with SIGKILL. They use the database file, and charge through a gateway in
+//! Kills `dueday run payments` processes with SIGKILL. These processes use the database file, and charge through a gateway in
 //! another process. After every kill, the test compares the table with the gateway's ledger.
 
 use crate::gateway;

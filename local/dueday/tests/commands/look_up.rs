@@ -16,7 +16,7 @@ use serde_json::Value;
 use store::{Paging, Settings, Table};
 use terminal::{dueday, output};
 
-/// A table that is used like one on AWS, with credentials and a region.
+/// A table on the embedded engine that commands use like a table on AWS: over HTTP, with credentials and a region.
 pub struct RemoteTable {
     pub engine: Engine,
     folder: tempfile::TempDir,

@@ -282,7 +282,7 @@ fn closed_output_ends_every_command_without_an_error() {
         let errors: Vec<&str> = stderr.lines().filter(|line| !line.ends_with("days simulated")).collect();
         assert_eq!((code, errors), (0, Vec::new()), "{arguments:?}");
     }
-    // The time of day determines whether the runs of today are complete.
+    // The exit code can be 0 or 1: it depends on the time of day whether the runs of today are complete.
     let (code, stderr) = run_with_closed_output(data, &["runs"]);
     assert!((code == 0 || code == 1) && stderr.is_empty(), "{code}: {stderr}");
     let (code, _) = run_with_closed_output(&data.join("new"), &["demo", "--gateway", "http://127.0.0.1:9"]);

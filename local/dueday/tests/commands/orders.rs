@@ -291,7 +291,8 @@ fn months_paid_before_their_sku_had_products_get_orders_by_a_backfill() {
     std::fs::write(&stock, STOCK).unwrap();
     let (code, _, stderr) = run(&data, &["orders", "backfill", "gold"]);
     assert!(code == 2 && stderr.contains("the SKU gold has no products: define them first with"), "{stderr}");
-    // A refund in part stays known: the second refund then cancels the order.
+    // The order desk records the partial refund before the order exists. A refund of the remaining amount, after the order
+    // is placed, then cancels the order.
     let receipts = json_output(&data, &["receipts", "bell"]);
     let partly = receipts[0]["number"].as_str().unwrap().to_owned();
     assert_eq!(run(&data, &["refund", &partly, "--amount", "5.00", "--yes"]).0, 0);

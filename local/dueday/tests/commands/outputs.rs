@@ -7,7 +7,7 @@ use chrono::{Datelike, Utc};
 use regex::Regex;
 use serde_json::Value;
 
-/// The commands that an operator runs to look at the system.
+/// The commands with which an operator reads the state of the system.
 const LOOKS: [&str; 25] = [
     "accounts",
     "subscriptions",
@@ -45,7 +45,7 @@ fn output_of_commands_that_look_at_the_system_matches_its_snapshot() {
     insta::assert_snapshot!("looks", transcript.concat());
 }
 
-/// Commands of which the test keeps the exit code and the output: some of them are refused.
+/// Commands whose exit codes and outputs are in a snapshot. Some of these commands are refused.
 const OTHERS: [&str; 10] = [
     "resolve acme {acme} --not-charged",
     "move-gateway",
@@ -226,7 +226,7 @@ fn output_of_the_demo_and_of_a_simulation_matches_its_snapshot_except_for_number
         let text = stdout.replace(&folder.path().display().to_string(), "{folder}");
         let text = match arguments {
             ["simulate", ..] => text,
-            // The number of payments depends on the day.
+            // The number of payments depends on the day on which the test runs, so replace all numbers.
             _ => Regex::new(r"\d+").unwrap().replace_all(&text, "9").into_owned(),
         };
         format!("$ dueday {}\n{text}\n", arguments[0])

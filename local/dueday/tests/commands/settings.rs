@@ -27,9 +27,10 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
     let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
     let confirm = || remote.run(&["confirm-table", "--yes"]);
     assert!(confirm().2.contains("there is nothing to confirm"));
-    // The latest run before the backup began shortly after midnight in UTC. The clocks of two machines may differ.
+    // The latest run before the backup began shortly after midnight in UTC. The clocks of two machines may differ, so the
+    // day before must be compared, too.
     table.record_run_time("2027-01-30T00:30:00Z".parse().unwrap()).await.unwrap();
-    // DynamoDB has given the table another id than the one for which its settings were written.
+    // DynamoDB gives each table an id. The id of the restored table differs from the id in its settings.
     assert_eq!(table.init_dynamodb_id("another-table").await.unwrap(), "another-table");
     table.record_copy("2027-01-30T12:00:00Z".parse().unwrap()).await.unwrap();
     assert_eq!(remote.json(&["charging", "--json"])["charging"], false);

@@ -1,4 +1,4 @@
-//! The jobs of a day in support, each with the commands that do it: at most two.
+//! Tests of the jobs of a support employee: for each job, at most two commands are needed.
 
 use crate::shop::Shop;
 

@@ -180,7 +180,7 @@ fn template_has_an_alarm_for_every_queue_without_a_redrive_policy() {
     let template = template();
     let resources = template["Resources"].as_mapping().unwrap();
     let is_queue_without_redrive_policy = |resource: &Value| {
-        // A queue with a redrive policy passes its messages on to another queue.
+        // A queue with a redrive policy moves its failed messages to a dead-letter queue, which has the alarm.
         resource["Type"] == "AWS::SQS::Queue" && resource["Properties"]["RedrivePolicy"].is_null()
     };
     for (queue, _) in resources.iter().filter(|(_, resource)| is_queue_without_redrive_policy(resource)) {
@@ -324,9 +324,9 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
             "EventsFunction" => &["DynamoDB"],
             "DeliverFunction" | "NoticesFunction" => &["SQS"],
             "MailFeedbackFunction" => &["SNS"],
-            // The schedule fills back orders every hour.
+            // The schedule fills back orders each minute.
             "OrdersFunction" => &["SQS", "ScheduleV2"],
-            // The schedule compares the day before with the gateway.
+            // The schedule compares the day before with the gateway, every hour of the night.
             "ReconcileFunction" => &["ScheduleV2"],
             // The schedules audit the table, and check that the day is done.
             "AuditFunction" => &["ScheduleV2"],

@@ -6,7 +6,8 @@ use serde_yaml_ng::Value;
 
 use crate::template::{template, text};
 
-/// The headers of requests that a browser may send to another origin without asking (Fetch standard, "CORS-safelisted request-header").
+/// The headers that a browser may send to another origin without a preflight request ("CORS-safelisted request-header" in the
+/// Fetch standard).
 const SAFE_HEADERS: [&str; 1] = ["accept"];
 
 #[test]
@@ -49,10 +50,11 @@ fn question_of_a_browser_needs_no_token_on_any_path() {
         routes.map(route).collect()
     };
     let general = ("OPTIONS".to_owned(), "/{proxy+}".to_owned(), true);
-    assert!(of("ApiFunction").contains(&general), "the question for the default route");
-    // A route for any method is found before the general route for questions.
+    assert!(of("ApiFunction").contains(&general), "the route for preflight requests to the default route");
+    // API Gateway prefers a route for any method of this path to the general route for preflight requests (`OPTIONS`), so
+    // each such path needs its own route for preflight requests.
     let routes = of("OrdersApiFunction");
     for (_, path, _) in routes.iter().filter(|(method, _, _)| method == "ANY") {
-        assert!(routes.contains(&("OPTIONS".to_owned(), path.clone(), true)), "no question can be asked at {path}");
+        assert!(routes.contains(&("OPTIONS".to_owned(), path.clone(), true)), "no preflight route for {path}");
     }
 }

@@ -56,7 +56,7 @@ fn resources() -> Value {
     template["Resources"].clone()
 }
 
-/// Returns the name in a `!Ref`.
+/// Returns the name of the resource to which `value`, a `!Ref`, refers.
 fn referenced_name(value: &Value) -> String {
     let Value::Tagged(reference) = value else { panic!("no !Ref: {value:?}") };
     reference.value.as_str().unwrap().to_owned()
@@ -150,8 +150,9 @@ fn reads_a_field(resource: &Value) -> bool {
 #[tokio::test]
 async fn template_metric_filters_read_numbers_from_the_lines_of_a_run() {
     let resources = resources();
-    // Another test can reach a log statement for the first time at the moment at which the subscriber below is set. Then
-    // `tracing` would not write its line, so reach all of them before.
+    // When a log statement is executed for the first time, `tracing` stores whether it is enabled. If another test executed
+    // it for the first time while the subscriber below is set, its line could be missing. So execute all log statements
+    // once before.
     payments_of_a_day().await;
     let kept = LogBuffer::default();
     let writer = kept.clone();

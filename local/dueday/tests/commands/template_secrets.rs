@@ -131,8 +131,8 @@ fn template_allows_only_mail_functions_to_send_by_ses() {
     let [statement] = statements.as_slice() else { panic!("{statements:?}") };
     let actions = statement["Action"].as_sequence().unwrap().iter().map(text);
     assert_eq!(actions.collect::<Vec<_>>(), ["ses:SendEmail", "ses:SendRawEmail"]);
-    // The identity of the sender, any address in its domain unless SesIdentity says which, and the stack's own
-    // configuration set.
+    // The allowed resources are: the identity of the sender, any address in the sender's domain unless the parameter
+    // SesIdentity is set, and the stack's own configuration set.
     let resources: Vec<String> = statement["Resource"]
         .as_sequence()
         .unwrap()

@@ -1,5 +1,6 @@
 //! A working day in a warehouse, through the API and the commands: 200 paid months become orders, a delivery arrives,
-//! orders are picked, shipped and returned, and stock is counted, written off and moved. At the end the numbers add up.
+//! orders are picked, shipped and returned, and stock is counted, written off and moved. At the end, the stock, its movements,
+//! the orders and the events agree.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -77,7 +78,7 @@ fn ids(orders: &[Value], field: &str) -> Vec<String> {
     orders.iter().map(|order| order[field].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the stock of a product in both warehouses, in total, and as its movements say.
+/// Returns the stock of a product in Amsterdam and in New York. Asserts that the total stock is the sum of both.
 async fn stock_of(api: &ApiClient, product: &str) -> (i64, i64) {
     let (_, product) = api.send(&format!("GET /products/{product}"), Value::Null).await;
     let quantity = |warehouse: &str| {
@@ -115,7 +116,7 @@ async fn numbers_of_a_working_day_add_up() {
     let (in_ams, in_nyc) = stock_of(&api, "beans").await;
     assert_eq!(in_ams + in_nyc, 260 + 200 + 40 - 2 * 200);
 
-    // The people of both warehouses get their lists. The lists contain each order once, with all its pieces.
+    // The packers of each warehouse get a pick list. The lists contain each order once, with all its pieces.
     let pick_list = run(&data, "orders pick-list ams", &[]);
     let to_pick = ids(pick_list.as_array().unwrap(), "order");
     let listed = ids(&list(&api, "/warehouses/ams/orders?status=OPEN").await, "id");
@@ -140,7 +141,7 @@ async fn numbers_of_a_working_day_add_up() {
     std::fs::write(&parcels, "order,carrier,tracking_number\n".to_owned() + &rows.collect::<String>()).unwrap();
     run(&data, "orders ship --file", &[parcels.to_str().unwrap()]);
 
-    // Five parcels come back. The products of one of them cannot be sold again.
+    // Five customers return their parcels. The products in one of the parcels cannot be sold again.
     for (n, order) in to_pick[..RETURNED].iter().enumerate() {
         let (status, returned) = api.send(&format!("POST /orders/{order}/return"), json!({"unsellable": n == 0})).await;
         assert_eq!((status, &returned["status"]), (200, &json!("RETURNED")), "{returned}");
@@ -155,7 +156,7 @@ async fn numbers_of_a_working_day_add_up() {
     assert_eq!(status, 200, "{written_off}");
     run(&data, "orders transfer beans ams nyc 10", &[]);
 
-    // In the evening the numbers add up.
+    // In the evening, the stock equals the sum of all deliveries, shipments, returns and counts of the day.
     let sellable_returns = i64::try_from(RETURNED).unwrap() - 1;
     let expected_beans = 260 + 200 + 40 - 2 * 199 + 2 * sellable_returns - 3;
     assert_eq!(stock_of(&api, "beans").await, (expected_beans - 50, 50));

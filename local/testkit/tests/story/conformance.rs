@@ -193,7 +193,8 @@ async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
     let not_checked = violated_signature_promises(&without_key, &clock).await;
     assert!(not_checked.len() == 3 && not_checked[0].ends_with("no key is set: set DUEDAY_GATEWAY_KEY"));
 
-    // The gateway refuses requests with another key, until the replaced key of the client is read again.
+    // This gateway refuses requests that are signed with another key. If the key is replaced, the client reads the new key
+    // and sends the refused request again.
     let url = serve_routes(signed_gateway_router(sandbox, keys(), clock.clone())).await;
     let other_key = signing_client(&url, Secret::new([8; 32]).into(), &clock);
     let refused = other_key.account().await.unwrap_err();

@@ -173,7 +173,8 @@ async fn only_one_execution_runs_until_it_finishes_or_its_lease_expires() {
     );
     assert!(walk_shard(&world, 106, "first", 1).await.is_err(), "the first execution no longer has the lease");
 
-    // Finishing releases the lease only if the execution still has it.
+    // The first execution finishes after its lease has expired. The second execution holds the lease now, so the lease is not
+    // released.
     finish_execution(&world, 107, &begun, true).await;
     assert_eq!(begin_execution(&world, 108, "third").await.unwrap()["held_by"], "second");
     let finish =

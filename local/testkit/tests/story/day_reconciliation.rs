@@ -72,14 +72,14 @@ impl ChargedWorld {
         reconciler(&self.world, gateway, settlement).await
     }
 
-    /// Compares [`DAY`] on the next day, with settlements.
+    /// Compares [`DAY`] on the next day. Settles payments without a receipt, or stores findings for them.
     async fn reconcile(&self) -> DayReconciliation {
         self.world.clock.set(billing_time(NEXT_DAY));
         let mut reconciler = self.reconciler(self.stripe.clone(), Settlement::SettleOrStoreFinding).await;
         reconciler.reconcile(date(DAY), None).await.unwrap()
     }
 
-    /// Compares [`DAY`] on the next day, without settlements.
+    /// Compares [`DAY`] on the next day, and only reports the differences.
     async fn report(&self) -> DayReconciliation {
         self.world.clock.set(billing_time(NEXT_DAY));
         let mut reconciler = self.reconciler(self.stripe.clone(), Settlement::ReportOnly).await;
@@ -308,7 +308,7 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     charged.world.clock.set(billing_time(NEXT_DAY));
     let reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
     let mut reconciler = reconciler.with_max_seen_payments(MAX_SEEN);
-    // The first two list pages arrive, the third does not.
+    // The gateway responds to the requests for the first two list pages, but not to the request for the third.
     charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
     let error = reconciler.reconcile(date(DAY), None).await.unwrap_err();
     assert!(matches!(error, ReconcileError::Gateway(_)), "{error}");
@@ -323,7 +323,8 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     let counts = ReconciledCounts { payments: all, refunds: 0, disputes: 0, receipts: all, settled: 0, accepted: 0 };
     assert_eq!(day.counts, counts, "no payment is counted twice");
     assert_eq!(reconciler.seen_payments().len(), MAX_SEEN);
-    // Three lists of one list page, and one request for each receipt whose payment is not kept in memory.
+    // The requests are: three lists (payments, refunds and disputes) of one list page each, and one request for each receipt
+    // whose payment is not kept in memory.
     assert_eq!(charged.server.requests() - before, 3 + all - MAX_SEEN as u64);
 
     // The payments that were seen before an interruption are stored: another process does not ask for their receipts.
@@ -335,7 +336,7 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     assert_eq!(continued.reconcile(date(DAY), None).await.unwrap().counts, counts);
     assert_eq!(charged.server.requests() - before, 3, "one list page of each list, and no receipt");
 
-    // A comparison that has ended begins again, and keeps all payments.
+    // A day whose comparison has ended is compared again from the start. This reconciler keeps all payments in memory.
     let before = charged.server.requests();
     let mut reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
     assert_eq!(reconciler.reconcile(date(DAY), None).await.unwrap().counts, counts);

@@ -62,7 +62,7 @@ impl ComparedWorld {
         self.world.sandbox.charge_at(&request, billing_time(DAY) + TimeDelta::hours(3)).unwrap();
     }
 
-    /// Compares the day with the requests of `injector`. Returns `None` if the comparison failed or was killed.
+    /// Compares the day. `injector` decides on the faults of the requests. Returns `None` if the comparison failed or was killed.
     async fn reconcile(&self, injector: &Arc<Injector>) -> Option<DayReconciliation> {
         let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
         let Deployment { table, config, .. } = self.world.system.with_wire(wire);

@@ -140,7 +140,7 @@ fn won_dispute_leaves_each_period_paid_waived_or_owed() {
     assert!(cases_with_waived > 500 && cases > 20_000, "only {cases_with_waived} of {cases} waived a period");
 }
 
-/// Asserts the properties of every settlement of a won dispute.
+/// Asserts the properties that every settlement of a won dispute must have.
 fn assert_settlement_is_valid(before: &Subscription, settlement: &Settlement, today: NaiveDate, case: &str) {
     let (next, waived) = (&settlement.subscription, &settlement.waived);
     assert_eq!(next.disputed_at, None, "{case}");

@@ -1,5 +1,5 @@
-//! Erasure of accounts: whatever call is interrupted, no personal data of the account is left, and the records of its
-//! payments are the same.
+//! Tests of the erasure of accounts: at whatever call the erasure is interrupted, in the end no personal data of the account
+//! is left, and the records of its payments are unchanged.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::world::{World, billing_time, cancel, card, date};
 const ORDERS: &str = "orders";
 const LAST_DAY: &str = "2026-04-12";
 
-/// The texts that only personal data of the account `acme` contains.
+/// The texts that occur only in the personal data of an account.
 const PERSONAL: [&str; 12] = [
     "canary@example.com",
     "canary-plan@example.com",
@@ -53,13 +53,14 @@ fn action() -> NewAction {
     NewAction { at: now(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
 
-/// Returns the orders table of `world`, to which requests pass through `wire`.
+/// Returns a client of the orders table of `world`, which sends its requests through the connection `wire`.
 fn orders_table(world: &World, wire: Wire) -> OrdersTable {
     OrdersTable::new(world.system.with_wire(Arc::new(wire)).table.client().clone(), ORDERS)
 }
 
 /// Stores an account with one item of each kind that belongs to an account, after two paid months, a decline and the
-/// cancellation of its subscription. `mark` is part of each personal text of the account.
+/// cancellation of its subscription. `n` determines the id of the subscription. The personal texts are listed in
+/// [`PERSONAL`].
 async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) -> Subscription {
     let account = Account {
         id: id.parse().unwrap(),
@@ -223,7 +224,7 @@ async fn items_without_rival(world: &World, orders: &OrdersTable) -> Vec<String>
     items(world, orders, |item| item.contains("rival-1") || item.contains(&setup_of_rival)).await
 }
 
-/// Returns the items of `rival-1` outside the items that all accounts share.
+/// Returns the items that belong to `rival-1`.
 async fn items_of_rival(world: &World, orders: &OrdersTable) -> Vec<String> {
     items(world, orders, |item| !item.contains("rival-1")).await
 }
@@ -368,7 +369,7 @@ async fn erasure_is_refused_while_something_is_owed_and_waits_for_what_happens_l
     assert_eq!((report.erased, report.waiting.len(), report.failed), (1, 0, 0));
 }
 
-/// An account with more subscriptions than one Query returns: the check reads all pages.
+/// The account has more subscriptions than one Query request returns, so the check must send several requests.
 #[tokio::test]
 async fn each_subscription_of_a_large_account_is_checked_and_at_most_fifty_are_named() {
     let world = World::new().await;
@@ -377,7 +378,7 @@ async fn each_subscription_of_a_large_account_is_checked_and_at_most_fifty_are_n
         product_name: "€".repeat(200).parse().unwrap(),
         ..sample::subscription(10, date("2026-02-01"))
     };
-    // Each subscription has more than 600 bytes, and a page has 1 MB.
+    // Each subscription has more than 600 bytes, and a Query request returns at most 1 MB.
     let last = 1_800;
     for n in 0..=last {
         let active = subscription(n);

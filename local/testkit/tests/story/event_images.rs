@@ -154,7 +154,8 @@ pub fn subscription_image(subscription: Subscription) -> ItemImage {
     ItemImage::Subscription(Box::new(subscription))
 }
 
-/// Returns the image of the entry that the operator `desk` made when the subscription was paused.
+/// Returns the image of the entry of the action log for an action of the kind `kind` by the operator `desk`. Unless the action
+/// is an import, the entry shows a subscription that was paused. `counts` are further fields of the entry.
 pub fn action_image(kind: ActionKind, counts: &[(&str, &str)]) -> ItemImage {
     let actor = Actor::Operator(ActorName::new("desk"));
     let action = NewAction { at: event_time(), actor, kind, reason: Some("asked by phone".parse().unwrap()) };

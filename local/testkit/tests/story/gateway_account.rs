@@ -1,5 +1,5 @@
-//! Tests that a table belongs to one account at one gateway, and that the payments of different tables at the same
-//! gateway are kept apart.
+//! Tests that a table belongs to one account at one gateway, and that Dueday never takes a payment for another table at the
+//! same gateway as a payment of this table.
 
 use std::sync::Arc;
 

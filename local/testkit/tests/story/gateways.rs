@@ -21,7 +21,7 @@ use crate::world::{World, billing_time, card, date, new_subscription, nonzero_co
 
 const DAY: &str = "2026-03-10";
 
-/// A gateway that responds to the next charges as listed in `script`. Later charges and all look-ups go to the sandbox.
+/// A gateway that responds to the next charges as listed in `script`. The sandbox carries out later charges and all look-ups.
 #[derive(Debug)]
 struct ScriptedGateway {
     sandbox: Arc<Sandbox>,
@@ -243,7 +243,7 @@ async fn run_stops_after_many_429_responses_and_later_runs_charge_each_month_onc
     for day in 1..=28 {
         world.store(&new_subscription(day, "2026-02-20")).await;
     }
-    // Each charge is tried eight times.
+    // The run sends each charge request up to eight times.
     let gateway = ScriptedGateway::new(&world, &vec![ScriptedCharge::NotCharged(throttled_response()); 26 * 8]);
     let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
     // The eight payments with the payment days 21 to 28 are owed for February, too.

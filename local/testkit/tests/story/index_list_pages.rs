@@ -35,7 +35,7 @@ struct NoTimeForTwoRows {
     /// The due dates of the two rows, the earlier date first. The task returns the result of the row with the earlier
     /// date after the results of all other rows.
     skipped: [NaiveDate; 2],
-    /// The number of calls for the row with the earlier date that have returned.
+    /// The number of times that the task has returned a result for the row with the earlier date.
     waited: AtomicU32,
 }
 
@@ -189,7 +189,7 @@ async fn slow_row_does_not_delay_later_list_pages() {
 async fn sweep_continues_after_a_short_list_page() {
     let world = World::new().await;
     store_seven_subscriptions(&world).await;
-    // The wire removes the last row of each list page, and sets LastEvaluatedKey to the row before.
+    // The wire removes the last row of each list page, and sets LastEvaluatedKey to the key of the row before it.
     let wire = Wire::with_changed_responses(|request, response| {
         let Some(items) = response["Items"].as_array_mut() else { return };
         if request["IndexName"] == "GSI-2" && items.len() > 1 {

@@ -74,7 +74,7 @@ fn replacement() -> Order {
     new.waiting_for(BackOrderReason::Stock, lines(&[("beans", 1)]))
 }
 
-/// Returns the order after `steps`, one after the other.
+/// Returns the order after it was advanced to each status of `steps`, in this sequence.
 fn advanced(order: Order, steps: &[OrderStatus]) -> Order {
     let parcel =
         Parcel { carrier: Some("An Post".parse().unwrap()), tracking_number: Some("RR123456785IE".parse().unwrap()) };

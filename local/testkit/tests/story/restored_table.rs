@@ -1,5 +1,6 @@
-//! A drill: a table is restored from a backup while the gateway has moved on. Nothing is charged in it until each day
-//! since the backup was compared with the gateway, and a person has confirmed the table.
+//! Test of a restored table: a table is restored from a backup, and the gateway has made payments since the backup. No run
+//! charges payments of the restored table until each day since the backup was compared with the gateway, and a person has
+//! confirmed the table.
 
 use billing::{Account, Receipt, Subscription};
 use chrono::TimeDelta;
@@ -11,7 +12,7 @@ use testkit::sample;
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts, numbered_subscription};
 
-/// Returns the deployment of `world` with a new table that contains a copy of all its items.
+/// Returns a deployment with a new table that contains a copy of all items in the table of `world`.
 async fn restore_backup(world: &World) -> Deployment {
     let restored = world.system.deployment.over(Engine::memory().client());
     restored.table.create_if_absent().await.unwrap();

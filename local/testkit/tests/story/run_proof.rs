@@ -12,8 +12,9 @@ use ulid::Ulid;
 
 use crate::world::{SHARDS, World, billing_time, card, date, key, new_subscription, numbered_subscription};
 
-/// Returns the record of a run of shard 0 with the position number `from` and the next position number `next`. If
-/// `from` is 0, the run began at the start of the shard. If `next` is 0, it reached the end. `n` determines the id.
+/// Returns the record of a run of shard 0 that began at the position number `from` and ended at the position number
+/// `next`. If `from` is 0, the run began at the start of the shard. If `next` is 0, the run reached the end of the shard. `n`
+/// determines the id of the run.
 fn run_record(n: u64, from: u8, next: u8) -> RunRecord {
     let position = |number: u8| Position {
         lane: Lane::Due,
@@ -42,7 +43,7 @@ fn run_record(n: u64, from: u8, next: u8) -> RunRecord {
     }
 }
 
-/// Returns March 7 with these run records, evaluated on the next morning.
+/// Returns the records of March 7 with these run records. The proof is computed on the next morning.
 fn day_with_records(records: Vec<RunRecord>) -> DayRecords {
     DayRecords::new(Batch::Payments, date("2026-03-07"), 1, billing_time("2026-03-08")).with_records(records)
 }

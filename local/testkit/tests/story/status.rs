@@ -8,7 +8,7 @@ use ulid::Ulid;
 
 use crate::world::{World, billing_time, date, new_subscription};
 
-/// Reads the state one hour after the runs of `day`.
+/// Reads the state of the system one hour after the runs of `day`.
 async fn status_on(world: &World, day: &str) -> SystemStatus {
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let now = billing_time(day) + TimeDelta::hours(1);

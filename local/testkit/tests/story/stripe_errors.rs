@@ -92,7 +92,7 @@ async fn unknown_customer_has_no_payments_and_a_deleted_customer_is_an_error() {
     assert!(reason.contains("cus_deleted was deleted"), "{reason}");
 }
 
-/// A bus that keeps the published events.
+/// A fake of the event bus that stores the published events in memory.
 #[derive(Clone, Default)]
 struct KeptEvents(Arc<Mutex<Vec<Value>>>);
 

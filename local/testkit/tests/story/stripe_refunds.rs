@@ -81,7 +81,7 @@ async fn successful_refund_is_not_reported_as_failed_if_its_retry_is_rejected() 
         for refusal in [StripeFault::RateLimited, StripeFault::Forbidden] {
             let case = format!("{effect:?}, then {refusal:?}");
             let paid = PaidWorld::new().await;
-            // The first request, without a fault, reads the account.
+            // The first request reads the Stripe account, and gets no fault.
             paid.server.set_next_faults([None, Some(effect), Some(refusal)]);
             assert_eq!(
                 paid.refund(FIRST_REFUND, Some(500)).await.unwrap(),

@@ -29,7 +29,7 @@ fn new_payment_day_moves_the_due_date_only_if_old_and_new_date_are_in_the_future
         // The new payment day is today or in the past, so it applies from the next period.
         ("2026-03-05", 5, "2026-03-10"),
         ("2026-03-05", 1, "2026-03-10"),
-        // The current due date is today or in the past, so it stays.
+        // The current due date is today or in the past, so it does not change.
         ("2026-03-10", 20, "2026-03-10"),
         ("2026-03-12", 20, "2026-03-10"),
     ] {

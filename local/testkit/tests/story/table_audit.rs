@@ -190,7 +190,7 @@ async fn audit_reports_missing_and_orphaned_items() {
     assert!(texts.contains(&"subscriptions exist, but the account does not"), "{found:?}");
     assert_eq!(found.len(), 2 + 4 + 1, "{found:?}");
 
-    // The comparison with the gateway's payments finds more violations.
+    // The audit finds more violations if it also compares the table with the gateway's payments.
     let mut payments = payments_at_gateway(&world).await;
     let is_first_subscription = |payment: &&Payment| payment.subscription == all[0].id;
     let first = payments.iter().find(is_first_subscription).unwrap().clone();

@@ -72,7 +72,7 @@ const UNPROVEN_ERRORS: [(u16, &str); 9] = [
 async fn payment_made_despite_an_error_is_found_and_not_repeated() {
     for (status, kind) in UNPROVEN_ERRORS {
         let stripe_world = StripeWorld::new().await;
-        // The first request, without a fault, reads the account.
+        // The first request of a run reads the Stripe account, and gets no fault.
         stripe_world.server.set_next_faults([None, Some(StripeFault::Error { status, kind, is_carried_out: true })]);
         assert_eq!(stripe_world.run_payments(DAY, 0).await, [("paid", 1)], "{status} {kind}");
         for day in ["2026-03-11", "2026-03-12"] {

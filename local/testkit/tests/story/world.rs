@@ -56,8 +56,8 @@ pub fn numbered_subscription(n: u32, payment_day: i64, created: &str) -> Subscri
     Subscription { account, id, shard: n % SHARDS, ..new_subscription(payment_day, created) }
 }
 
-/// The world of a test. The tasks of its batches access the table through `wire`, charge with `gateway`, and send their
-/// mails to `mails_sent`. `script` contains the faults of the gateway and of the mailer.
+/// The world of a test. The tasks of its batches access the table through the connection `wire`, charge with `gateway`, and
+/// send their mails to `mails_sent`. `script` contains the faults of the gateway and of the mailer.
 pub struct World {
     pub system: InMemoryDeployment,
     pub clock: Arc<SimulatedClock>,
@@ -122,8 +122,8 @@ impl World {
         let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
         let wired = Deployment { gateway: gateway.clone(), ..system.with_wire(wire.clone()) };
-        // Only the requests of the tasks, which process single rows, pass through the wire. The sweep's own requests do
-        // not, so that tests can count the requests of a task.
+        // Only the requests of the tasks, which process single rows, are sent through the wire. The requests of the sweep
+        // itself are not, so that tests can count the requests of a task.
         let payments = system.deployment.sweep(wired.charge_due()).await.unwrap();
         let reminders = system.deployment.sweep(wired.reminder_task()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());

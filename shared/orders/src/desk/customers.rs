@@ -83,8 +83,8 @@ impl OrderDesk {
 
     /// Makes the employee `to` the representative of a customer, and of the customer's orders that were placed in
     /// `days` and still have to be shipped. Returns the number of orders that were handed over. If the process stops
-    /// before all orders are handed over, a repeated call hands over the remaining orders; so does a call after the index
-    /// has an order that was placed immediately before.
+    /// before all orders are handed over, a repeated call hands over the remaining orders. A repeated call also hands over
+    /// an order that was placed immediately before the first call, and that the index did not contain yet.
     ///
     /// # Errors
     /// `to` is not a customer representative, a concurrent request handed the customer over to another representative,
@@ -96,8 +96,8 @@ impl OrderDesk {
         let customer =
             self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;
         let mut handed_over = 0;
-        // The list of each status is read after that of the status before it, so that an order which gets the next status
-        // meanwhile is in the later list.
+        // Read the lists in the sequence in which an order changes its status. An order that gets its next status during
+        // this loop is then in the list of that next status.
         for status in [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked] {
             let orders = self.table.orders_of_customer(account, &[status], days, &Paging::all()).await?;
             for order in orders.into_items()? {
@@ -110,8 +110,8 @@ impl OrderDesk {
     /// Makes `to` the representative of an order of `customer`. Returns false without a change if the order was already
     /// shipped or cancelled, or if `to` already is its representative.
     ///
-    /// The transaction checks that `customer` is unchanged. Without this check, two concurrent hand-overs to different
-    /// representatives could leave the customer with one of them and the orders with the other.
+    /// The transaction checks that `customer` is unchanged. Without this check, after two concurrent hand-overs the customer
+    /// could have one representative, and the customer's orders the other representative.
     async fn hand_over_order(&self, id: OrderId, to: &EmployeeId, customer: &Customer) -> Result<bool, DeskError> {
         let mut customer = customer.clone();
         for _ in 0..MAX_RETRIES {
@@ -122,7 +122,8 @@ impl OrderDesk {
             if self.table.hand_over_order(&order, to, &customer).await? == WriteOutcome::Done {
                 return Ok(true);
             }
-            // The customer may have a new address, which is no reason to stop, or another representative.
+            // A concurrent request changed the order or the customer. If `to` still represents the customer, try again;
+            // if another employee represents the customer now, stop with an error.
             let stored = self.table.get_customer(&customer.account).await?;
             customer = stored.filter(|stored| stored.representative.as_ref() == Some(to)).ok_or_else(|| {
                 DeskError::HandedOverToAnother { account: customer.account.clone(), representative: to.clone() }

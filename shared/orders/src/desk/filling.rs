@@ -13,12 +13,13 @@ use super::super::{BackOrderReason, FillTarget, FillTask, OrderId, OrderStatus, 
 use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
 use dynamo::TableError;
 
-/// The number of orders of a task that are read with one query. The position is saved after each such page.
+/// The number of backordered orders of a fill task that one query reads. The position in the list of orders is saved
+/// after each query.
 const FILL_PAGE: usize = 25;
 
 impl OrderDesk {
     /// Works on all fill tasks, one page of orders of each task in turn, until the tasks are done or until `deadline`. If
-    /// an order fails, the error is logged and counted, the other orders are still tried, and the task stays for another
+    /// an order fails, the error is logged and counted, the other orders are still tried, and the task is kept for another
     /// pass. A later call continues with the unfinished tasks where this call stopped. It is safe to run several calls at
     /// the same time.
     pub async fn fill_waiting_orders(&self, deadline: DateTime<Utc>) -> FillCounts {
@@ -37,7 +38,7 @@ impl OrderDesk {
             }
         };
         tasks.sort_by_key(|task| task.change);
-        // A job fills the orders, not the person whose change made it possible.
+        // Without a requester, no entries of the action log are written: the orders are filled by a job, not by a person.
         let desk = Self { table: self.table.without_requester(), ..self.clone() };
         let mut tasks = VecDeque::from(tasks);
         while self.clock.now() < deadline
@@ -77,13 +78,14 @@ impl OrderDesk {
                 Err(error) => {
                     tracing::error!(order = %waiting.order, %error, "failed to fill a backordered order");
                     counts.failed += 1;
-                    // Another pass tries the order again.
+                    // Request another pass over the orders of the target, which tries this order again.
                     self.table.request_fill(&task.target, self.clock.ulid()).await?;
                 }
             }
             pass.after = Some(waiting);
             if matches!(&task.target, FillTarget::Product(product) if pass.out_of_stock.contains(product)) {
-                // The newer orders that contain the product must wait, too.
+                // No warehouse has enough of the product for this order. The newer orders that contain the product
+                // must wait until this order is filled, so the pass ends here.
                 is_finished = true;
                 break;
             }
@@ -92,7 +94,8 @@ impl OrderDesk {
             let is_saved = self.table.save_fill_pass(&task.target, &pass).await?;
             return Ok(is_saved.then(|| FillTask { pass: Some(pass), ..task.clone() }));
         }
-        // An index lags behind the table. So the pass may have missed an order if it started soon after the change.
+        // The index lags behind the table. A pass that started soon after the change may have missed an order, so the
+        // task is then not deleted, but restarted.
         let is_settled = pass.started_at >= DateTime::<Utc>::from(pass.change.datetime()) + self.index_delay;
         if !(is_settled && self.table.delete_fill_task(&task.target, &pass).await?) {
             self.table.restart_fill_task(&task.target).await?;
@@ -131,7 +134,7 @@ impl OrderDesk {
             if after == before {
                 return Ok(Some(before.status));
             }
-            // The order gets the address of the customer.
+            // The order copies the address of the customer, so the transaction checks that the customer is unchanged.
             let records = ChangeRecords { customer: Some(&customer), ..ChangeRecords::default() };
             if self.table.change_order(&before, &after, &lines, records, self.clock.ulid()).await? == WriteOutcome::Done
             {

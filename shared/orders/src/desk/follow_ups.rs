@@ -31,7 +31,7 @@ pub enum FollowUpOutcome {
 pub struct ReplacementRequest {
     /// The products to send again; `None` for all products of the order.
     pub lines: Option<Vec<OrderLine>>,
-    /// Why products are replaced. It is stored in the action log.
+    /// Why products are replaced. The action log contains this reason.
     pub reason: Label,
 }
 
@@ -44,8 +44,8 @@ struct StoredOrders {
 }
 
 impl StoredOrders {
-    /// Returns the follow-up order `created` to write. `main` is the main order after the change, and `reason` is why products are
-    /// replaced.
+    /// Returns the description of the transaction that writes the orders in `created`. `main` is the main order of the month after
+    /// the change. `reason` is why products are replaced; `None` for a split.
     fn new_follow_up<'a>(
         &'a self,
         main: &'a Order,
@@ -64,7 +64,7 @@ impl StoredOrders {
     }
 }
 
-/// Returns `request` with the response about `created` that is saved.
+/// Returns `request` with the response to save: the JSON of the orders in `created`, without personal data.
 fn with_response(
     request: &IdempotentRequest,
     to_json: impl Fn(&CreatedFollowUp) -> String,
@@ -79,17 +79,18 @@ fn with_response(
 }
 
 impl OrderDesk {
-    /// Splits an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order: the order keeps the
-    /// products `keep`, or without `keep` those that one warehouse has in stock. A follow-up order gets the other products.
-    /// If the order is backordered and one warehouse has all the products that it keeps, it is filled in the same
-    /// transaction; a fill task tries the follow-up order. The follow-up order of an open order is open, too: the stock
-    /// stays reserved. If `request` is set, the response is saved under its idempotency key, and a repeated request gets it.
+    /// Splits an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order. The order keeps the
+    /// products `keep`; if `keep` is `None`, it keeps the products that one warehouse has in stock. A new follow-up order gets the
+    /// other products. If the order is backordered and one warehouse has all the products that the order keeps, the order is
+    /// filled in the same transaction, and a fill task tries to fill the follow-up order later. The follow-up order of an open
+    /// order is open, too: the stock stays reserved. If `request` is set, the response is saved under the idempotency key of
+    /// `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
-    /// The order does not exist or is picked already; [`check_lines`] rejects `keep`, or it is not a part of the products of
-    /// the order; without `keep`, the order is open, or no warehouse has a part of the products in stock, or one has all;
-    /// the payment was refunded in full; other requests changed the same items at the same time; the table cannot be used;
-    /// or the error of `precondition`.
+    /// The order does not exist, or is neither backordered nor open; [`check_lines`] rejects `keep`, or `keep` is not a part of
+    /// the products of the order; without `keep`, the order is open, or the customer has no address, or no warehouse has any of
+    /// the products in stock, or one warehouse has all of them; the payment was refunded in full; other requests changed the
+    /// same items at the same time; the table cannot be used; or the error of `precondition`.
     pub async fn split<E: From<DeskError>>(
         &self,
         id: OrderId,
@@ -124,13 +125,13 @@ impl OrderDesk {
     }
 
     /// Creates a follow-up order that replaces products of an order that is `SHIPPED`, `DELIVERED` or `RETURNED`. The
-    /// replacement is filled or backordered like a new order. If `request` is set, the response is saved under its
-    /// idempotency key, and a repeated request gets it.
+    /// replacement is filled or backordered like a new order. If `request` is set, the response is saved under the
+    /// idempotency key of `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
-    /// The order does not exist or was not shipped; [`check_lines`] rejects the lines, or they are not a part of the products
-    /// of the order; the payment was refunded in full; the account does not exist; other requests changed the same items at
-    /// the same time; or the table cannot be used.
+    /// The order does not exist or was not shipped; [`check_lines`] rejects the lines, or the lines are not a part of the
+    /// products of the order; the payment was refunded in full; the account does not exist or is being erased; other requests
+    /// changed the same items at the same time; or the table cannot be used.
     pub async fn replace(
         &self,
         id: OrderId,
@@ -179,7 +180,7 @@ impl OrderDesk {
         Ok(StoredOrders { order, main, customer })
     }
 
-    /// Returns the two parts of the order, and its main order after the split.
+    /// Returns the two orders into which the order is split, and the main order of the month after the split.
     async fn split_stored(
         &self,
         stored: &StoredOrders,
@@ -191,7 +192,7 @@ impl OrderDesk {
             Some(keep) => keep.to_vec(),
             None => self.lines_to_keep(before, customer).await?,
         };
-        // The items of the lines are sorted by product.
+        // The lines of an order are always stored sorted by product.
         kept.sort();
         let rest = lines_without(&before.lines, &kept)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
@@ -200,7 +201,8 @@ impl OrderDesk {
         let follow_ups = if before.id == main.id { main.follow_ups } else { before.follow_ups };
         let order = Order { version, follow_ups, ..before.with_lines(kept)? };
         let (order, follow_up) = if order.status == OrderStatus::Open {
-            // The stock of the other products is handed over to the follow-up order, which has the same address.
+            // The other products stay reserved in the same warehouse, now for the follow-up order, which gets the same
+            // address.
             let (warehouse, address) = (before.warehouse.clone(), before.address.clone());
             let warehouse = warehouse.ok_or(FollowUpError::NothingInStock)?;
             (order, follow_up.filled_from(warehouse, address)?)
@@ -256,8 +258,8 @@ impl OrderDesk {
         })
     }
 
-    /// Returns the backordered `follow_up` with the reason why it waits until its fill task is tried. If `kept`, the other part of
-    /// the order, is open, the same transaction deducts its products from the stock.
+    /// Returns the backordered `follow_up` with the reason why it waits. `kept` is the order that was split. If `kept` is open,
+    /// the transaction of the split deducts the products of `kept` from the stock, so they do not count as available.
     async fn waiting(&self, follow_up: Order, customer: &Customer, kept: &Order) -> Result<Order, DeskError> {
         if customer.address.is_none() {
             return Ok(follow_up.waiting_for(BackOrderReason::Address, Vec::new()));

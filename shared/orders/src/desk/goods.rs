@@ -1,4 +1,4 @@
-//! The products that each SKU stands for.
+//! The products that are shipped for each SKU.
 
 use super::super::table::WriteOutcome;
 use super::super::{OrderLine, check_lines};

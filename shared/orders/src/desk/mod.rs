@@ -41,8 +41,8 @@ pub enum PlaceOutcome {
     Placed(OrderStatus),
     /// The order for this month exists already.
     AlreadyPlaced,
-    /// The SKU stands for no products, so there is nothing to ship and no order. `needs_report` is true until the
-    /// caller has reported this to the operator and called [`OrdersTable::mark_without_products_reported`].
+    /// The SKU has no products, so nothing is shipped and no order is placed. `needs_report` is true until the caller has
+    /// reported the SKU to the operator and called [`OrdersTable::mark_without_products_reported`].
     NoProducts { sku: Sku, needs_report: bool },
 }
 
@@ -94,8 +94,8 @@ impl OrderDesk {
         Self { table, clock, buckets, index_delay: TimeDelta::zero() }
     }
 
-    /// Sets the longest time that the indexes lag behind the table. A fill task is kept until a pass has started this time
-    /// after the latest change, because an earlier pass may have missed an order that was not in the index yet.
+    /// Sets the longest time that the indexes lag behind the table. A fill task is kept until a pass has started at least this
+    /// long after the latest change: an earlier pass may have missed an order that was not in the index yet.
     pub fn with_index_delay(self, index_delay: TimeDelta) -> Self {
         Self { index_delay, ..self }
     }
@@ -105,8 +105,8 @@ impl OrderDesk {
         self.clock.as_ref()
     }
 
-    /// Returns the same order desk, whose changes are requested by `requester`: each change that a person or a program
-    /// requests writes an entry of the action log in the same transaction.
+    /// Returns an order desk on the same table, with `requester` as the person or program that requests its changes. Each
+    /// change of this order desk writes an entry of the action log in the same transaction.
     pub fn requested_by(&self, requester: Requester) -> Self {
         Self { table: self.table.requested_by(requester), ..self.clone() }
     }
@@ -117,8 +117,8 @@ impl OrderDesk {
     }
 
     /// Places the order for a paid month. If the order exists already, nothing changes, so the same payment event can
-    /// be processed again. If stock arrives while an order is placed that waits for it, the fill task of the product is
-    /// written again, because its last pass may have missed the new order.
+    /// be processed again. If stock arrives while an order that waits for this stock is placed, a fill task of a product of
+    /// the order is written again, because the last pass of the task may have missed the new order.
     ///
     /// # Errors
     /// Other requests changed the same items at the same time, or the table cannot be used. After a time-out the order
@@ -131,7 +131,8 @@ impl OrderDesk {
         }
         for attempt in 0..MAX_RETRIES {
             let customer = self.find_or_create_customer(&paid.account).await?;
-            // Refunds before the order are rare, so they are read only if the first transaction was refused.
+            // A payment is rarely refunded before its order is placed. So the refunds are read only if the first
+            // transaction was refused.
             let refunds = if attempt == 0 { None } else { self.table.get_refunds(paid.order).await? };
             let order = Order {
                 id: paid.order,
@@ -170,7 +171,7 @@ impl OrderDesk {
                     return Ok(PlaceOutcome::Placed(order.status));
                 }
                 WriteOutcome::Refused(0) => {
-                    // The process may have stopped after it had placed the order, and before it read the stock again.
+                    // An earlier process may have placed the order as backordered, and stopped before it requested the fill.
                     if order.status == OrderStatus::Open {
                         self.request_fill_if_in_stock(&customer, &lines).await?;
                     }
@@ -183,8 +184,8 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })
     }
 
-    /// Writes the fill task of a product of `lines` if a warehouse has enough stock of all lines. The orders with these
-    /// lines contain this product, so the task tries them.
+    /// Writes the fill task of the first product of `lines` if a warehouse has enough stock of all lines. A fill task tries
+    /// all backordered orders that contain its product, so this task also tries the order with `lines`.
     async fn request_fill_if_in_stock(&self, customer: &Customer, lines: &[OrderLine]) -> Result<(), DeskError> {
         if let (StockSource::Warehouse(_), Some(line)) =
             (self.find_warehouse_with_stock(customer, lines).await?, lines.first())
@@ -237,7 +238,7 @@ impl OrderDesk {
         Ok(futures::future::try_join_all(queries).await?.concat())
     }
 
-    /// Advances an order by `step`. An order that has the requested status already is returned without a change.
+    /// Advances an order by `step`. Returns an order that already has the requested status without a change.
     ///
     /// # Errors
     /// The order does not exist or cannot change to this status, other requests changed the same items at the same time, or
@@ -312,8 +313,8 @@ impl OrderDesk {
     /// changed order and its lines.
     ///
     /// # Errors
-    /// The order does not exist, or is not `OPEN` or `PICKED`; the region, the country or the account does not exist; other requests changed it at the same time; the table cannot
-    /// be used; or the error of `precondition`.
+    /// The order does not exist, or is neither `OPEN` nor `PICKED`; the region, the country or the account does not exist;
+    /// other requests changed the order at the same time; the table cannot be used; or the error of `precondition`.
     pub async fn correct_address<E: From<DeskError>>(
         &self,
         id: OrderId,

@@ -9,13 +9,13 @@ use super::{DeskError, MAX_RETRIES, OrderDesk, StockSource};
 
 impl OrderDesk {
     /// Replaces the products of an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order.
-    /// The products of an open order are taken from the warehouse of the order, and the replaced ones are added to its stock
-    /// again. The amount of the order does not change. Returns the changed order.
+    /// If the order is open, the new products are deducted from the stock of its warehouse, and the replaced products are added
+    /// to this stock again. The amount of the order does not change. Returns the changed order.
     ///
     /// # Errors
-    /// The order does not exist or is picked already; [`check_lines`] rejects the lines, there are none, or more than
-    /// [`MAX_LINES`] products change; a product does not exist; the warehouse of the order does not have enough of a product; other
-    /// requests changed the same items at the same time; the table cannot be used; or the error of `precondition`.
+    /// The order does not exist, or is neither backordered nor open; [`check_lines`] rejects the lines; there are no lines, or
+    /// more than [`MAX_LINES`] products change; a product does not exist; the warehouse of the order does not have enough of a
+    /// product; other requests changed the same items at the same time; the table cannot be used; or the error of `precondition`.
     pub async fn change_lines<E: From<DeskError>>(
         &self,
         id: OrderId,
@@ -30,7 +30,7 @@ impl OrderDesk {
             let before = self.order_with_lines(id, &precondition).await?;
             let mut old = before.lines.clone();
             let mut new = lines.to_vec();
-            // The items of the lines are sorted by product.
+            // The lines of an order are always stored sorted by product.
             new.sort();
             old.sort();
             let after = before.with_lines(new).map_err(DeskError::from)?;
@@ -47,8 +47,9 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 
-    /// Reads an order, if `check` returns `Ok` for it. If an earlier version placed it, then stores its lines in its own item, so
-    /// that the event of a change follows from them; this gives the order its next version.
+    /// Reads an order with its lines, if `check` returns `Ok` for the stored order. The item of an order that an earlier version
+    /// of Dueday placed does not contain the lines. Then this method first stores the lines in the item, because the events of the
+    /// order are computed from its item; this increases the version of the order.
     pub(super) async fn order_with_lines<E: From<DeskError>>(
         &self,
         id: OrderId,
@@ -58,7 +59,7 @@ impl OrderDesk {
         for _ in 0..MAX_RETRIES {
             let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
             let (order, lines) = stored.ok_or(DeskError::NoOrder(id))?;
-            // After the lines were stored, the order has another version, but the same content.
+            // `check` accepted the order before its lines were stored. Storing them changed only the version of the order.
             if !is_checked {
                 check(&order)?;
             }
@@ -70,16 +71,16 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 
-    /// Stores the lines of an order that an earlier version placed in its own item. Returns `Refused` if another request changes
-    /// the order at the same time.
+    /// Stores the lines of an order in the item of the order. An earlier version of Dueday stored the lines only in the edges
+    /// to the products. Returns `Refused` if another request changes the order at the same time.
     async fn store_lines(&self, order: &Order, lines: &[OrderLine]) -> Result<WriteOutcome, DeskError> {
         let with_lines = Order { version: order.version.saturating_add(1), ..order.clone() };
         let (table, records) = (self.table.without_requester(), ChangeRecords::default());
         Ok(table.change_order(order, &with_lines, lines, records, self.clock.ulid()).await?)
     }
 
-    /// Checks the products of `after`, and the stock of its warehouse. Returns `after` with its next version, and with the reason
-    /// why it waits.
+    /// Checks that the changed products of `after` exist, and that the warehouse of the order has enough of them. Returns `after`
+    /// with its next version and, if the order is backordered, with the reason why it waits.
     async fn check_exchange(&self, before: &Order, old: &[OrderLine], after: Order) -> Result<Order, DeskError> {
         let changed = after.lines.iter().filter(|line| !old.contains(line));
         let removed = old.iter().filter(|line| after.lines.iter().all(|new| new.product != line.product));
@@ -108,7 +109,8 @@ impl OrderDesk {
         }
         let customer: Option<Customer> = self.table.get_customer(&before.customer).await?;
         let Some(customer) = customer else { return Ok(after) };
-        // The fill task of the change tries the order again, so it waits for stock until then.
+        // The transaction of the change writes a fill task, which tries to fill the order. Until then the order waits for
+        // stock.
         Ok(match self.find_warehouse_with_stock(&customer, &after.lines).await? {
             StockSource::NoAddress => after,
             StockSource::Warehouse(_) => Order { missing: Vec::new(), ..after },

@@ -35,7 +35,7 @@ impl OrderDesk {
         Ok(self.table.hire(employee, assignment, confidential).await?)
     }
 
-    /// Returns the date on which a change of an employee takes effect if it is made now: today's date in UTC.
+    /// Returns today's date in UTC. A change of an assignment without a date takes effect on this day.
     pub fn today(&self) -> NaiveDate {
         self.clock.now().date_naive()
     }
@@ -81,7 +81,8 @@ impl OrderDesk {
             let written = match planned {
                 Some(_) => self.table.plan_change(&before, planned).await.map_err(DeskError::from)?,
                 None => {
-                    // The check of the day comes last: it must not show the hire date to a caller who only tries days.
+                    // The first day of the current job can be the hire date, which is confidential. So it is checked last: a
+                    // caller who tries one day after the other to find the hire date would also make the change.
                     self.check_customers(&before, assignment).await?;
                     let job = self.table.current_job(id, today).await.map_err(DeskError::from)?;
                     if job.is_some_and(|job| job.from > from) {
@@ -178,9 +179,9 @@ impl OrderDesk {
     /// Corrects the name, the hire date and the salary of an employee.
     ///
     /// # Errors
-    /// The hire date is before 1970, in the future, or not before the first day of the second job or the last day of
-    /// employment; the employee does not exist; other requests changed the employee at the same time; the table cannot
-    /// be used; or `precondition` returned an error for the stored employee.
+    /// The hire date is before 1970 or in the future, or is not before the first day of the second job, or not before the
+    /// day on which the employee left; the employee does not exist; other requests changed the employee at the same time;
+    /// the table cannot be used; or `precondition` returned an error for the stored employee.
     pub async fn correct_employee<E: From<DeskError>>(
         &self,
         id: &EmployeeId,

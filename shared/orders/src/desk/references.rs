@@ -1,5 +1,5 @@
-//! The regions, countries, locations, jobs and departments of the company, and the checks that those exist to which a
-//! request refers.
+//! The regions, countries, locations, jobs and departments of the company, and the checks that a request refers only to
+//! existing ones.
 
 use super::super::table::{CompanyEntity, WriteOutcome};
 use super::super::{Assignment, Country, PlaceId, ReferenceKind, ShippingAddress};
@@ -10,7 +10,7 @@ use dynamo::Paging;
 /// The maximum number of existing ids in an error message.
 const MAX_LISTED_IDS: usize = 20;
 
-/// Returns the first [`MAX_LISTED_IDS`] texts as a list, and how many there are more.
+/// Returns the first [`MAX_LISTED_IDS`] texts as a list that ends with the number of omitted texts, if any.
 fn list_of(mut texts: Vec<String>) -> String {
     let omitted = texts.len().saturating_sub(MAX_LISTED_IDS);
     texts.truncate(MAX_LISTED_IDS);
@@ -19,8 +19,8 @@ fn list_of(mut texts: Vec<String>) -> String {
 }
 
 impl OrderDesk {
-    /// Creates or replaces a region, a country, a location, a job or a department. The caller must have checked that the
-    /// entity exists to which it refers.
+    /// Creates or replaces a region, a country, a location, a job or a department. If the entity refers to another entity, the
+    /// caller must have checked that the other entity exists.
     ///
     /// # Errors
     /// Other requests changed the entity at the same time, or the table cannot be used.
@@ -50,7 +50,7 @@ impl OrderDesk {
         Err(DeskError::NoCountryNamed { name: name.clone(), existing })
     }
 
-    /// Returns an error if the location does not exist.
+    /// Returns an error if there are locations, but none with this id.
     ///
     /// # Errors
     /// There are locations, but none with this id; or the table cannot be used.
@@ -58,7 +58,7 @@ impl OrderDesk {
         self.check_reference(ReferenceKind::Location, location).await
     }
 
-    /// Returns an error if the region does not exist.
+    /// Returns an error if there are regions, but none with this id.
     ///
     /// # Errors
     /// There are regions, but none with this id; or the table cannot be used.
@@ -66,13 +66,14 @@ impl OrderDesk {
         self.check_reference(ReferenceKind::Region, region.as_str()).await
     }
 
-    /// Returns an error if the region or the country of `address` does not exist.
+    /// Returns an error if there are regions, but not the region of `address`, or if there are countries, but not its country.
     pub(super) async fn check_address(&self, address: &ShippingAddress) -> Result<(), DeskError> {
         self.check_region(&address.region).await?;
         self.check_reference(ReferenceKind::Country, address.country.as_str()).await
     }
 
-    /// Returns an error if the job, the department or the warehouse of `assignment` does not exist.
+    /// Returns an error if the warehouse of `assignment` does not exist; if there are jobs, but not its job; or if there are
+    /// departments, but not its department.
     pub(super) async fn check_assignment(&self, assignment: Option<&Assignment>) -> Result<(), DeskError> {
         let Some(assignment) = assignment else { return Ok(()) };
         self.check_reference(ReferenceKind::Job, assignment.job.as_str()).await?;
@@ -83,8 +84,8 @@ impl OrderDesk {
         }
     }
 
-    /// Returns an error if there are entities of `kind`, but none with this id. A merchant who has not imported any
-    /// entity of this kind can use any id.
+    /// Returns an error if there are entities of `kind`, but none with this id. If the merchant has not created any entity of
+    /// this kind, each id is accepted.
     async fn check_reference(&self, kind: ReferenceKind, id: &str) -> Result<(), DeskError> {
         if self.table.has_entity(kind, id).await? {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Refunds of payments: the orders of a month whose payment is refunded before the shipment are cancelled.
+//! Refunds of payments: if the payment of a month is refunded in full, the orders of the month that are not shipped yet are
+//! cancelled.
 
 use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{Order, OrderRefunds, OrderStatus, RefundNews};
@@ -7,8 +8,8 @@ use super::{DeskError, MAX_RETRIES, OrderDesk};
 impl OrderDesk {
     /// Records a refund, and subtracts its amount from the quarter total of the order's representative. If the payment is
     /// refunded completely, cancels the order and its follow-up orders that are not shipped yet, and restores their stock. If
-    /// the order is not placed yet, placing it takes the refund into account. If the refund is recorded already, only the
-    /// follow-up orders are cancelled that an earlier call did not cancel.
+    /// the order is not placed yet, the refund is subtracted when the order is placed. If the refund is recorded already, only
+    /// cancels the follow-up orders that an earlier call did not cancel.
     ///
     /// # Errors
     /// Other requests changed the order at the same time, or the table cannot be used. It is safe to repeat the call.
@@ -49,15 +50,15 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {}", news.order) })
     }
 
-    /// Cancels the follow-up orders of `main` that are not shipped yet, if the payment of the month is refunded in full. No
-    /// follow-up order is created later, because that is refused after such a refund.
+    /// Cancels the follow-up orders of `main` that are not shipped yet, if the payment of the month is refunded in full. After a
+    /// refund in full, the order desk refuses to create further follow-up orders.
     async fn cancel_refunded_follow_ups(&self, main: &Order) -> Result<(), DeskError> {
         if !main.is_refunded_in_full() {
             return Ok(());
         }
         for id in main.follow_up_ids() {
             match self.advance(id, OrderStatus::Cancelled).await {
-                // An order that is shipped already is not cancelled.
+                // A follow-up order that is shipped already cannot be cancelled, so its transition is refused.
                 Ok(_) | Err(DeskError::Transition(_)) => {}
                 Err(error) => return Err(error),
             }

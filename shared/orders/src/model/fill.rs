@@ -1,4 +1,4 @@
-//! Fill tasks: the requests to try the waiting orders of a product or of a customer again.
+//! Fill tasks: the requests to try again to fill the backordered orders of a product or of a customer.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use ulid::Ulid;
 use super::{OrderId, ProductId};
 use billing::AccountId;
 
-/// The orders that a fill task tries: the backordered orders that contain a product, or those of a customer.
+/// The backordered orders that a fill task tries to fill: those that contain a product, or those of a customer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FillTarget {
     Product(ProductId),
@@ -24,11 +24,12 @@ impl fmt::Display for FillTarget {
     }
 }
 
-/// A request to try the backordered orders of a target, because its stock or its shipping address changed.
+/// A request to try to fill the backordered orders of a target, because the stock of the product or the shipping address of
+/// the customer changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FillTask {
     pub target: FillTarget,
-    /// The identifier of the latest change. Each change of the target's stock or address writes a new one.
+    /// The identifier of the latest change of the target's stock or address. Each such change replaces the identifier.
     pub change: Ulid,
     /// The pass that is under way; `None` if no order was tried yet.
     pub pass: Option<FillPass>,
@@ -37,7 +38,7 @@ pub struct FillTask {
 /// One pass over the backordered orders of a target, from the oldest to the newest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FillPass {
-    /// The latest change when the pass started. If there is a later change, another pass follows.
+    /// The identifier of the latest change at the start of the pass. If there is a later change, another pass follows.
     pub change: Ulid,
     pub started_at: DateTime<Utc>,
     /// The last order that was tried; `None` if no order was tried yet.

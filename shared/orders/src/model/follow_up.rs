@@ -1,5 +1,6 @@
-//! Follow-up orders: further orders of a month that is paid already. The remainder of an order that is shipped in parts, and the
-//! replacement of an order that was lost or broken, have the whole life of an order, and the amount 0.
+//! Follow-up orders: further orders of a month that is paid already. A follow-up order is the remainder of an order that is
+//! shipped in parts, or the replacement of products that were lost or broken. It is filled and shipped like any other order,
+//! but its amount is 0.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
@@ -67,7 +68,7 @@ pub enum FollowUpError {
     AllInStock,
 }
 
-/// Checks that `part` is a part of `lines`, or all of them.
+/// Checks that `lines` contains all products of `part`, each with at least the quantity in `part`.
 ///
 /// # Errors
 /// `part` is empty, or contains a product that is not in `lines`, or more pieces of it than `lines`.
@@ -84,10 +85,11 @@ pub fn check_part(lines: &[OrderLine], part: &[OrderLine]) -> Result<(), FollowU
     Ok(())
 }
 
-/// Returns the lines that are left of `lines` without those of `part`, in the sequence of `lines`.
+/// Subtracts the quantities in `part` from those in `lines`, and returns the lines with a quantity above 0, in the sequence
+/// of `lines`.
 ///
 /// # Errors
-/// The errors of [`check_part`]; or nothing is left.
+/// The errors of [`check_part`]; or no line is left.
 pub fn lines_without(lines: &[OrderLine], part: &[OrderLine]) -> Result<Vec<OrderLine>, FollowUpError> {
     check_part(lines, part)?;
     let left = |line: &OrderLine| {
@@ -125,7 +127,7 @@ impl Order {
     /// Returns the main order with one more follow-up order, and the id of the new follow-up order.
     ///
     /// # Errors
-    /// The payment was refunded in full, or the month has the largest number of follow-up orders.
+    /// The payment was refunded in full, or the month already has the largest allowed number of follow-up orders.
     pub fn with_follow_up(&self) -> Result<(Self, OrderId), FollowUpError> {
         if self.is_refunded_in_full() {
             return Err(FollowUpError::Refunded(self.id));
@@ -141,8 +143,8 @@ impl Order {
         (1..=self.follow_ups).filter_map(move |number| id.follow_up(number))
     }
 
-    /// Returns the backordered follow-up order `id` of this order, with `lines` as its products. Its place among the waiting
-    /// orders is that of this order, because the payment was made at the same time.
+    /// Returns the backordered follow-up order `id` of this order, with `lines` as its products. Backordered orders are filled in
+    /// the sequence of their payments, so the follow-up order keeps the time of the payment of this order.
     pub fn followed_by(
         &self,
         id: OrderId,

@@ -100,8 +100,8 @@ impl OrderId {
         self.part
     }
 
-    /// Returns the id of the follow-up order number `number` of the same paid month: the first one has the number 1, and the
-    /// part number 2. Returns `None` if the number is 0, or if the part number would be larger than [`MAX_PART`].
+    /// Returns the id of the follow-up order number `number` of the same paid month. The first follow-up order has the number 1
+    /// and the part number 2. Returns `None` if `number` is 0, or if the part number would be larger than [`MAX_PART`].
     pub fn follow_up(self, number: u8) -> Option<Self> {
         let part =
             number.checked_add(MAIN_PART).filter(|part| (MAIN_PART.saturating_add(1)..=MAX_PART).contains(part))?;

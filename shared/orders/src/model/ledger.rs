@@ -7,7 +7,7 @@ use std::fmt;
 use super::{EmployeeId, Order, ProductId, Quarter, QuarterTotal, StockChange, WarehouseId};
 use billing::{Currency, Money};
 
-/// A stored item that the comparison uses.
+/// A stored item that the audit reads: a stored number, or a record from which a number can be computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AuditedItem {
     /// The stock of a product in a warehouse, in pieces. `is_opened` is whether the stock is the sum of its movements.
@@ -28,7 +28,7 @@ pub enum AuditedItem {
     QuarterTotal(QuarterTotal),
 }
 
-/// A stored number that is compared.
+/// A stored number that the audit compares with the records from which it can be computed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AuditedNumber {
     Stock { product: ProductId, warehouse: WarehouseId },
@@ -40,7 +40,7 @@ pub enum AuditedNumber {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct NumberDifference {
     pub number: AuditedNumber,
-    /// The number that the records give: pieces, or minor units of the currency.
+    /// The number that was computed from the records, in pieces or in minor units of the currency.
     pub expected: i64,
     /// The stored number; `None` if there is none.
     pub found: Option<i64>,

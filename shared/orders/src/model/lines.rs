@@ -1,15 +1,15 @@
-//! The rules for the lines of a SKU: the products and quantities that are shipped for each paid month.
+//! The rules for the lines of a SKU or of an order: the products to ship and their quantities.
 
 use std::collections::BTreeSet;
 
 use super::{OrderLine, ProductId};
 
-/// The largest quantity of a product in one line of a SKU or in one delivery to a warehouse.
+/// The largest quantity of a product in one line of a SKU or an order, or in one delivery to a warehouse.
 pub const MAX_QUANTITY: u64 = 1_000_000_000;
-/// The largest number of products of a SKU. An order of more products might not fit into one DynamoDB transaction.
+/// The largest number of products of a SKU or an order. An order of more products might not fit into one DynamoDB transaction.
 pub const MAX_LINES: usize = 20;
 
-/// The reason why [`check_lines`] rejects the lines of a SKU.
+/// The reason why [`check_lines`] rejects the lines of a SKU or an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinesError {
     #[error("a SKU can have at most {MAX_LINES} products, not {0}")]
@@ -20,7 +20,7 @@ pub enum LinesError {
     InvalidQuantity(ProductId),
 }
 
-/// Checks the lines of a SKU: the products and quantities that are shipped for each paid month.
+/// Checks the lines of a SKU or an order: the products to ship and their quantities.
 ///
 /// # Errors
 /// There are more than [`MAX_LINES`] lines, a product is listed twice, or a quantity is not from 1 to [`MAX_QUANTITY`].
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn check_lines_rejects_too_many_lines_duplicates_and_wrong_quantities() {
         let many = |count: usize| (0..count).map(|n| line(&format!("p{n}"), 1)).collect::<Vec<_>>();
-        // The columns are: the lines of a SKU, and the expected error (`None` if the lines are valid).
+        // The columns are: the lines, and the expected error (`None` if the lines are valid).
         for (lines, expected_error) in [
             (vec![], None),
             (many(20), None),

@@ -144,8 +144,8 @@ impl MovementRequest {
         }
     }
 
-    /// Returns the movement `id` of `product` at the time `at`, which this request makes from `stock` pieces in its
-    /// warehouse.
+    /// Returns the movement of `product` that this request causes if its warehouse has `stock` pieces. `id` and `at` are the
+    /// identifier and the time of the movement.
     ///
     /// # Errors
     /// More pieces are requested than the stock has, both warehouses of a transfer are the same, or the change of the

@@ -49,11 +49,12 @@ pub struct Order {
     pub status: OrderStatus,
     /// Why the order is backordered; `None` in any other status.
     pub waits_for: Option<BackOrderReason>,
-    /// The products that were missing when the order began to wait for stock. Later changes of the stock do not change them.
+    /// The products that were missing when the order began to wait for stock. Later changes of the stock do not change this list.
     /// Empty if the order does not wait for stock, or if each product was in stock, but in different warehouses.
     pub missing: Vec<OrderLine>,
-    /// The lines of the order, which can change until it is picked. They are stored in the order's own item too, so that each event of the
-    /// order contains them. Empty in the item of an order that an earlier version placed, until its status changes.
+    /// The lines of the order, which can change until the order is picked. The order's own item contains them too, so that
+    /// each event of the order contains them. Empty in the item of an order that an earlier version of Dueday placed, until
+    /// the status or the products of the order change.
     pub lines: Vec<OrderLine>,
     /// The warehouse from whose stock the products were deducted. If the order is cancelled or returned, they are added
     /// to this stock again. `None` if no stock was ever deducted.
@@ -63,7 +64,7 @@ pub struct Order {
     pub address: Option<ShippingAddress>,
     /// How the order was shipped; `None` until it is shipped.
     pub shipment: Option<Shipment>,
-    /// Whether the returned products were not sellable. They were not added to the stock again.
+    /// Whether the returned products were not sellable, so that they were not added to the stock again.
     pub is_written_off: bool,
     /// The amount of the payment; 0 for a follow-up order, because its main order has the amount.
     pub total: Money,
@@ -83,7 +84,7 @@ pub struct Shipment {
     pub parcel: Parcel,
 }
 
-/// The parcel with an order, as its carrier knows it.
+/// The carrier and the tracking number of the parcel in which an order is shipped.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Parcel {
     /// The name of the company that carries the parcel.
@@ -136,11 +137,12 @@ pub enum StockEffect {
     Exchanged,
 }
 
-/// The effects of a status change of an order on the stock and on the quarter total of its representative.
+/// The effects of a change of an order on the stock and on the quarter total of its representative.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransitionEffects {
     pub stock: StockEffect,
-    /// The amount that is added to the quarter total of its representative; negative for a cancelled order.
+    /// The amount that is added to the quarter total of the representative. Negative if the order is cancelled, returned or
+    /// refunded.
     pub added_to_total: Money,
 }
 
@@ -153,7 +155,8 @@ pub struct TransitionError {
 }
 
 impl Order {
-    /// Returns the order without the address, and without the data of the parcel, by which the carrier shows the recipient.
+    /// Returns the order without the address, and without the carrier and the tracking number: the carrier shows the recipient
+    /// to everyone who knows this number.
     pub fn without_personal_data(&self) -> Self {
         let shipment =
             self.shipment.as_ref().map(|shipment| Shipment { parcel: Parcel::default(), ..shipment.clone() });
@@ -205,8 +208,8 @@ impl Order {
         Ok(Self { warehouse: Some(warehouse), address, ..filled })
     }
 
-    /// Returns the backordered order, which waits for `reason`. `missing` are the products that are missing now: an order
-    /// that waits for stock already keeps the products that were missing when it began to wait, if any were.
+    /// Returns the backordered order, which waits for `reason`. `missing` are the products that are missing now. An order
+    /// that already waits for stock keeps its earlier list of missing products, unless that list is empty.
     pub fn waiting_for(&self, reason: BackOrderReason, missing: Vec<OrderLine>) -> Self {
         if self.waits_for == Some(reason) && (!self.missing.is_empty() || missing.is_empty()) {
             return self.clone();
@@ -217,7 +220,7 @@ impl Order {
     /// Returns the order with `lines` as its products. The amount of the order does not change.
     ///
     /// # Errors
-    /// The order is picked already, or needs no shipping.
+    /// The order is neither backordered nor open.
     pub fn with_lines(&self, lines: Vec<OrderLine>) -> Result<Self, ProductsError> {
         match self.status {
             OrderStatus::BackOrdered | OrderStatus::Open => Ok(Self { lines, ..self.clone() }),
@@ -228,7 +231,7 @@ impl Order {
     /// Returns the order with `address` as the address that it is shipped to.
     ///
     /// # Errors
-    /// The order is shipped, returned or cancelled already; or it is backordered, and will get the address of its customer.
+    /// The order is neither open nor picked. A backordered order gets the address of its customer when it is filled.
     pub fn with_corrected_address(&self, address: ShippingAddress) -> Result<Self, CorrectionError> {
         match self.status {
             OrderStatus::Open | OrderStatus::Picked => Ok(Self { address: Some(address), ..self.clone() }),
@@ -260,8 +263,8 @@ impl Order {
         Ok(Self { status: next, waits_for: None, missing: Vec::new(), ..self.clone() })
     }
 
-    /// Returns whether other orders may be filled after the order has changed from `self` to `next`: the change restores
-    /// stock, or it cancels a backordered order, which newer orders had to wait for.
+    /// Returns whether the change of the order from `self` to `next` may let other orders be filled: the change restores stock,
+    /// or cancels a backordered order for which newer orders had to wait.
     pub fn unblocks_others(&self, next: &Order) -> bool {
         let is_cancelled_backorder = self.status == OrderStatus::BackOrdered && next.status == OrderStatus::Cancelled;
         is_cancelled_backorder || self.transition_effects(next).stock == StockEffect::Restored

@@ -61,7 +61,7 @@ mod tests {
             (vec![(1, 0), (1, 1), (2, 0)], vec![(2, 0), (1, 1), (1, 0)], vec![]),
             (vec![(1, 0)], vec![], vec![1]),
             (vec![], vec![(2, 3)], vec![2]),
-            // As many orders, but different ones.
+            // Both sets have one order with the due date January 1, but not the same order.
             (vec![(1, 0), (3, 0)], vec![(1, 1), (3, 0)], vec![1]),
             (vec![(1, 0), (2, 0)], vec![(1, 0), (3, 0)], vec![2, 3]),
             // The ids of both sets have the same sum.

@@ -1,5 +1,5 @@
-//! The events of an order: they follow from the item of the order before and after a change, as they are in the stream of
-//! the table. So a repeated computation gives equal events with equal ids.
+//! The events of an order. They are computed from the item of the order before and after a change, which the stream of the
+//! table contains. So a repeated computation gives equal events with equal ids.
 
 use billing::{Event, EventData, OrderData, OrderLineData};
 use chrono::{DateTime, Utc};
@@ -9,13 +9,13 @@ use super::{Order, OrderLine, OrderStatus, Parcel, Shipment};
 /// The constructor of an [`EventData`] variant with the data of an order, such as [`EventData::OrderShipped`].
 type EventConstructor = fn(OrderData) -> EventData;
 
-/// Returns the events of the change of an order from `old` to `new` at the time `at`. `old` is `None` for a new order, which
-/// has the event `order.placed`, and the event of its status. A change of the status has one event, except for `PICKED`,
-/// which has none. If the products of an order are changed, it has the event of its status again. A backordered order that waits for the other reason has the event `order.backordered` again. Other
-/// changes, such as a corrected address, have no event.
+/// Returns the events of the change of an order from `old` to `new` at the time `at`. `old` is `None` for a new order: then
+/// the events are `order.placed` and the event of the status. A change of the status has one event, except that `PICKED` has
+/// none. A change of the products, or of the reason for which a backordered order waits, has the event of the current status
+/// again. Other changes, such as a corrected address, have no event.
 pub fn order_events(old: Option<&Order>, new: &Order, at: DateTime<Utc>) -> Vec<Event> {
     let has_new_status = old.is_none_or(|old| {
-        // The item of an order that an earlier version placed has no lines until its next change.
+        // The item of an order that an earlier version of Dueday placed can have no lines.
         let has_other_lines = !old.lines.is_empty() && old.lines != new.lines;
         (old.status, old.waits_for) != (new.status, new.waits_for) || has_other_lines
     });
@@ -37,10 +37,12 @@ fn status_constructor(status: OrderStatus) -> Option<EventConstructor> {
     }
 }
 
-/// Creates an event of an order. Its id contains the version of the order, because an order can be backordered twice.
+/// Creates an event of an order. The id of the event contains the version of the order, because an order can have the event
+/// `order.backordered` more than once.
 fn new_event(constructor: EventConstructor, order: &Order, at: DateTime<Utc>) -> Event {
     let mut data = data_of(order);
-    // The carrier shows the recipient of a parcel to everyone who knows the tracking number, so only one event contains it.
+    // The carrier shows the recipient of a parcel to everyone who knows the tracking number, so only the event
+    // `order.shipped` contains this number.
     if order.status == OrderStatus::Shipped
         && let Some(Shipment { parcel: Parcel { carrier, tracking_number }, .. }) = &order.shipment
     {
@@ -55,7 +57,7 @@ fn new_event(constructor: EventConstructor, order: &Order, at: DateTime<Utc>) ->
     Event { id, subject: order.customer.to_string(), at, data }
 }
 
-/// Returns the data of the events of `order`, without the parcel.
+/// Returns the data of the events of `order`, without the carrier and the tracking number of the parcel.
 fn data_of(order: &Order) -> OrderData {
     let lines = |lines: &[OrderLine]| {
         let line = |line: &OrderLine| OrderLineData { product: line.product.to_string(), quantity: line.quantity };

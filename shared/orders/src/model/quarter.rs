@@ -75,8 +75,8 @@ impl From<Quarter> for String {
     }
 }
 
-/// The total amount of the orders that are credited to a representative in a quarter, in one currency. Cancelled and
-/// returned orders are not included.
+/// The total amount of the orders that are credited to a representative in a quarter, in one currency. Cancelled orders,
+/// returned orders and refunded amounts are not included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QuarterTotal {
     pub representative: EmployeeId,

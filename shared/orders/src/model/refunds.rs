@@ -4,10 +4,10 @@
 use super::OrderId;
 use billing::{AccountId, Money, RefundData};
 
-/// What an event says about a refund.
+/// The content of an event about a refund.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefundNews {
-    /// The order of the refunded payment. It may not be placed yet.
+    /// The identifier of the order of the refunded payment. The order may not be placed yet.
     pub order: OrderId,
     pub account: AccountId,
     /// The id of the refund.
@@ -18,14 +18,14 @@ pub struct RefundNews {
 }
 
 impl RefundNews {
-    /// Creates the news of the event `payment.refunded`, or of `payment.refund_failed` if `has_failed` is true.
+    /// Returns the content of the event `payment.refunded`, or of `payment.refund_failed` if `has_failed` is true.
     pub fn new(data: RefundData, has_failed: bool) -> Self {
         let order = OrderId::of_month(data.due_on, data.subscription);
         Self { order, account: data.account, refund: data.refund, amount: data.amount, has_failed }
     }
 }
 
-/// A refund that the order desk knows.
+/// A refund that the order desk has recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownRefund {
     pub id: String,
@@ -34,7 +34,7 @@ pub struct KnownRefund {
     pub has_failed: bool,
 }
 
-/// All known refunds of the payment of an order.
+/// All recorded refunds of the payment of an order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderRefunds {
     pub order: OrderId,
@@ -43,12 +43,13 @@ pub struct OrderRefunds {
 }
 
 impl OrderRefunds {
-    /// Creates the refunds of an order of which none is known yet.
+    /// Creates the empty list of refunds of an order without recorded refunds.
     pub fn none(order: OrderId) -> Self {
         Self { order, refunds: Vec::new(), version: 1 }
     }
 
-    /// Returns the refunds after `news`; `None` if they were known already. A failed refund stays failed.
+    /// Returns the refunds with the refund of the event `news` added, or marked as failed. Returns `None` if the event changes
+    /// nothing. A refund that is marked as failed stays failed, also if the event `payment.refunded` arrives later.
     pub fn after(&self, news: &RefundNews) -> Option<Self> {
         let mut refunds = self.refunds.clone();
         match refunds.iter_mut().find(|known| known.id == news.refund) {
@@ -83,7 +84,7 @@ mod tests {
             has_failed,
         };
         let (made, failed) = (false, true);
-        // The columns are: the news in their sequence, and the sum of the refunds.
+        // The columns are: the events in the sequence in which they are processed, and the sum of the refunds.
         for (all, expected) in [
             (vec![], 0),
             (vec![news("a", 300, made)], 300),

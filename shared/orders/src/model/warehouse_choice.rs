@@ -27,8 +27,9 @@ pub fn choose_warehouse<'a>(
 }
 
 /// Returns the part of `lines` that one warehouse has in stock: of each product the needed pieces, or as many as there are.
-/// Chooses a warehouse in `region` if one of them has any of the products. Among these, chooses the warehouse that has the
-/// most products, then the one that has the most pieces, and then the smallest id. Empty if no warehouse has any.
+/// Prefers a warehouse in `region` if any warehouse there has one of the products. Among these, chooses the warehouse that has
+/// the most of the products, then the most pieces, and then the smallest id. Returns an empty list if no warehouse has any of
+/// the products.
 pub fn lines_in_stock(
     region: &PlaceId,
     lines: &[OrderLine],

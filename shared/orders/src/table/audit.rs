@@ -20,7 +20,7 @@ pub struct AuditScan(Items);
 #[derive(Debug)]
 pub struct OrdersScan(AuditScan);
 
-/// The character between both parts of a key in a position. No key contains it.
+/// The character between the partition key and the sort key in a position of a scan. No key contains this character.
 const POSITION_SEPARATOR: char = '\n';
 
 /// The state of a stored number. Each change of the number changes its revision, even if the number is the same afterwards.
@@ -68,8 +68,8 @@ impl AuditScan {
 }
 
 impl OrdersScan {
-    /// Returns the orders of the next page, and the error of each item that cannot be read, also of those that are no orders;
-    /// `None` after the last page. Sends one Scan request.
+    /// Returns the orders of the next page, and the error of each audited item that cannot be read, whether it is an order or
+    /// another item; `None` after the last page. Sends one Scan request.
     pub async fn next_page(&mut self) -> Result<Option<Vec<Result<Order, TableError>>>, TableError> {
         let Some(items) = self.0.next_page().await? else { return Ok(None) };
         let orders = items.into_iter().filter_map(|item| match item {
@@ -91,13 +91,13 @@ impl OrdersScan {
 }
 
 impl OrdersTable {
-    /// Returns all items that the audit compares. `AuditScan::next_page` sends the strongly consistent Scan requests.
+    /// Creates a scan of all items that the audit compares. `AuditScan::next_page` sends the strongly consistent Scan requests.
     pub fn scan_for_audit(&self) -> AuditScan {
         AuditScan(self.dynamo.scan(Scan::all()))
     }
 
-    /// Returns the orders after `position`, which [`OrdersScan::position`] returned; all orders if it is `None`. The sequence is
-    /// that of the strongly consistent Scan requests, which [`OrdersScan::next_page`] sends.
+    /// Creates a scan of the orders after `position`, which [`OrdersScan::position`] returned; of all orders if `position` is
+    /// `None`. The orders have the sequence of the strongly consistent Scan requests, which [`OrdersScan::next_page`] sends.
     pub fn orders_after(&self, position: Option<&str>) -> OrdersScan {
         let after = position.and_then(|text| text.split_once(POSITION_SEPARATOR));
         let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
@@ -128,8 +128,8 @@ impl OrdersTable {
         }
     }
 
-    /// Returns the stock that has no opening movement; `None` if it has one, or if there is no such stock. Sends one strongly
-    /// consistent GetItem request.
+    /// Returns the stock `number` if it was stored before movements were recorded, and has no opening movement yet. Otherwise
+    /// returns `None`. Sends one strongly consistent GetItem request.
     pub async fn unopened_stock(&self, number: &AuditedNumber) -> Result<Option<UnopenedStock>, TableError> {
         let AuditedNumber::Stock { product, warehouse } = number else { return Ok(None) };
         let (_, key) = self.stock_keys(product, warehouse);
@@ -139,8 +139,8 @@ impl OrdersTable {
     }
 
     /// Writes the opening movement of the stock `before`, without a change of the stock. From then on the stock is the sum
-    /// of its movements. Returns `Refused` if the stock changed since it was read, or if it has an opening movement. Sends
-    /// one TransactWriteItems request.
+    /// of its movements. Returns `Refused` if the stock changed since it was read, or if it already has an opening movement.
+    /// Sends one TransactWriteItems request.
     pub async fn open_stock(&self, opening: &Movement, before: &UnopenedStock) -> Result<WriteOutcome, TableError> {
         let (_, key) = self.stock_keys(&opening.product, &opening.warehouse);
         let mut values = HashMap::from([
@@ -160,8 +160,8 @@ impl OrdersTable {
         self.transaction().create(opening.to_item()).update(key, &expression, &condition, values).commit().await
     }
 
-    /// Returns the amount of each of `orders`, which belong to these customers; `None` for an order that does not exist, and an
-    /// error for an order that cannot be read. Sends one strongly consistent BatchGetItem request for each 100 orders.
+    /// Returns the amount of the payment of each of `orders`, each given with its customer; `None` for an order that does not
+    /// exist, and an error for an order that cannot be read. Sends one strongly consistent BatchGetItem request for each 100 orders.
     pub async fn totals_of_orders(
         &self,
         orders: &[(OrderId, AccountId)],

@@ -11,8 +11,8 @@ use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label};
 use dynamo::{Cursor, Item, Key, Page, Paging, TableError, from_item, key_of};
 
-/// A region, a country, a location, a job or a department. Its own item and its entry in the list of all entities of its
-/// kind contain all its fields.
+/// A region, a country, a location, a job or a department. All its fields are stored in its own item, and in each of its
+/// edges.
 pub trait CompanyEntity: Clone + PartialEq + Serialize + DeserializeOwned {
     /// The kind of the entity.
     const KIND: ReferenceKind;
@@ -20,7 +20,7 @@ pub trait CompanyEntity: Clone + PartialEq + Serialize + DeserializeOwned {
     /// Returns the merchant's identifier of the entity.
     fn id(&self) -> &str;
 
-    /// Returns the keys of the names and of the other entities by which GSI-1 finds the entity.
+    /// Returns the sort keys of the edges by which GSI-1 finds the entity: the keys of its name and of other entities.
     fn ends(&self) -> Vec<String>;
 
     /// Returns the kind of the entry of the action log for a change, and the fields of the entity in this entry.
@@ -139,8 +139,9 @@ impl OrdersTable {
         Ok(!self.query_edges_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
     }
 
-    /// Returns a list page of the entities of a kind, sorted by id. Queries GSI-1 with the key of the list as `SK`. Entities
-    /// that an earlier version imported have no fields in this list, and are listed as unreadable until they are put again.
+    /// Returns a list page of the entities of a kind, sorted by id. Queries GSI-1 with the key of the list as `SK`. The edges of
+    /// entities that an earlier version of Dueday imported contain no fields. Such entities are listed as unreadable until
+    /// [`OrdersTable::put_entity`] writes them again.
     pub async fn get_entities<E: CompanyEntity>(&self, paging: &Paging) -> Result<Page<E>, TableError> {
         let (list, prefix) = (keys::list_of_references(E::KIND), keys::key_of_reference(E::KIND, ""));
         Ok(self.page_of_entities_with_edge_to(list, &prefix, paging).await?.read(|item| from_item(&item)))
@@ -151,15 +152,16 @@ impl OrdersTable {
         Self::cursor_of_list(&keys::list_of_references(kind), &keys::key_of_reference(kind, ""), text)
     }
 
-    /// Creates or replaces an entity and its edges, and deletes its other edges. If this changes nothing, only queries the
-    /// stored items; otherwise writes in one transaction. Returns `Refused` if another request changed an edge between the
-    /// query and the transaction.
+    /// Creates or replaces an entity and its edges, and deletes its stored edges that it no longer has. Queries the stored items.
+    /// If they differ from `entity`, writes all changes in one transaction. Returns `Refused` if another request changed an edge
+    /// between the query and the transaction.
     pub async fn put_entity<E: CompanyEntity>(&self, entity: &E) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_reference(E::KIND, entity.id());
         let list = keys::list_of_references(E::KIND);
         let stored = self.query_partition(partition.clone(), Selection::all_items()).await?;
         let find = |sk: &str| stored.iter().find(|item| key_of(item).sk == sk);
-        // The list entry is the last item that an earlier version lacks. Its fields say whether anything changes.
+        // The edge to the list of all entities contains the fields of the stored entity. An entity that an earlier version of
+        // Dueday wrote has no such edge or no fields in it, so it is written again.
         let before = find(&list).and_then(|item| from_item::<E>(item).ok());
         if before.as_ref() == Some(entity) {
             return Ok(WriteOutcome::Done);

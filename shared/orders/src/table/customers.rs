@@ -39,8 +39,8 @@ impl OrdersTable {
         item.map(|item| Customer::from_item(&item)).transpose()
     }
 
-    /// Creates `customer` and the edge to its representative, in one transaction. Returns `Refused` if the customer
-    /// exists, and `NoAccount` if the table has a requester and the payments table does not contain the account.
+    /// Creates `customer` and the edge to its representative, in one transaction. Returns `Refused` if the customer exists, and
+    /// `NoAccount` if the table has a requester and the account does not exist in the payments table or is being erased.
     pub async fn create_customer(&self, customer: &Customer) -> Result<WriteOutcome, TableError> {
         let Key { pk, sk } = representative_edge_key(customer);
         let writes = self.transaction().create(customer.to_item()).create(edge(pk.clone(), sk, pk));
@@ -54,8 +54,8 @@ impl OrdersTable {
     /// Changes a customer from `before` to `after`, and its edge if the representative changes, in one transaction. If
     /// `representative` is set, the transaction also checks that this employee is unchanged. If the shipping address
     /// changes, the transaction also writes the fill task of the customer, with the change `change`. Returns `Refused` if
-    /// the stored customer or the stored employee changed since it was read, and `NoAccount` as
-    /// [`OrdersTable::create_customer`].
+    /// the stored customer or the stored employee changed since it was read. If the shipping address changes, returns
+    /// `NoAccount` in the same cases as [`OrdersTable::create_customer`].
     pub async fn change_customer(
         &self,
         before: &Customer,

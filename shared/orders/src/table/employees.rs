@@ -60,7 +60,7 @@ impl EmployeeList<'_> {
         let Self::Hired { after, today } = self else {
             return vec![PartitionRange::of_entities(Partition::edges_to(self.key()), keys::EMPLOYEES)];
         };
-        // Start with 1970 at the earliest, since there is one query for each year.
+        // Start with 1970 at the earliest, so that a date in the distant past does not cause a query for each year since.
         let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
         let range_of_year = |year: i32| PartitionRange {
             partition: Partition::edges_to(keys::key_of_confidential_data(year)),
@@ -275,8 +275,8 @@ impl OrdersTable {
         self.read_employee_edges(page).await
     }
 
-    /// Reads the employees from their edges. Sends no request, except for edges without attributes, which an earlier
-    /// version of this program wrote: for each of them, one GetItem request.
+    /// Reads the employees from their edges. Sends no request, except one GetItem request for each edge without attributes. An
+    /// earlier version of Dueday wrote such edges.
     async fn read_employee_edges(&self, page: Page<Item>) -> Result<Page<Employee>, TableError> {
         let read = async |edge: &Item| match items::read_employee_edge(edge)? {
             Some(employee) => Ok(Some(employee)),

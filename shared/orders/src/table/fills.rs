@@ -1,9 +1,9 @@
-//! Fill tasks. Each task requests to try the backordered orders of a product or of a customer again. All tasks are in the
-//! partition `FILLS`, so that one query finds them.
+//! Fill tasks. Each task requests to try again to fill the backordered orders of a product or of a customer. All tasks are in
+//! the partition `FILLS`, so that one query finds them.
 //!
 //! Two workers can work on the same task at the same time, because each order is filled in a conditional transaction. A
 //! task is deleted only if its latest change is the change with which the pass started. So a change during a pass is
-//! never lost: the task stays, and another pass follows.
+//! never lost: the task is kept, and another pass follows.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use dynamo::{
     values,
 };
 
-/// A page of the backordered orders of a target.
+/// A list page of the backordered orders of a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitingOrdersPage {
     /// The orders, oldest first.
@@ -42,7 +42,8 @@ impl OrdersTable {
         self.dynamo.send_update(self.build_fill_request(target, change), ReturnValue::None).await.map(drop)
     }
 
-    /// Builds the update of [`OrdersTable::request_fill`]. It has no condition, so it never refuses a transaction.
+    /// Builds the update of [`OrdersTable::request_fill`]. The update has no condition, so a transaction that contains it is
+    /// never refused because of it.
     pub(super) fn build_fill_request(&self, target: &FillTarget, change: Ulid) -> Update {
         let expression = format!("SET #{CHANGE} = :change");
         Update::builder()

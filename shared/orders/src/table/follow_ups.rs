@@ -19,8 +19,8 @@ use dynamo::{Entity as _, IdempotentRequest, TableError};
 
 /// The largest number of actions in a transaction ("TransactWriteItems" in the DynamoDB API reference).
 const MAX_ACTIONS: usize = 100;
-/// The number of actions after the fill tasks: the checks of the customer and of the account, the saved response and the entry
-/// of the action log.
+/// The number of actions that are added to a transaction after its fill tasks: the checks of the customer and of the account,
+/// the saved response and the entry of the action log.
 const OTHER_ACTIONS: usize = 4;
 
 /// A follow-up order, and everything that the same transaction changes or checks.
@@ -28,11 +28,11 @@ const OTHER_ACTIONS: usize = 4;
 pub struct NewFollowUp<'a> {
     /// The main order of the month before and after the change.
     pub main: (&'a Order, &'a Order),
-    /// The order that is split or replaced, before and after the change. If it is the main order, it also counts the follow-up
-    /// order.
+    /// The order that is split or replaced, before and after the change. If this order is the main order, its item also counts
+    /// the follow-up order.
     pub order: (&'a Order, &'a Order),
     pub follow_up: &'a Order,
-    /// The customer that must not have changed since it was read.
+    /// The customer of the orders. The transaction is refused if the customer changed since it was read.
     pub customer: &'a Customer,
     /// The request whose response is saved.
     pub request: Option<&'a IdempotentRequest>,
@@ -43,15 +43,15 @@ pub struct NewFollowUp<'a> {
 impl OrdersTable {
     /// Creates a follow-up order with its edges, counts it in the main order, changes the lines and the edges of an order that is
     /// split, and deducts the products of orders that become `OPEN` from the stock, in one transaction. The transaction also
-    /// writes the fill tasks, with the change `change`, of a product of each order that waits for stock, and of each product that
-    /// both parts of a backordered order contain: newer orders had to wait for the order, and each part needs less. Returns
-    /// `Refused` if an order or the customer changed since it was read, or if the stock does not suffice; and `NoAccount` if the
-    /// table has a requester, products are replaced, and the account does not exist or is being erased. Also returns the fill
-    /// tasks that did not fit into the transaction.
+    /// writes the fill tasks, with the change `change`, of a product of each order that waits for stock. If a backordered order
+    /// is split, it also writes the fill task of each product that both resulting orders contain: newer orders had to wait for the
+    /// order before the split, and each of both orders needs fewer pieces. Returns `Refused` if an order or the customer changed
+    /// since it was read, or if the stock does not suffice; and `NoAccount` if the table has a requester, products are replaced,
+    /// and the account does not exist or is being erased. Also returns the fill tasks that did not fit into the transaction.
     ///
-    /// A transaction has at most 100 actions. A split of an order of 20 products has at most 91 without the fill tasks of
-    /// products of both parts: 20 edges of the order and 20 of the follow-up order, two actions for each of 20 products whose
-    /// stock changes, and 11 others.
+    /// A transaction has at most 100 actions. The split of an order of 20 products has at most 91 actions, without the fill tasks
+    /// of products that both orders contain: 20 edges of the order and 20 of the follow-up order, two actions for each of 20
+    /// products whose stock changes, and 11 others.
     pub async fn create_follow_up(
         &self,
         new: &NewFollowUp<'_>,
@@ -133,8 +133,9 @@ fn change_edges<'a>(mut writes: WriteTransaction<'a>, before: &Order, after: &Or
     }
 }
 
-/// Adds the movements by which the products of the follow-up order change from the order that is split to the follow-up order.
-/// The stock of the warehouse stays the same, but its movements are counted: so an audit notices that they were added.
+/// Adds the movements of the products that were reserved for the order that is split, and are now reserved for the follow-up
+/// order. The stock of the warehouse does not change, but its number of movements does. So an audit that runs at the same time
+/// notices the new movements.
 fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: DateTime<Utc>) -> WriteTransaction<'a> {
     let ((before, after), follow_up) = (new.order, new.follow_up);
     let from = OrderMovement::of_exchange(before, (&before.lines, &after.lines), after.version, at);

@@ -215,8 +215,8 @@ pub fn key_of_order_movement(order: OrderId, version: u64) -> Key {
     key_of_edge(key_of_order(order), format!("{MOVEMENTS}{version:0MOVEMENT_DIGITS$}"))
 }
 
-/// Returns the key of the item with which an earlier version recorded that a delivery was added to the stock. Now the
-/// movement of the delivery is this record.
+/// Returns the key of the item by which an earlier version of Dueday recorded that a delivery was added to the stock. This
+/// version records a movement instead.
 pub fn key_of_delivery_record(id: &ProductId, delivery: Ulid) -> Key {
     key_of_edge(key_of_product(id), format!("ARRIVAL#{delivery}"))
 }
@@ -226,8 +226,8 @@ pub fn key_of_no_products_report(id: &Sku) -> Key {
     key_of_edge(key_of_sku(id), "WITHOUT-PRODUCTS")
 }
 
-/// Returns the key of the product or of the customer whose orders a fill task tries. The edges from these orders have it
-/// as their sort key.
+/// Returns the key of the product or of the customer whose orders a fill task tries to fill. The edges from these orders have
+/// this key as their sort key.
 pub fn key_of_fill_target(target: &FillTarget) -> String {
     match target {
         FillTarget::Product(product) => key_of_product(product),

@@ -15,8 +15,8 @@
 //!   transaction.
 //! - Each change of the stock of a product in a warehouse writes a movement in the same transaction, so that the stock is the
 //!   sum of its movements.
-//! - Each transaction that adds stock or sets a shipping address also writes a fill task (see `fills.rs`), so that no
-//!   process that stops leaves an order unfilled.
+//! - Each transaction that adds stock or sets a shipping address also writes a fill task (see `fills.rs`). So the waiting
+//!   orders are filled later even if the process stops after the transaction.
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 
@@ -68,7 +68,7 @@ use dynamo::Dynamo;
 #[derive(Clone, Debug)]
 pub struct OrdersTable {
     dynamo: Dynamo<OrdersTable>,
-    /// Who requests the changes; `None` for the jobs of the order desk.
+    /// The person or program that requests the changes; `None` for the jobs of the order desk.
     requester: Option<Requester>,
 }
 

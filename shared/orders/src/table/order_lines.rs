@@ -16,11 +16,11 @@ use dynamo::TableError;
 
 impl OrdersTable {
     /// Replaces the products `old` of the order `before` by those of `after`, together with the edges of the order and the
-    /// stock of its warehouse, in one transaction. The transaction also writes the fill task, with the change `change`, of each
-    /// product whose stock grows; if the order is backordered, that of one of its products, and of each product of which it
-    /// wants less, because newer orders had to wait for it. Returns `Refused` if the stored order
-    /// changed since it was read, or if the stock does not suffice. A transaction has at most four actions for each changed
-    /// product, and seven others.
+    /// stock of its warehouse, in one transaction. The transaction also writes fill tasks with the change `change`: if the order
+    /// is open, for each product whose stock grows. If the order is backordered, for one of its products, and for each product of
+    /// which the order now needs fewer pieces, because newer orders had to wait for this order. Returns `Refused` if the stored
+    /// order changed since it was read, or if the stock does not suffice. The transaction has at most four actions for each
+    /// changed product, and seven others.
     pub async fn change_lines(
         &self,
         before: &Order,

@@ -35,14 +35,14 @@ pub struct ProductOrder {
     pub quantity: u32,
 }
 
-/// What the transaction of a change of an order also writes or checks.
+/// The items besides the order that the transaction of a change of an order writes or checks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangeRecords<'a> {
     /// The request whose response is saved.
     pub request: Option<&'a IdempotentRequest>,
-    /// The known refunds before and after the change.
+    /// The recorded refunds of the payment before and after the change.
     pub refunds: Option<(Option<&'a OrderRefunds>, &'a OrderRefunds)>,
-    /// The customer that must not have changed since it was read, because the order gets its address.
+    /// The customer whose address the order gets. The transaction is refused if the customer changed since it was read.
     pub customer: Option<&'a Customer>,
 }
 
@@ -61,10 +61,10 @@ pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError
 }
 
 impl OrdersTable {
-    /// Returns an order and its lines, or `None` if the order does not exist. The lines are those in the order's own item, which
-    /// has the same version: a query can return some items from before a transaction, and others from after it. Only the
-    /// item of an order that an earlier version placed has no lines; its lines have not changed. Sends one strongly consistent
-    /// query with `PK = order`.
+    /// Returns an order and its lines, or `None` if the order does not exist. The lines are read from the order's own item, not
+    /// from the edges to the products: a query can return some items from before a concurrent transaction and others from after
+    /// it. The item of an order that an earlier version of Dueday placed can have no lines; then the lines are those of the edges,
+    /// which have never changed. Sends one strongly consistent query with `PK = order`.
     pub async fn get_order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
         let (mut order, mut lines) = (None::<Order>, Vec::new());
         for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
@@ -133,10 +133,10 @@ impl OrdersTable {
     }
 
     /// Creates an order with its edges, deducts its products from the stock if the order is `OPEN`, and adds its amount
-    /// to the representative's quarter total, in one transaction. `at` is the present time. `refunds` are the refunds that are known before the order
-    /// is placed. Returns `Refused(0)` if the order exists. Returns
-    /// `Refused` with another number if the stock does not suffice, or if `customer`, `refunds` or the total changed since it was
-    /// read.
+    /// to the representative's quarter total, in one transaction. `at` is the current time, which the movement of the stock
+    /// records. `refunds` are the refunds that were recorded before the order is placed. Returns `Refused(0)` if the order exists.
+    /// Returns `Refused` with another number if the stock does not suffice, or if `customer`, `refunds` or the quarter total
+    /// changed since it was read.
     pub async fn create_order(
         &self,
         order: &Order,
@@ -174,13 +174,14 @@ impl OrdersTable {
         change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (effects, data) = (before.transition_effects(after), keys::status_data(after));
-        // The item of an order that an earlier version placed gets its lines, so that the event of this change has them.
+        // The event of this change is computed from the item of the order, so the item must contain the lines. The item of an
+        // order that an earlier version of Dueday placed does not contain them yet.
         let after = &Order { lines: lines.to_vec(), ..after.clone() };
         let mut writes = self.transaction().change(before, after);
         let edge = items::representative_edge(after);
         writes = match before.refunded == after.refunded {
             true => writes.update_edge_data(key_of(&edge), &data),
-            // The edge contains the refunded amount, too.
+            // The edge to the representative also contains the refunded amount.
             false => writes.put(edge),
         };
         for line in lines {
@@ -189,11 +190,12 @@ impl OrdersTable {
                 &data,
             );
         }
-        // The edge to the warehouse is written as a whole: an order that was filled by an earlier version has none.
+        // Put the edge to the warehouse instead of updating it: an order that an earlier version of Dueday filled has no such
+        // edge.
         if let Some(edge) = items::warehouse_edge(after, lines) {
             writes = writes.put(edge);
         }
-        // Restore stock to the warehouse from which it was deducted.
+        // Stock is deducted from the warehouse of `after`, and is restored to the warehouse of `before`.
         let order_with_warehouse = if effects.stock == StockEffect::Deducted { after } else { before };
         let recorded = (before.version.saturating_add(1), DateTime::from(change.datetime()));
         writes = move_products(writes, order_with_warehouse, lines, effects.stock, recorded);
@@ -224,8 +226,8 @@ impl OrdersTable {
         writes.log(ActionKind::ChangeOrder, entry).commit().await
     }
 
-    /// Saves the response to `request`, which asks for the status that `order` already has. Returns `Refused` if the
-    /// stored order changed since it was read. Sends one transaction.
+    /// Saves the response to `request`, which requests the status that `order` already has. Returns `Refused` if the stored
+    /// order changed since it was read, or if a response is already saved. Sends one TransactWriteItems request.
     pub async fn save_response(&self, order: &Order, request: &IdempotentRequest) -> Result<WriteOutcome, TableError> {
         self.transaction().check_unchanged(order).save_response(Some(request)).commit().await
     }
@@ -259,8 +261,8 @@ impl OrdersTable {
 }
 
 /// Adds to `writes` the movement of the products of `order`, and the changes of their stock: for each product, the stock in
-/// the warehouse of the order, and the total stock. `recorded` are the version that the order gets, and the present time.
-/// Adds nothing if the order has no warehouse.
+/// the warehouse of the order, and the total stock. `recorded` are the version that the order gets, and the current time.
+/// Adds nothing if `effect` is [`StockEffect::None`], or if the order has no warehouse.
 pub(super) fn move_products<'a>(
     writes: WriteTransaction<'a>,
     order: &Order,

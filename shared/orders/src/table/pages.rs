@@ -5,8 +5,9 @@
 //! needs no request for the items of earlier list pages, even if many items have the same text.
 //!
 //! A cursor contains this sort position of the last item on the list page, and the key of the list. A list accepts only
-//! its own cursors. A list of orders accepts them with any status and days. If an order changes its status while a list is read, the list can miss
-//! the order: the query for the old status can run after the change, and the query for the new status before the change.
+//! its own cursors. A list of orders accepts its cursors also if the request filters by another status or by other days. If
+//! an order changes its status while a list is read, the list can miss the order: the query for the old status can run after
+//! the change, and the query for the new status before the change.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -26,31 +27,31 @@ use dynamo::{Cursor, Entity, Item, Key, Page, Paging, TableError, key_of};
 #[derive(Clone, Debug)]
 pub(super) struct PartitionRange {
     pub partition: Partition,
-    /// The name of the range, by which the list sorts items with equal texts. Each range of a list has another name.
+    /// The name of the range, by which the list sorts items with equal texts. All ranges of a list have different names.
     pub name: String,
-    /// The common prefix of `Data` of these items. The sort order of the list ignores it.
+    /// The prefix with which `Data` of each item of the range begins. The list is sorted by the rest of `Data`.
     pub prefix: String,
     /// The smallest and the largest text in `Data` after the prefix, both included.
     pub bounds: (String, String),
 }
 
 impl PartitionRange {
-    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is the
-    /// number of the partition, if the list has several.
+    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is the index
+    /// of the bucket if the list is read from all buckets of GSI-2; otherwise 0.
     pub fn of_orders(partition: Partition, bucket: u32, status: OrderStatus, (from, to): DateRange) -> Self {
         let name = format!("{status}-{bucket:04}");
         Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
-    /// Returns the range of the edges in `partition` that come from entities whose keys begin with `prefix`.
+    /// Returns the range of the edges in `partition` whose first entity has a key that begins with `prefix`.
     pub fn of_entities(partition: Partition, prefix: &str) -> Self {
         let name = String::new();
         Self { partition, name, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }
     }
 }
 
-/// A text that sorts before every text that can follow in a sort text, because identifiers, dates and times contain only
-/// larger characters.
+/// A text that is appended to a sort text. The result sorts after the sort text, but before every longer sort text with the
+/// same beginning, because identifiers, dates and times contain only characters that are larger than this text.
 const BEFORE_ANY_TEXT: &str = " ";
 
 /// The sort position of an item in its list.
@@ -79,7 +80,7 @@ impl SortPosition {
             return (from.clone(), None);
         }
         match range.name.cmp(&self.range) {
-            // All items of this range that have the text are on earlier list pages.
+            // All items of this range whose sort text is that of the position are on earlier list pages.
             Ordering::Less => (format!("{}{BEFORE_ANY_TEXT}", self.text), None),
             Ordering::Equal => {
                 let key = Key { pk: self.pk.clone(), sk: self.sk.clone() };
@@ -139,7 +140,8 @@ impl CursorText {
 /// The largest length of a key in a cursor, in bytes. DynamoDB allows sort keys of at most 1,024 bytes.
 const MAX_KEY_LEN: usize = 1_024;
 
-/// Parses a cursor from `text`. Returns `None` if `text` is not a cursor, if its partition key does not begin with `prefix`, or if `is_valid_sort_text` rejects the sort text together with the identifier in the partition key.
+/// Parses a cursor from `text`. Returns `None` if `text` is not a cursor, if its partition key does not begin with `prefix`,
+/// or if `is_valid_sort_text` returns false for its sort text and the identifier in its partition key.
 fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
     let CursorText(position, _) = serde_json::from_str(&text).ok()?;
     let is_key = |key: &str| (1..=MAX_KEY_LEN).contains(&key.len());
@@ -243,8 +245,7 @@ impl OrdersTable {
     }
 
     /// Returns a list page of the items of all `ranges`, sorted together. The cursor for the next list page contains `list`, the
-    /// key of the list. Queries all ranges in parallel, and reads as
-    /// many result pages of each query as needed.
+    /// key of the list. Queries all ranges in parallel, and reads as many result pages of each query as needed.
     pub(super) async fn page_of_ranges(
         &self,
         list: &str,

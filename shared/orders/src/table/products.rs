@@ -1,4 +1,4 @@
-//! Reading and writing of products, their stock, and the products that each SKU stands for.
+//! Reading and writing of products, their stock, and the products that are shipped for each SKU.
 
 use futures::future::try_join;
 
@@ -11,7 +11,7 @@ use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label, Sku};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
 
-/// Returns the products of a SKU and their quantities as text; `None` if the SKU has no products.
+/// Returns `lines` as text for the action log, such as "2 x beans, 1 x cups"; `None` if there are no lines.
 pub(super) fn list_of(lines: &[OrderLine]) -> Option<String> {
     let texts: Vec<String> = lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
@@ -48,8 +48,8 @@ impl OrdersTable {
     }
 
     /// Returns a product with its total stock (access pattern 13), or `None` if the product does not exist. Sends one
-    /// strongly consistent GetItem request. This is enough, because each transaction that changes the stock of a
-    /// warehouse also changes the total in the product's item.
+    /// strongly consistent GetItem request for the product's item, which contains the total: each transaction that changes
+    /// the stock in a warehouse also changes the total.
     pub async fn get_product(&self, id: &ProductId) -> Result<Option<Product>, TableError> {
         let item = self.dynamo.get(keys::key_of_own_item(keys::key_of_product(id))).await?;
         item.map(|item| Product::from_item(&item)).transpose()
@@ -116,8 +116,8 @@ impl OrdersTable {
     }
 
     /// Replaces the products that are shipped for each paid month of `sku`. Existing orders keep their lines. Sends a
-    /// query and then, if the products differ, a transaction. Returns `Refused` if another request changed the SKU between the query and the
-    /// transaction.
+    /// query and then, if the products differ, a transaction. Returns `Refused` if another request changed the SKU between
+    /// the query and the transaction.
     pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<WriteOutcome, TableError> {
         let (mut stored, mut old) = (None, Vec::new());
         for item in self.query_partition(keys::key_of_sku(sku), Selection::all_items()).await? {
@@ -149,12 +149,12 @@ impl OrdersTable {
         writes.log(ActionKind::PutSku, change).commit().await
     }
 
-    /// Returns whether it was reported to the operator that `sku` has no products. Sends one GetItem request.
+    /// Returns whether `sku` without products was reported to the operator before. Sends one GetItem request.
     pub async fn is_without_products_reported(&self, sku: &Sku) -> Result<bool, TableError> {
         Ok(self.dynamo.get(keys::key_of_no_products_report(sku)).await?.is_some())
     }
 
-    /// Saves that it was reported to the operator that `sku` has no products. Does nothing if it is saved already.
+    /// Stores the record that `sku` without products was reported to the operator. Does nothing if the record exists.
     pub async fn mark_without_products_reported(&self, sku: &Sku) -> Result<(), TableError> {
         let item: Item = item_with(keys::key_of_no_products_report(sku), None, &NoAttributes {});
         self.dynamo.put_if_absent(item).await.map(drop)

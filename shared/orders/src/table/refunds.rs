@@ -1,4 +1,4 @@
-//! The refunds of the payment of an order, in an item beside the order. The item can exist before the order.
+//! Reading and writing of the item with the refunds of an order's payment. The item can exist before the order is placed.
 
 use super::super::{OrderId, OrderRefunds};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
@@ -7,14 +7,15 @@ use billing::AccountId;
 use dynamo::{Entity as _, TableError};
 
 impl OrdersTable {
-    /// Returns the known refunds of an order; `None` if there are none. Sends one strongly consistent GetItem request.
+    /// Returns the recorded refunds of an order's payment; `None` if there are none. Sends one strongly consistent GetItem
+    /// request.
     pub async fn get_refunds(&self, order: OrderId) -> Result<Option<OrderRefunds>, TableError> {
         let item = self.dynamo.get(keys::key_of_refunds(order)).await?;
         item.map(|item| OrderRefunds::from_item(&item)).transpose()
     }
 
-    /// Stores the refunds of an order of `account` that is not placed yet. `before` are the stored refunds. Returns `Refused`
-    /// if they changed since they were read, or if the order exists. Sends one TransactWriteItems request.
+    /// Changes the recorded refunds of an order of `account` that is not placed yet from `before` to `after`. Returns `Refused`
+    /// if the stored refunds are not `before`, or if the order exists. Sends one TransactWriteItems request.
     pub async fn store_refunds(
         &self,
         before: Option<&OrderRefunds>,
@@ -35,7 +36,7 @@ impl WriteTransaction<'_> {
         }
     }
 
-    /// Adds a check that the known refunds of `order` are `read`.
+    /// Adds a check that the recorded refunds of `order` are still `read`; `None` means that no refunds are recorded.
     pub fn check_refunds(self, order: OrderId, read: Option<&OrderRefunds>) -> Self {
         match read {
             Some(read) => self.check_unchanged(read),

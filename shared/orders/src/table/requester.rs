@@ -1,5 +1,5 @@
-//! Who requests the changes of the order desk. Each requested change writes an entry of the action log, which is in the
-//! payments table, in the same transaction.
+//! The person or program that requests changes of the order desk. Each requested change writes an entry of the action log,
+//! which is in the payments table, in the same transaction.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ impl Requester {
 }
 
 impl OrdersTable {
-    /// Returns the same table, whose changes are requested by `requester`. A table without a requester is used by the jobs
-    /// of the order desk, whose changes are not logged one by one.
+    /// Returns this table with `requester`: each change writes an entry of the action log. The jobs of the order desk use a
+    /// table without a requester, whose changes write no entries.
     pub fn requested_by(&self, requester: Requester) -> Self {
         Self { requester: Some(requester), ..self.clone() }
     }
 
-    /// Returns the same table without a requester.
+    /// Returns this table without a requester, for jobs whose changes write no entries of the action log.
     pub(crate) fn without_requester(&self) -> Self {
         Self { requester: None, ..self.clone() }
     }

@@ -29,7 +29,7 @@ impl OrdersTable {
     /// Creates the table if it does not exist. Only for the embedded engine: on AWS the template creates the table.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
         match self.exists().await? {
-            // A table that an older version created might have no TTL, so enable it.
+            // A table that an earlier version of Dueday created might not have TTL enabled.
             true => self.dynamo.enable_ttl().await,
             false => self.dynamo.create(&ORDERS_SCHEMA).await,
         }

@@ -16,7 +16,7 @@ use dynamo::{Instant, Paging, TableError, UpdateItemOutcome, from_item};
 #[serde(rename_all = "PascalCase")]
 struct SettingsItem {
     buckets: u32,
-    /// Each payment from this time on must have an order; absent if no orders were placed for earlier payments.
+    /// Each payment from this time on must have an order. Absent until [`OrdersTable::set_ordered_from`] stores a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ordered_from: Option<Instant>,
 }
@@ -55,7 +55,7 @@ impl OrdersTable {
             let page = self.orders_in(&statuses, all_days(), buckets, &paging).await?;
             match (page.items.first(), page.next) {
                 (Some(order), _) => return Ok(Some(order.placed_at)),
-                // The order of this page cannot be read.
+                // The only order of this list page cannot be read, so continue with the next list page.
                 (None, Some(next)) => paging.after = Some(next),
                 (None, None) => return Ok(None),
             }
@@ -76,8 +76,8 @@ impl OrdersTable {
 
     /// Raises the number of buckets of GSI-2 to `buckets`, and returns the stored number. The number is never reduced:
     /// if it is larger than `buckets` already, it does not change. Existing orders stay in their buckets. A running
-    /// process uses the new number when it next lists all orders; for new orders it
-    /// uses the new number only after a restart. Sends one UpdateItem request.
+    /// process uses the new number when it next lists all orders. For new orders, a running process uses the new number only
+    /// after a restart. Sends one UpdateItem request.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
         let (key, expression) = (keys::key_of_settings(), "SET #Buckets = :buckets");

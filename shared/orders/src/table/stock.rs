@@ -1,5 +1,5 @@
-//! Changes of the stock that people request, and the movements that record them. Each change of the stock and its movement
-//! are written in one transaction. (The movements of orders are written with the orders.)
+//! Changes of the stock that people request, and the movements that record these changes. Each change of the stock and its
+//! movement are written in one transaction. (The movements of orders are written with the orders.)
 
 use ulid::Ulid;
 
@@ -19,21 +19,21 @@ pub struct StockBefore {
     pub there: Option<u64>,
 }
 
-/// Separates the product or the order and the sort key in the cursor of a list of movements.
+/// In the cursor of a list of movements, separates the owner of the list (a product or an order) from the sort key.
 const CURSOR_SEPARATOR: char = ' ';
 
-/// Returns the cursor of the list of the movements of `owner`, a product or an order, from the cursor of its query.
+/// Converts the cursor of a query into the cursor of the list of the movements of `owner`, a product or an order.
 fn cursor_of(owner: impl std::fmt::Display, of_query: &Cursor) -> Cursor {
     Cursor::after(format!("{owner}{CURSOR_SEPARATOR}{}", of_query.as_str()))
 }
 
-/// Returns the cursor of the query from the cursor of a list of movements: the sort key.
+/// Converts the cursor of a list of movements into the cursor of its query, which is the sort key.
 fn sort_key_of(cursor: &Cursor) -> Cursor {
     let (_, sk) = cursor.as_str().split_once(CURSOR_SEPARATOR).unwrap_or_default();
     Cursor::after(sk.to_owned())
 }
 
-/// Returns `before` changed by `pieces`.
+/// Returns the number of pieces after a change by `pieces`. `before` is `None` for a stock that does not exist yet.
 fn stock_after(before: Option<u64>, pieces: i64) -> u64 {
     before.unwrap_or_default().saturating_add_signed(pieces)
 }
@@ -48,7 +48,7 @@ fn action_kind(kind: MovementKind) -> ActionKind {
     }
 }
 
-/// Returns the entry of the action log for a movement with the stock `before`.
+/// Returns the entry of the action log for a movement that changes the stock `before`.
 fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
     let entry = ItemChange::new(movement.id, 1)
         .field("product", None, Some(&movement.product))
@@ -65,8 +65,8 @@ fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
 impl OrdersTable {
     /// Adds the delivery `delivery` to the stock of its warehouse, and records it as a movement, in one transaction.
     /// `is_in_stock` is whether the warehouse already has a stock of the product. The transaction also writes the fill task
-    /// of the product, with the change `change`. Returns `Refused(0)` or `Refused(1)` if this delivery was added before.
-    /// Returns `Refused` with another number if the product does not exist, or if `is_in_stock` is no longer true.
+    /// of the product, with the change `change`. Returns `Refused(0)` or `Refused(1)` if the identifier of the delivery was used
+    /// before. Returns `Refused` with another number if the product does not exist, or if `is_in_stock` is wrong by now.
     pub async fn add_stock(
         &self,
         delivery: &Movement,
@@ -95,8 +95,8 @@ impl OrdersTable {
             .await
     }
 
-    /// Returns whether an earlier version has recorded the delivery with this quantity and warehouse. Sends one GetItem
-    /// request.
+    /// Returns whether an earlier version of Dueday has recorded the delivery with this quantity and warehouse. Sends one
+    /// GetItem request.
     pub async fn is_recorded_by_earlier_version(&self, delivery: &Movement) -> Result<bool, TableError> {
         let item = self.dynamo.get(keys::key_of_delivery_record(&delivery.product, delivery.id)).await?;
         let counted = item.map(|item| from_item::<DeliveryItem>(&item)).transpose()?;

@@ -1,4 +1,4 @@
-//! The orders of a warehouse: the list of the orders that its people pick and ship.
+//! The orders of a warehouse: the list of the orders that the packers of the warehouse pick and ship.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,15 +20,15 @@ pub struct OrderToPack {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedLine {
     pub line: OrderLine,
-    /// The name of the product; `None` if it is not known, because the product was added to the order a moment ago.
+    /// The name of the product; `None` if the product was added to the order so recently that the index does not contain it.
     pub name: Option<Label>,
 }
 
 impl OrdersTable {
     /// Returns the orders of a warehouse that have the status `status`, sorted by the time of the payment: oldest first,
     /// or newest first. Queries GSI-1 with `SK = warehouse` and the prefix of the status in `Data`, and reads the orders and
-    /// the names of their products with a BatchGetItem request for each 100 items. Leaves out an order that has another
-    /// status by now, because the index can lag behind the table.
+    /// the names of their products with a BatchGetItem request for each 100 items. The index can lag behind the table, so an
+    /// order whose item already has another status is left out.
     pub async fn orders_of_warehouse(
         &self,
         warehouse: &WarehouseId,
@@ -55,12 +55,14 @@ impl OrdersTable {
             }
         }
         for ((key, lines), item) in page.items.into_iter().zip(own_items) {
-            // Orders are never deleted, so an order without its own item is reported to its packers.
+            // Orders are never deleted. So an edge of an order without its own item is damage, which the list reports as
+            // unreadable.
             let missing =
                 || TableError::unreadable(key, "the index contains the order, but its own item does not exist");
             match item.ok_or_else(missing).and_then(|item| Order::from_item(&item)) {
                 Ok(order) if order.status == status => {
-                    // The products can have changed since the index was updated. Then the name of a new one is not known yet.
+                    // The products of the order can have changed since the index was updated. The name of a product that was
+                    // added since then was not read.
                     let lines = if order.lines.is_empty() { lines } else { order.lines.clone() };
                     let named = |line: OrderLine| NamedLine { name: names.get(&line.product).cloned(), line };
                     to_pack.items.push(OrderToPack { order, lines: lines.into_iter().map(named).collect() });

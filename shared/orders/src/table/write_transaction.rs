@@ -119,7 +119,7 @@ impl WriteTransaction<'_> {
     }
 
     /// Adds a check that `account` exists in the payments table and is not being erased. Adds nothing if the table has no
-    /// requester: the jobs of the order desk know the account from a payment.
+    /// requester: the jobs of the order desk get the account from a payment, so it exists.
     pub fn check_account(mut self, account: &AccountId) -> Self {
         if let Some(requester) = &self.table.requester {
             self.account_check = Some(self.writes.len());
@@ -196,8 +196,8 @@ impl WriteTransaction<'_> {
         self
     }
 
-    /// Adds a delete of the item with the key `key`, if it exists. An earlier version may have stored the item under another
-    /// key.
+    /// Adds a delete of the item with the key `key`, without the condition that the item exists: an earlier version of Dueday may
+    /// have stored the item under another key.
     pub fn delete_if_present(mut self, key: Key) -> Self {
         let delete = Delete::builder().table_name(self.table.dynamo.name()).set_key(Some(key.attributes())).build();
         self.writes.push(TransactWriteItem::builder().delete(delete.expect("the key is set")).build());

@@ -22,7 +22,7 @@ const STREAM_SHARDS: f64 = 4.0;
 const STREAM_READS_PER_SECOND: f64 = 4.0;
 /// The requests that Lambda sends to a queue at the same time.
 const QUEUE_POLLS: f64 = 5.0;
-/// The seconds for which each of them waits for a message.
+/// The seconds for which each of these requests waits for a message.
 const POLL_SECONDS: f64 = 20.0;
 /// The largest number of messages in a request to a queue.
 const MESSAGES_PER_REQUEST: f64 = 10.0;
@@ -53,28 +53,28 @@ pub const AVERAGE_DOLLARS: f64 = 20.0;
 #[derive(Clone, Debug)]
 pub struct Line {
     pub service: &'static str,
-    /// The part that grows with the payments.
+    /// The cost that grows with the number of payments.
     pub by_payments: f64,
-    /// The part that does not.
+    /// The cost that does not grow with the number of payments.
     pub fixed: f64,
 }
 
 /// The bill of a month.
 pub struct Bill {
     pub lines: Vec<Line>,
-    /// The storage in the table, with its backups.
+    /// The cost of the storage in the table, with its backups.
     pub storage: f64,
-    /// The nightly reads of the stored items: the comparison with the gateway, and the audit.
+    /// The cost of the nightly reads of the stored items, for the comparison with the gateway and for the audit.
     pub checks: f64,
-    /// The mails by Amazon SES.
+    /// The cost of the mails that Amazon SES sends.
     pub mails: f64,
     /// The price of Stripe Billing for the same payments, at twenty dollars each.
     pub stripe_billing: f64,
-    /// The invocations of the function for events.
+    /// The number of invocations of the function `events`.
     pub events_invocations: f64,
-    /// The invocations of the functions for the queues.
+    /// The number of invocations of the functions that process the queues.
     pub queue_invocations: f64,
-    /// The requests to the queues, without those that return no message.
+    /// The number of requests to the queues, without the requests that return no message.
     pub queue_requests: f64,
 }
 
@@ -106,7 +106,7 @@ fn messages_per_batch(queue: Batching) -> f64 {
     (RATE * queue.window_seconds / QUEUE_POLLS).clamp(1.0, queue.size)
 }
 
-/// Returns the bill of a month with this number of reminded payments. `one` are the counts of one payment, and `idle` the
+/// Returns the bill of a month with `payments` reminded payments. `one` contains the counts of one payment, and `idle` the
 /// counts of a run of both batches without payments.
 pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payments: f64) -> Bill {
     let each = |count: Count| one.get(&count).copied().unwrap_or(0.0);
@@ -124,7 +124,8 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let heartbeats = DAYS * 24.0 * 4.0;
     let table_fixed = RUNS / 2.0 * units(idle) + prices.dollars("write_unit", heartbeats);
 
-    // The walks of the two batches. The concurrent walks share the rate, so each of them runs until the end.
+    // The concurrent walks of a batch share the rate, so each of them takes as long as the whole batch. There are two
+    // batches.
     let walk_seconds = 2.0 * payments / RATE * at_once;
     let walk_invocations = walk_seconds / WALK_SECONDS;
     let run_invocations = RUNS * (2.0 + stack.parameter("Shards"));
@@ -148,7 +149,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         .iter()
         .map(|(function, count)| {
             let per_request = messages_per_batch(stack.batching(function, "Queue")).min(MESSAGES_PER_REQUEST);
-            // Sent, received and deleted.
+            // Each message is sent with a request of its own. Messages are received, and deleted, several at a time.
             all(*count) * (1.0 + 2.0 / per_request)
         })
         .sum();

@@ -1,4 +1,4 @@
-//! What a workload is counted with: the capacity units of its requests, its events and the bytes of its log lines.
+//! Counters of a workload: they count the capacity units of its requests, its events and the bytes of its log lines.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -28,8 +28,8 @@ impl Meter {
 }
 
 impl RequestObserver for Meter {
-    /// Executes the request with the option that asks for its capacity units. A refused request is executed again by the
-    /// wire, and refused again.
+    /// Executes the request with the option `ReturnConsumedCapacity`, and counts its capacity units. If the engine refuses the
+    /// request, the wire executes it again, and the engine refuses it again.
     fn replacement_response(&self, operation: &str, request: &Value) -> Option<Value> {
         let mut request = request.clone();
         request["ReturnConsumedCapacity"] = "TOTAL".into();
@@ -49,7 +49,7 @@ impl RequestObserver for Meter {
     fn completed(&self, _: &str, _: &Value, _: Result<&str, &str>) {}
 }
 
-/// A bus that keeps the published events.
+/// A fake of the event bus that stores the published events in memory.
 #[derive(Clone, Default)]
 pub struct KeptEvents(Arc<Mutex<Vec<BusEntry>>>);
 

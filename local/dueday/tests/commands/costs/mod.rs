@@ -1,5 +1,5 @@
-//! Computes what the system costs on AWS, from counts of running code, from `template.yaml` and from the prices in
-//! `docs/prices.json`. `UPDATE_EXAMPLES=1` updates the tables in `docs/costs.md`.
+//! Computes what the system costs on AWS, from the counted requests of a running system, from `template.yaml` and from the
+//! prices in `docs/prices.json`. `UPDATE_EXAMPLES=1` updates the tables in `docs/costs.md`.
 
 mod bill;
 mod meters;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns whether `event` matches `pattern`. All fields of a pattern must match, and one value of each field.
+/// Returns whether `event` matches `pattern`. Each field of the pattern must match, by at least one of its listed values.
 ///
 /// # Panics
 /// If the pattern contains an operator that this function does not know.
@@ -15,8 +15,8 @@ pub fn is_match(pattern: &Value, event: &Value) -> bool {
     })
 }
 
-/// Returns whether the content of a field matches one value of a pattern. A field with a list matches if one of its
-/// elements does. An absent field is `null`.
+/// Returns whether `found`, the content of a field of an event, matches `wanted`, a value of a pattern. A list matches if one
+/// of its elements matches. An absent field is `null`.
 fn is_value_match(wanted: &Value, found: &Value) -> bool {
     if let Value::Array(elements) = found
         && !elements.is_empty()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// The price of one thing: `dollars` for `per` pieces of it.
+/// A price of AWS or Stripe: `dollars` for `per` units of `what`, such as requests.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Price {
@@ -29,7 +29,7 @@ impl Prices {
         serde_json::from_str(include_str!("../../../../../docs/prices.json")).unwrap()
     }
 
-    /// Returns the dollars for `count` pieces of the thing with this name.
+    /// Returns the dollars for `count` units at the price with the name `name`.
     pub fn dollars(&self, name: &str, count: f64) -> f64 {
         let price = self.prices.get(name).unwrap_or_else(|| panic!("docs/prices.json has no price {name}"));
         count * price.dollars / price.per

@@ -1,4 +1,5 @@
-//! What `template.yaml` deploys: the filters, the rules, the batches, and the things that cost money each month.
+//! The parts of `template.yaml` that determine the costs: the filters, the rules, the batches, and the resources that cost
+//! money each month.
 
 use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
 use serde_json::{Value as Json, json};
@@ -47,7 +48,7 @@ impl Stack {
         let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
         let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
         let pattern = |filter: &Value| match &filter["Pattern"] {
-            // `!If` of the parameter: the pattern if it is on, and the pattern if it is off.
+            // `!If` lists the condition, the pattern if expired receipts are published, and the pattern if they are not.
             Value::Tagged(either) => text(&either.value[if publishes_expired_receipts { 1 } else { 2 }]),
             pattern => text(pattern),
         };
@@ -135,7 +136,7 @@ fn deliveries_rule_excludes_only_events_that_were_published_without_a_webhook_en
     for (event_type, resources, expected) in [
         ("payment.succeeded", resources(WEBHOOK_ENDPOINTS), true),
         ("payment.succeeded", resources(NO_WEBHOOK_ENDPOINT), false),
-        // An entry of an earlier version of the function.
+        // An earlier version of the function published this event without a resource.
         ("payment.succeeded", json!([]), true),
         ("payment.succeeded", Json::Null, true),
         ("record.unreadable", resources(WEBHOOK_ENDPOINTS), false),

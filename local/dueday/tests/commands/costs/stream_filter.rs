@@ -43,7 +43,7 @@ impl World {
         record.clone()
     }
 
-    /// Executes a request that the code does not contain, such as the deletion of an item by hand.
+    /// Executes a request that no code of Dueday sends, such as the deletion of an item by a person.
     fn execute(&self, operation: &str, mut request: Value) {
         request["TableName"] = "dueday".into();
         self.engine.execute(operation, &request).unwrap();
@@ -60,7 +60,8 @@ fn sort_key(record: &Value) -> String {
     record["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap().to_owned()
 }
 
-/// Returns the subscription with an open attempt and with a claimed reminder, each if asked.
+/// Returns the subscription with an open attempt if `has_attempt` is true, and with a claimed reminder if `has_reminder` is
+/// true.
 fn claimed(subscription: &Subscription, has_attempt: bool, has_reminder: bool) -> Subscription {
     let (claim_token, leased_until) = (ClaimToken(Ulid(3)), DateTime::UNIX_EPOCH);
     let attempt = Attempt {
@@ -107,7 +108,7 @@ async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_r
                 assert!(stack.is_passed(created), "a subscription was created: {created:#}");
                 let new = claimed(&old, *new_attempt, *new_reminder);
                 let status = if is_public { Status::Paused } else { old.status };
-                // The version changes, as with each write.
+                // Each write of a subscription changes its version.
                 let written = world.table.update_subscription(&old, &Subscription { status, ..new }).await.unwrap();
                 assert!(matches!(written, UpdateOutcome::Applied(_)));
                 let records = new_records(&world.stream, &mut world.position);
@@ -128,7 +129,8 @@ async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_r
 #[tokio::test]
 async fn stream_filter_drops_deleted_items_except_accounts_and_receipts_that_are_published() {
     let (stack, mut world) = (Stack::read(), World::new().await);
-    // The sort keys of items of an account; whether their deletion is passed, by default and if receipts are published.
+    // The columns are: the sort key of an item of an account, whether the filter passes the deletion of this item by
+    // default, and whether the filter passes the deletion if expired receipts are published.
     for (sort_key, is_passed, is_passed_with_receipts) in [
         ("ACC#acme", true, true),
         ("REC#2026-01-31#SKU#gold#SUB#1", false, true),

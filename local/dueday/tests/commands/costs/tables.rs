@@ -6,7 +6,7 @@ use super::bill::{AVERAGE_DOLLARS, Bill};
 use super::prices::Prices;
 use super::workload::{Count, Counts};
 
-/// The reminded payments of the months in the tables.
+/// The numbers of reminded payments in a month for which the tables show the costs.
 pub const MONTHS: [f64; 3] = [1e3, 1e6, 1e7];
 
 /// The counts of one payment in the tables, with their names.

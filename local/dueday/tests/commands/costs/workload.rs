@@ -24,7 +24,7 @@ use super::stack::Stack;
 /// The shards of the table. The rows are spread over them.
 const SHARDS: u32 = 4;
 
-/// What is counted.
+/// A number that is counted, such as the write units of the reminders.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Count {
     ReminderWrites,
@@ -115,7 +115,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     let stream = system.engine.stream("dueday").unwrap();
     let meter = Arc::new(Meter::new(system.engine.clone()));
     let deployment = system.with_wire(Arc::new(Wire::default().and_observer(meter.clone())));
-    // A first run, because it stores the gateway's account in the settings.
+    // The first run on a table stores the gateway's account in the settings, so run once before the requests are counted.
     deployment.payments().await.unwrap().run(&request("2024-01-01"), deadline("2024-01-01")).await.unwrap();
     for n in 0..payments {
         let subscription = subscription(n);
@@ -160,7 +160,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     records.extend(new_records(&stream, &mut position));
     counts.insert(Count::RecordBytes, records.iter().map(growth).sum());
 
-    // Every receipt has expired long ago by the clock of the engine.
+    // The engine uses the real time, and by this time every receipt has expired long ago.
     assert!(system.engine.delete_expired() as f64 >= f64::from(payments));
     let expired = new_records(&stream, &mut position);
     route(stack, &expired, &mut counts).await;

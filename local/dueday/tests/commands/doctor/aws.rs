@@ -12,8 +12,9 @@ use emulator::{Engine, Limits};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// The program. The name of the file with the response consists of the service, the operation and, for a secret, the last
-/// part of its ARN. Without a file, the permission is missing. It records each request in the file `requests`.
+/// The fake `aws` program, a shell script. It prints a file as the response to a request. The name of the file consists of the
+/// service, the operation and, for a secret, the last part of its ARN. If there is no file, the program fails as if the
+/// permission were missing. It records each request in the file `requests`.
 const PROGRAM: &str = r#"#!/bin/sh
 folder="${0%/*}"
 echo "$AWS_REGION $*" >> "$folder/requests"

@@ -34,7 +34,8 @@ struct Deployment {
     orders_table: &'static str,
 }
 
-/// Returns the resources of a stack that sends its mails through a mail server.
+/// Returns the response of CloudFormation with the resources of a stack that sends its mails through a mail server: only the
+/// function of events, and no resources of Amazon SES.
 fn events_function() -> Value {
     let function = json!({
         "LogicalResourceId": "EventsFunction",

@@ -41,9 +41,9 @@ struct World {
     system: InMemoryDeployment,
     /// The faults of the calls to the gateway and to the mailer.
     script: Arc<Script>,
-    /// Records the requests of `recorded`.
+    /// Records the DynamoDB requests of `recorded`.
     wire: Arc<Wire>,
-    /// The same deployment, whose requests are recorded by `wire`.
+    /// The deployment whose functions are tested, with the same table as `system`. `wire` records its DynamoDB requests.
     recorded: Deployment,
 }
 

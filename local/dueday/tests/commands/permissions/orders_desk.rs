@@ -69,7 +69,7 @@ async fn audit_policy_for_the_order_desk_matches_its_requests() {
     let unrecorded = OrdersTable::new(deployment.table.client().clone(), "dueday-orders");
     unrecorded.create_if_absent().await.unwrap();
     world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
-    // The first payment has an order, and the others have none although they must.
+    // Only the first payment gets an order. The audit finds that the other payments have none.
     let mut partitions = deployment.table.partitions();
     let mut receipts = Vec::new();
     while let Some(partition) = partitions.next().await.unwrap() {
@@ -201,7 +201,7 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
         ("GET /customers/acme/orders".to_owned(), ""),
     ] {
         if request.ends_with("/pick") {
-            // The other function works on the fill tasks of the delivery and of the address.
+            // The function `orders`, which is not tested here, works on the fill tasks of the delivery and of the address.
             assert_eq!(unrecorded_desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await.filled, 1);
         }
         assert_eq!(send(&router, &request, body).await, 200, "{request}");

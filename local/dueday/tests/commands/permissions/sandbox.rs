@@ -28,7 +28,8 @@ async fn sandbox_policy_matches_its_requests() {
     }))
     .unwrap();
     for days in [0, 0, 2] {
-        // The second request repeats the first; the third comes when the key is forgotten.
+        // The second charge request repeats the first. The third is sent two days later, when the gateway has forgotten the
+        // idempotency key.
         let now = clock.now() + TimeDelta::days(days);
         let ChargeResponse::Succeeded(paid) = sandbox.charge(&request, now).await.unwrap() else { panic!() };
         let refund = RefundRequest {

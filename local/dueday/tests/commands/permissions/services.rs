@@ -8,8 +8,8 @@ use serde_yaml_ng::Value;
 use crate::architecture::Crates;
 use crate::template::{template, text};
 
-/// The crate that sends requests to a service, and the actions of these requests. `gateway-secrets` creates the client of the sandbox
-/// gateway, whose function URL needs both actions.
+/// Each crate that sends requests to an AWS service, and the IAM actions of these requests. `gateway-secrets` creates the client
+/// of the sandbox gateway, whose function URL needs both listed actions.
 const CLIENTS: [(&str, &[&str]); 5] = [
     ("aws-sdk-eventbridge", &["events:PutEvents"]),
     ("aws-sdk-secretsmanager", &["secretsmanager:GetSecretValue"]),

@@ -160,7 +160,7 @@ impl FlawedGateway {
         response
     }
 
-    /// Returns the customers whose payments this gateway lists for `customer`.
+    /// Returns the customers whose payments this gateway lists in response to a request for the payments of `customer`.
     fn customers_to_list(&self, customer: &GatewayToken) -> BTreeSet<GatewayToken> {
         let all_customers = || self.payments().into_iter().map(|payment| payment.request.payment_method.customer);
         match self.flaw {

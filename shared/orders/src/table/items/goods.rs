@@ -46,7 +46,7 @@ impl Entity<OrdersTable> for Product {
 pub(in crate::table) struct StockItem {
     /// The number of pieces.
     pub stock: u64,
-    /// The number of movements that have changed this stock since movements are recorded.
+    /// The number of recorded movements of this stock.
     #[serde(default)]
     pub movements: u64,
     /// Whether the stock is the sum of its movements. Absent in a stock from before movements were recorded, until its
@@ -125,8 +125,8 @@ impl Entity<OrdersTable> for StoredSku {
     }
 }
 
-/// The record of a delivery that an earlier version added to the stock. It prevents that a repeated request adds the
-/// delivery again.
+/// The record of a delivery that an earlier version of Dueday added to the stock. Because of this record, a repeated request
+/// does not add the delivery again.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct DeliveryItem {

@@ -1,4 +1,5 @@
-//! Stored items of orders, of the edges from orders to representatives and products, and of customers.
+//! Stored items of orders, of the edges from orders to representatives, products and warehouses, of the refunds of orders, and
+//! of customers.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -180,8 +181,8 @@ pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> 
     Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCTS)?, quantity })
 }
 
-/// The attributes of the edge from an order to the warehouse that ships it. It contains the lines, so that the list of the
-/// orders of a warehouse needs no query for each order.
+/// The attributes of the edge from an order to the warehouse that ships it. The edge contains the lines of the order, so that
+/// the list of the orders of a warehouse needs no query for each order.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct WarehouseEdgeItem {
@@ -201,7 +202,7 @@ fn line_items(lines: &[OrderLine]) -> Vec<LineItem> {
     lines.iter().map(item).collect()
 }
 
-/// Returns the stored form of `lines`; `None` if there are none, because absent attributes are left out.
+/// Returns the stored form of `lines`; `None` if there are no lines, so that the item has no attribute for them.
 fn line_items_if_any(lines: &[OrderLine]) -> Option<Vec<LineItem>> {
     (!lines.is_empty()).then(|| line_items(lines))
 }

@@ -177,8 +177,8 @@ pub(in crate::table) fn key_of_confidential_item(confidential: &Confidential) ->
     keys::key_of_edge(keys::key_of_employee(&confidential.employee), sk)
 }
 
-/// Returns the item with the confidential data of `employee`. It also contains all attributes of the employee, so that
-/// the list of the employees who were hired after a day reads only this item.
+/// Returns the item with the confidential data of `employee`. This item also contains all attributes of the employee, so
+/// that the list of employees by hire date needs no other item of the employee.
 pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &Confidential) -> Item {
     let Confidential { hired_on, salary, .. } = confidential;
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
@@ -195,7 +195,7 @@ pub(in crate::table) fn employee_edge(employee: &Employee, end: String) -> Item 
 }
 
 /// Returns the employee whose attributes are in the edge `item`. Returns `None` if the edge has no attributes: an
-/// earlier version of this program wrote such edges.
+/// earlier version of Dueday wrote such edges.
 pub(in crate::table) fn read_employee_edge(item: &Item) -> Result<Option<Employee>, TableError> {
     item.contains_key("CreatedDate").then(|| Employee::from_item(item)).transpose()
 }

@@ -121,7 +121,8 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         assert!(responses[0].starts_with('4') && !responses[0].contains("2026-11-01"), "{request}: {responses:?}");
         assert_eq!(responses[0], responses[1], "{request}");
     }
-    // Without customers, only the hire date decides. So days before today need the scope.
+    // If the employee has no customers, a change with an earlier day is refused only because of the hire date, so the response
+    // would reveal the hire date. That is why days before today need the scope for confidential data.
     assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-11"})).await.status, 200);
     for (request, body) in [
         ("PUT /employees/e-10/assignment", move_body("2026-10-31")),

@@ -21,7 +21,7 @@ struct Case {
     /// A request that must be refused.
     refused: (String, Value),
     kind: &'static str,
-    /// The account of the entry; `None` if it concerns no account.
+    /// The account of the entry; `None` if the entry belongs to no account.
     account: Option<&'static str>,
     /// The fields of the entry before and after the change.
     fields: (Value, Value),
@@ -381,7 +381,8 @@ async fn address_of_an_unknown_or_erased_account_is_refused_and_changes_nothing(
     assert_eq!(erased.problem_line(), "404 not-found -: there is no account new");
     assert!(test_desk.desk.table.get_customer(&account).await.unwrap().is_none());
 
-    // An erased account stays a customer, whose representative may still leave.
+    // The customer of an erased account still has a representative. The customer can still be handed over, so that the
+    // representative can leave the company.
     assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
     let account = "acme".parse().unwrap();
     request_erasure(&test_desk.payments, &account, &sample::action(ActionKind::EraseAccount), now).await.unwrap();

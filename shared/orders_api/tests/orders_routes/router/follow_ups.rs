@@ -75,7 +75,7 @@ async fn backordered_order_keeps_what_is_in_stock_and_the_remainder_waits() {
     assert_eq!(missing, ["cups 1"], "the order has taken the last cup");
     assert_eq!(test_desk.get_as_operator(&order).await.json, *kept);
     assert_eq!(test_desk.get_as_operator(&follow_up).await.json, *rest);
-    // The remainder is filled when its product arrives, and goes through the whole life of an order.
+    // The remainder is filled when its product arrives, and is then picked, shipped, delivered and returned like any order.
     receive(&test_desk, "cups", 1, 11).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     advance(&test_desk, &follow_up, &["pick", "ship", "deliver", "return"]).await;
@@ -134,7 +134,7 @@ async fn follow_up_can_be_split_and_replaced_and_its_main_order_numbers_the_new_
     assert_eq!(new["id"], format!("{}.4", paid_month(0).order));
     let main = test_desk.get_as_operator(&order).await;
     assert_eq!((&main.json["follow_ups"], main.etag()), (&json!(3), "\"4\""));
-    // 2 cups of the month, and one again.
+    // Two cups were shipped for the month, and one cup was sent again.
     assert_eq!(stock(&test_desk).await, (97, 6));
     let listed = test_desk.get_as_operator("/customers/acme/orders").await.list_field("id");
     let ids: Vec<String> = ["", ".2", ".3", ".4"].map(|part| format!("{}{part}", paid_month(0).order)).into();
@@ -265,7 +265,8 @@ async fn order_of_another_customer_is_filled_if_a_split_needs_less_of_its_produc
     test_desk.place_orders(4..5).await;
     receive(&test_desk, "cups", 6, 10).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the older order needs ten cups");
-    // The cups are the first product of neither part. Neither part can be filled, but each of them needs only five cups, so the newer order does not have to wait for them.
+    // After the split, cups are the first product of neither order. Neither order can be filled, but each needs only five
+    // cups, so the newer order of cups does not have to wait for them.
     let split = split(&test_desk, &order, &[("apples", 1), ("cups", 5)]).await;
     assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("BACKORDERED")), "{}", split.json);
     assert_eq!(test_desk.fill_waiting_orders().await, 1);

@@ -265,7 +265,7 @@ async fn planned_change_takes_effect_on_its_day_unless_it_is_replaced_or_removed
     assert_eq!(replaced.json["planned_change"]["assignment"]["job_title"], "Buyer");
     assert_eq!((titled("wrong").await, titled("buyer").await), (String::new(), String::new()));
 
-    // The day has not come.
+    // The first day of the planned change is in the future.
     assert_eq!(test_desk.desk_on("2027-01-31").apply_due_changes().await, 0);
     assert_eq!(titled("buyer").await, "");
     for _ in 0..2 {

@@ -41,7 +41,7 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
     }
     let paid_at: BTreeMap<String, DateTime<Utc>> =
         (0..23).map(|n| (paid_month(n).order.to_string(), paid_month(n).paid_at)).collect();
-    // The order of orders with the same instant is not specified.
+    // The sequence of orders that were paid at the same instant is not specified.
     let assert_each_order_once_oldest_first = |listed: &[String], when: &str| {
         assert!(listed.is_sorted_by_key(|order| paid_at[order]), "{when}: {listed:?}");
         let different: BTreeSet<&String> = listed.iter().collect();
@@ -103,7 +103,7 @@ async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orde
 
 #[tokio::test]
 async fn products_are_read_with_one_request_for_a_hundred_and_unprocessed_keys_are_read_again() {
-    // The table leaves half of the keys of the first requests unprocessed.
+    // In the responses to the first two BatchGetItem requests, half of the keys are unprocessed.
     let incomplete = AtomicU32::new(2);
     let leave_unprocessed = move |request: &Value, response: &mut Value| {
         let Some(items) = response["Responses"]["dueday-orders"].as_array_mut() else { return };

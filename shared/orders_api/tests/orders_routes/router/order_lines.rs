@@ -56,7 +56,7 @@ async fn changed_products_of_an_open_order_move_between_the_order_and_its_wareho
             assert_eq!(orders.json["data"].as_array().unwrap().len(), usize::from(is_ordered), "{product}");
         }
     }
-    // A cancel restores the stock of the present products.
+    // Cancelling the order adds its current products to the stock again.
     test_desk.send_as_operator(&put, &lines(&[("cups", 4)])).await;
     assert_eq!(test_desk.send_as_operator(&format!("POST {order}/cancel"), &json!({})).await.status, 200);
     assert_eq!((stock_of(&test_desk, "beans").await, stock_of(&test_desk, "cups").await), ((100, 100), (5, 5)));
@@ -84,7 +84,7 @@ async fn products_of_a_backordered_order_are_changed_without_stock_and_the_order
 async fn newer_orders_are_filled_when_an_older_one_wants_less() {
     let (test_desk, _) = desk_with_open_order().await;
     test_desk.place_orders(1..50).await;
-    // The older order wants 10 bags, the newer one 2, and then 5 arrive.
+    // The older order needs 10 bags and the newer order needs 2 bags. Then 5 bags arrive.
     test_desk.place_orders(52..53).await;
     let older = format!("/orders/{}", paid_month(52).order);
     test_desk.send_as_operator(&format!("PUT {older}/lines"), &lines(&[("beans", 10)])).await;

@@ -25,7 +25,8 @@ impl TestDesk {
     }
 }
 
-/// Returns the path of a change of the stock of beans. The movements with larger numbers are newer.
+/// Returns the method and the path of a request that changes the stock of beans. `number` determines the identifier of the
+/// movement: movements with larger numbers are listed as newer.
 fn path(change: &str, number: u32) -> String {
     format!("PUT /products/beans/{change}/01MCCKG2G0000G00000000001{number}")
 }
@@ -67,7 +68,7 @@ async fn counts_write_offs_and_transfers_change_the_stock_once() {
         assert_eq!((repeated.status, repeated.json), (200, moved.json), "{request} repeated");
         assert_eq!(test_desk.stock_of_beans().await, *stock, "{request} repeated");
     }
-    // An old request that is repeated later changes nothing either.
+    // A request that is repeated after other changes of the stock also changes nothing.
     let (request, body, ..) = &steps[0];
     assert_eq!(test_desk.send_as_operator(request, body).await.status, 200);
     assert_eq!(test_desk.stock_of_beans().await, of(90, Some(2)));

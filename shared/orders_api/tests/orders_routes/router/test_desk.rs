@@ -102,7 +102,7 @@ impl TestDesk {
         Self::with_wire(Wire::default()).await
     }
 
-    /// Creates the same test desk as [`TestDesk::new`], whose requests to the tables go through `wire`.
+    /// Creates the same test desk as [`TestDesk::new`], whose requests to the tables are sent through `wire`.
     pub async fn with_wire(wire: Wire) -> Self {
         let wire = Arc::new(wire);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
