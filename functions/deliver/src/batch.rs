@@ -1,4 +1,4 @@
-//! A batch of queue messages: reads them, and makes the deliveries among them.
+//! Reads the queue messages of one invocation, and makes the deliveries that the messages contain.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,8 @@ impl Deliveries {
         }
         let (mut in_progress, mut failed) = (FuturesUnordered::new(), Vec::new());
         loop {
-            // The invocation does not wait for a delivery that becomes due while others are in progress.
+            // `now` is the start of the invocation: a delivery that becomes due later is sent to the queue again below,
+            // and a later invocation makes it.
             while let Some(key) = schedule.start_next(now) {
                 in_progress.push(async {
                     let next_try = self.deliverer.deliver(&key).await;

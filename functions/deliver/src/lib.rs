@@ -3,7 +3,7 @@
 //! The queue contains two kinds of messages: events and deliveries. For an event, the function creates a delivery for
 //! each endpoint that subscribed to the event type. For a delivery, the function sends the event to the endpoint. A
 //! delivery that must be retried is sent to the queue again with a delay, and the received message is then deleted. A
-//! message that waits in this way does not count as in flight, of which SQS allows about 120,000.
+//! delayed message is not in flight. This is important because SQS allows only about 120,000 messages in flight.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod batch;

@@ -18,7 +18,8 @@ use ulid::Ulid;
 
 use billing::GatewayToken;
 
-/// How long the item of an idempotency key is stored: longer than the sandbox remembers the key.
+/// How long the item of an idempotency key is stored. This is longer than the 24 hours for which the sandbox remembers
+/// the key.
 const KEY_RETENTION: TimeDelta = TimeDelta::hours(48);
 
 fn key(pk: String, sk: impl Into<String>) -> Key {
@@ -43,7 +44,7 @@ pub fn customer_partition(customer: &GatewayToken) -> String {
     format!("CUS#{customer}")
 }
 
-/// The first characters of the sort keys in a customer's list.
+/// The prefix of the sort keys of the payments in a customer's list.
 pub const LISTED_PAYMENT: &str = "PAY#";
 
 /// Returns the key of the item of the idempotency key of `request`.
@@ -102,7 +103,7 @@ pub fn listed_payment_item(payment: &LedgerPayment) -> Item {
     item(key(partition, format!("{LISTED_PAYMENT}{}", payment.id)), payment)
 }
 
-/// The payment that was made last under an idempotency key.
+/// The item of an idempotency key. It contains the id of the latest payment that was made under the key.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KeyItem {
     pub payment: GatewayToken,

@@ -1,4 +1,4 @@
-//! Refuses requests that an account or a page makes too often.
+//! Limits how often an account or a page may make certain requests in an hour.
 
 use chrono::{DateTime, Utc};
 use rest::{Caller, Problem};
