@@ -83,7 +83,8 @@ async fn endpoint_that_fails_three_times_is_paused_then_probed_with_one_request_
         Some(WebhookEndpoint { url: format!("{merchant}/200").parse().unwrap(), ..stored.clone() })
     };
     world.table.change_webhook_endpoint(stored, repaired).await.unwrap();
-    // The other deliveries wait until the probe is 30 seconds old: then its claim has expired.
+    // The other deliveries were postponed until the end of the probe's lease of 30 seconds, so advance the clock by 30
+    // seconds.
     world.clock.set(world.clock.now() + TimeDelta::seconds(30));
     let (waiting, _) = world.take_sqs_requests();
     assert_eq!(world.handle(&waiting[..1]).await, Vec::<usize>::new());
