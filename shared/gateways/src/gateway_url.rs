@@ -7,7 +7,8 @@ use std::str::FromStr;
 use config::parse_displayable_url;
 use reqwest::Url;
 
-/// The names of this machine. A container reaches the machine on which it runs under the last three names.
+/// Host names of this machine. The last three are the names under which a container reaches the machine on which the
+/// container runs.
 const LOCAL_NAMES: [&str; 4] =
     ["localhost", "host.docker.internal", "gateway.docker.internal", "host.containers.internal"];
 

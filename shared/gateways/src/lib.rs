@@ -52,8 +52,8 @@ pub use request_signature::{
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ChargeRequest {
     pub idempotency_key: String,
-    /// The id of the table that contains the subscription. It distinguishes our payments from those of another
-    /// deployment that uses the same gateway account.
+    /// The id of the table that contains the subscription. It distinguishes the payments of this deployment from those
+    /// of another deployment that uses the same gateway account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Ulid>,
     pub account: AccountId,

@@ -47,7 +47,8 @@ async fn receive_stripe_event(
             tracing::warn!(%error, "{UNSIGNED_EVENT_MESSAGE}");
             Err(Problem::invalid_field("Stripe-Signature", error))
         }
-        // This is normal: a worker is settling the payment at this moment.
+        // Another worker is settling the payment at this moment. This is normal, so it is only logged. Stripe sends the
+        // event again later.
         Err(error @ InboundError::AttemptLeased { .. }) => {
             tracing::info!(%error, "an event is rejected until the lease of its attempt ends");
             Err(Problem::in_progress())

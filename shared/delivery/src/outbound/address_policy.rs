@@ -16,7 +16,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 /// Finds the addresses of host names.
 #[async_trait]
 pub trait HostResolver: Send + Sync + fmt::Debug {
-    /// Returns the addresses of `host`; an empty list if none could be found.
+    /// Returns the IP addresses of `host`; an empty list if no address could be found.
     async fn resolve(&self, host: &str) -> Vec<IpAddr>;
 }
 
@@ -60,7 +60,7 @@ impl AddressPolicy {
     }
 
     /// Checks whether `url` may be the URL of an endpoint. A host name without a known address is accepted, because its
-    /// DNS entry may be created later. Every delivery checks the address again.
+    /// DNS entry may be created later. The address is also checked before every delivery.
     ///
     /// # Errors
     /// Returns an error if only public addresses are allowed, and `url` is not an https URL or has no public address.

@@ -1,4 +1,4 @@
-//! A worker that makes the deliveries of one process. Its queue is in memory.
+//! A worker that makes the deliveries on one machine, from a queue in the memory of the process.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 
 use super::{Deliverer, DeliveryQueue, NextTry, QueueError, Schedule, ScheduleLimits};
 
-/// The largest numbers of concurrent deliveries. An endpoint that does not respond uses only its own part of them.
+/// The largest numbers of concurrent deliveries. An endpoint that does not respond occupies at most four of the 64, so
+/// deliveries to other endpoints continue.
 const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 64 };
 /// The longest time that the worker waits before it looks for due deliveries.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);
