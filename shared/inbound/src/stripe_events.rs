@@ -192,8 +192,8 @@ impl StripeEventHandler {
         let resolver =
             AttemptResolver { settling: &self.settling, gateway: Some(self.stripe.as_ref()), lease: self.lease };
         let key = (&payment.account, payment.subscription);
-        // The period of the payment has no open attempt. If the subscription has an open attempt, that attempt belongs
-        // to another period, and this payment must not settle it.
+        // If the period of the payment has no open attempt, do not resolve the open attempt of the subscription: that
+        // attempt belongs to another period, and this payment must not settle it.
         if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
             return self.handle_late_success(paid).await;
         }

@@ -1,4 +1,4 @@
-//! The repetition of requests that the gateway throttles.
+//! Repeats requests that the gateway throttles.
 
 use std::time::Duration;
 
