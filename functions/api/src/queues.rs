@@ -65,8 +65,8 @@ impl SqsQueues {
             name: name.to_owned(),
             waiting: due.saturating_add(delayed),
             in_progress: number(&ApproximateNumberOfMessagesNotVisible)?,
-            // A queue without a redrive policy is a dead-letter queue: SQS moves a message to it that failed repeatedly
-            // in another queue.
+            // A queue without a redrive policy is a dead-letter queue. SQS moves messages to it from the other queues
+            // if their processing failed repeatedly.
             keeps_failed_messages: !attributes.contains_key(&RedrivePolicy),
         })
     }

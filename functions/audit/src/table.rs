@@ -23,8 +23,8 @@ pub const VIOLATIONS_MESSAGE: &str = "the audit has found violations";
 pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table in 31 days";
 
 /// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every
-/// night would be expensive. An audit may take a week longer (`LONGEST_AUDIT`), because accounts were created since the
-/// audit before.
+/// night would be expensive. An audit may take a week longer than this number of nights (`LONGEST_AUDIT`), because the
+/// table may have grown since the audit before.
 const NIGHTS: u64 = 24;
 
 /// The smallest limit for one invocation: it may always check this number of accounts and orders, so the audit of a

@@ -13,7 +13,7 @@ fn deadline_ms(seconds: i64) -> i64 {
     SystemClock.now().timestamp_millis() + seconds * 1_000
 }
 
-/// Starts the function with a table that has its settings, with one shard.
+/// Starts the function with a table that contains the settings item.
 async fn start() -> Function {
     let function = Function::start(env!("CARGO_BIN_EXE_audit"), "audit", &[]).await;
     let initial = config(&[]).unwrap().table.initial_settings(&SystemClock);

@@ -17,7 +17,7 @@ use sweep::BatchRequest;
 use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 use ulid::Ulid;
 
-/// The number of accounts. Each has one paid month.
+/// The number of accounts in the test. Each account has paid for one month.
 const ACCOUNTS: u128 = 12;
 
 /// The name of the table of the order desk.
@@ -69,7 +69,7 @@ impl World {
             let account: billing::AccountId = format!("account-{number:02}").parse().unwrap();
             let id = SubscriptionId::new(Ulid::from_parts(2, number));
             deployment.table.put_account(&Account { id: account.clone(), ..sample::account() }).await.unwrap();
-            // The first account has paid before the others.
+            // The first account pays earlier than the other accounts.
             let (payment_day, created_on) = (if number == 0 { 8 } else { 10 }, "2026-12-11".parse().unwrap());
             let subscription = Subscription { account, id, ..sample::subscription(payment_day, created_on) };
             deployment.table.create_subscription(&subscription, None).await.unwrap();
@@ -154,7 +154,7 @@ impl World {
         client.delete_item().table_name(table).set_key(Some(key)).send().await.unwrap();
     }
 
-    /// Removes all attributes of the item of the order desk with this key.
+    /// Removes all attributes except the key from this item of the order desk, so that the item cannot be read.
     async fn make_unreadable(&self, pk: &str, sk: &str) {
         let [pk, sk] = [pk, sk].map(|key| AttributeValue::S(key.to_owned()));
         let put = self.desk.table.client().put_item().table_name(ORDERS);

@@ -36,7 +36,8 @@ enum Fate {
     ChargingOff,
 }
 
-/// Returns the fate of the day with the number `n`: two days of three are normal, and the others take turns.
+/// Returns the fate of the day with the number `n`: two of three days are normal, and every third day has the next of
+/// the other fates, in turn.
 fn fate_of_day(n: u32) -> Fate {
     if !n.is_multiple_of(3) {
         return Fate::Normal;

@@ -84,7 +84,8 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
 }
 
 impl Deliveries {
-    /// Creates the function's state. `deliverer` makes the deliveries; `queue` contains those that must wait.
+    /// Creates the function's state. `deliverer` tries the deliveries; `queue` contains the deliveries that wait for a
+    /// try.
     pub fn new(deliverer: Deliverer, queue: SqsQueue, clock: Arc<dyn Clock>) -> Self {
         Self { deliverer, queue, clock }
     }

@@ -109,12 +109,13 @@ impl EventBridge {
     }
 }
 
-/// Returns all `prepared` entries as failed, for the same `reason`.
+/// Returns all entries in `prepared` as failed entries with the reason `reason`.
 fn all_failed(prepared: Vec<PreparedEntry>, reason: &str) -> Vec<(PreparedEntry, String)> {
     prepared.into_iter().map(|prepared| (prepared, reason.to_owned())).collect()
 }
 
-/// Splits the entries into requests within the limits of EventBridge, in their order.
+/// Splits the entries into several requests, each within the limits of EventBridge. The order of the entries is
+/// unchanged.
 fn split_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
     let mut requests: Vec<Vec<PreparedEntry>> = Vec::new();
     let mut bytes = 0;

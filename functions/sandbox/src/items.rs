@@ -110,7 +110,7 @@ pub struct KeyItem {
 }
 
 impl KeyItem {
-    /// Returns the attributes of the item that leads from the idempotency key of `payment` to `payment`.
+    /// Returns the attributes of the item of the idempotency key of `payment`. The item contains the id of `payment`.
     pub fn item_of(payment: &LedgerPayment) -> Item {
         let mut item = item(idempotency_key(&payment.request), &Self { payment: payment.id.clone() });
         item.insert(TIME_TO_LIVE.to_owned(), n(expiry(payment.created_at, KEY_RETENTION)));

@@ -23,7 +23,7 @@ use store::{ENDPOINT, create_dynamodb_client, load_sdk_config};
 pub use table::SandboxTable;
 
 /// Creates the routes of the function from the environment variables. If `DUEDAY_GATEWAY_KEY` is set, requests must be
-/// signed with this key, as on one machine.
+/// signed with this key. The sandbox on one machine has the same rule.
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.

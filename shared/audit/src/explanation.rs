@@ -60,7 +60,7 @@ pub enum ReasonCode {
     NotWalked,
     /// The payment was owed, and a run stopped early or deferred rows.
     HeldBack,
-    /// The payment was owed, and the runs left payments of the shard unsettled: this may be one of them.
+    /// The payment was owed, and the runs left payments of the shard unsettled. This payment may be one of them.
     LeftUnsettled,
     /// The payment was owed, the runs walked the shard to its end without charging it, and the records do not explain
     /// why.

@@ -1,4 +1,4 @@
-//! Compares the payments, refunds and disputes of one account in the table with the lists of the gateway.
+//! Compares the payments, refunds and disputes of one account in the table with the lists that the gateway returned.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,7 +16,7 @@ use store::{AccountPartition, SubscriptionKey};
 /// payment, refund or dispute of an earlier record may have been created before the start of the lists.
 const LIST_START_MARGIN: TimeDelta = TimeDelta::days(3);
 
-/// The lists of the gateway for one account.
+/// The payments, refunds and disputes of one account, as the gateway lists them.
 #[derive(Clone, Debug)]
 pub struct GatewayLists {
     /// The payments of the account's customers that this table requested.

@@ -44,7 +44,7 @@ pub struct Notices {
     table: Table,
     mailer: Arc<dyn Mailer>,
     merchant: Merchant,
-    /// The URL of the API, to which card links lead; `None` if mails contain no card links.
+    /// The base URL of the API for card links; `None` if mails contain no card links.
     api_url: Option<String>,
     zone: Tz,
     clock: Arc<dyn Clock>,
@@ -95,7 +95,8 @@ impl Notices {
         Self { table, mailer, merchant, api_url: None, zone, clock }
     }
 
-    /// Makes mails about owed payments contain a link to the API at `api_url`, which leads to a page for a card.
+    /// Adds card links to mails about owed payments: links to a web page of the API at `api_url`, on which the customer
+    /// can enter a card.
     pub fn with_card_links(self, api_url: Option<String>) -> Self {
         Self { api_url: api_url.map(|url| url.trim_end_matches('/').to_owned()), ..self }
     }
@@ -277,8 +278,8 @@ impl Notices {
                 };
                 Ok(subscription_notice(event.event_type(), data, account, &stored, self.local_date(at)))
             }
-            // The notice about a shipment takes the products from the event: the payments table does not contain
-            // orders.
+            // Use the content of the event: the payments table does not contain orders, so the current state of the
+            // order cannot be read.
             EventData::OrderShipped(order) => {
                 let stored = self.get_stored(&order.account, order.subscription).await?;
                 let shipped_on = self.local_date(order.shipped_at.unwrap_or(at));

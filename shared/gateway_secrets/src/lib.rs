@@ -25,10 +25,10 @@ pub enum FirstRead {
 }
 
 /// Creates the gateway that `DUEDAY_GATEWAY` selects. A request waits at most `timeout` for its response. A secret is
-/// read again after some time, as `clock` shows. The secret key of Stripe is read from AWS Secrets Manager if
-/// `DUEDAY_STRIPE_KEY_SECRET_NAME` contains the name of a secret, otherwise from `STRIPE_SECRET_KEY`. In the same way,
-/// the key of a merchant's own gateway is read from the secret in `DUEDAY_GATEWAY_KEY_SECRET_NAME`, otherwise from
-/// `DUEDAY_GATEWAY_KEY`.
+/// read again when its value is older than five minutes, by the time of `clock`. The secret key of Stripe is read from
+/// AWS Secrets Manager if `DUEDAY_STRIPE_KEY_SECRET_NAME` contains the name of a secret, otherwise from
+/// `STRIPE_SECRET_KEY`. In the same way, the key of a merchant's own gateway is read from the secret in
+/// `DUEDAY_GATEWAY_KEY_SECRET_NAME`, otherwise from `DUEDAY_GATEWAY_KEY`.
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read although the first read must

@@ -1,5 +1,5 @@
-//! The rules of the comparison, as pure functions. Each function compares one payment, refund or dispute with its
-//! records on the other side (gateway or table).
+//! The rules of the comparison, as pure functions. Each function compares one payment, refund or dispute of the gateway
+//! with the table, or one stored record of the table with the gateway.
 
 use billing::{
     Difference, DifferenceKind, Dispute, DisputeStatus, Payment, PaymentStatus, Receipt, Refund, RefundStatus,

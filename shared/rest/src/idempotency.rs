@@ -22,7 +22,8 @@ const MAX_CHARS: usize = 255;
 /// The header of a response that repeats the stored response to an earlier request.
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The hash of a request's idempotency key with its caller, method and path; `None` if the request has no key.
+/// The hash of a request's idempotency key together with the request's caller, method and path; `None` if the request
+/// has no key.
 #[derive(Debug, IntoParams)]
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct IdempotencyKey(

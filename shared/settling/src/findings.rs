@@ -20,7 +20,7 @@ pub const PAYMENT_WITHOUT_RECEIPT_MESSAGE: &str = "a successful payment has no r
 pub enum LatePaymentOutcome {
     /// The payment was settled now: it has a receipt, and the subscription has advanced to the next period.
     Settled(Box<Subscription>),
-    /// The payment is stored as a finding, which a person may have resolved.
+    /// The payment is stored as a finding. If the finding was stored before, a person may have resolved it.
     FindingStored(Box<Finding>),
     /// The payment has a receipt already, or an attempt of its period is open, which a run or a gateway event will
     /// settle.

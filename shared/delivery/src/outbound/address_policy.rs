@@ -49,12 +49,13 @@ pub struct AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// Returns the policy that allows `allowed` addresses and finds addresses with the resolver of the operating system.
+    /// Returns the policy that allows only `allowed` addresses. The addresses of host names are found with the resolver
+    /// of the operating system.
     pub fn new(allowed: AllowedAddresses) -> Self {
         Self { allowed, resolver: Arc::new(SystemResolver) }
     }
 
-    /// Returns the policy that allows only public addresses and finds them with `resolver`.
+    /// Returns the policy that allows only public addresses. The addresses of host names are found with `resolver`.
     pub fn public_only_with(resolver: Arc<dyn HostResolver>) -> Self {
         Self { allowed: AllowedAddresses::PublicOnly, resolver }
     }

@@ -1,4 +1,4 @@
-//! A worker that makes the deliveries on one machine, from a queue in the memory of the process.
+//! A worker that tries the deliveries of events on one machine. Its queue is in the memory of the process.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl DeliveryQueue for MemoryQueue {
     }
 }
 
-/// Makes the deliveries that were sent to its queue.
+/// Tries the deliveries that were sent to the queue of this worker.
 #[derive(Debug)]
 pub struct DeliveryWorker {
     deliverer: Deliverer,
@@ -64,8 +64,8 @@ impl DeliveryWorker {
         self.schedule.waiting()
     }
 
-    /// Makes the due deliveries until the future is dropped. Calls `report` with each error. A delivery that cannot be
-    /// read is not tried again; after any other error the delivery is tried again.
+    /// Tries the due deliveries, until the caller drops the future. Calls `report` with each error. A delivery that
+    /// cannot be read is not tried again; after any other error the delivery is tried again.
     pub async fn run(mut self, clock: &dyn Clock, mut report: impl FnMut(TableError)) {
         let mut in_progress: JoinSet<(DeliveryKey, Result<NextTry, TableError>)> = JoinSet::new();
         loop {

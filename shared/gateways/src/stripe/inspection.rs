@@ -51,8 +51,8 @@ impl Stripe {
         Ok(missing?.into_iter().flatten().collect())
     }
 
-    /// Returns the text `permission`, with Stripe's name of the permission if Stripe returned it, if the key lacks the
-    /// permission to read the list at `path`; otherwise `None`.
+    /// If the key lacks the permission to read the list at `path`, returns the text `permission`, with Stripe's own
+    /// name of the permission if Stripe returned it. Otherwise returns `None`.
     async fn lacks_permission(&self, path: &str, permission: &str) -> Result<Option<String>, GatewayError> {
         let first = self.http.get(self.api_url(path)).query(&[("limit", "1")]);
         match self.send::<serde_json::Value>(first).await {
