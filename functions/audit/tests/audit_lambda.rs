@@ -1,4 +1,4 @@
-//! Sends events to the function, through the real Lambda runtime loop.
+//! Tests that send events to the binary of the audit function, through the real Lambda runtime loop.
 
 use billing::{AuditRecord, Subscription};
 use chrono::Days;

@@ -39,7 +39,7 @@ pub fn payment_key(id: &GatewayToken) -> Key {
     key(format!("PAY#{id}"), PAYMENT)
 }
 
-/// Returns the partition of the list of the payments of `customer`.
+/// Returns the partition key under which the payments of `customer` are listed.
 pub fn customer_partition(customer: &GatewayToken) -> String {
     format!("CUS#{customer}")
 }
@@ -47,7 +47,7 @@ pub fn customer_partition(customer: &GatewayToken) -> String {
 /// The prefix of the sort keys of the payments in a customer's list.
 pub const LISTED_PAYMENT: &str = "PAY#";
 
-/// Returns the key of the item of the idempotency key of `request`.
+/// Returns the key of the item that stores the idempotency key of `request`.
 pub fn idempotency_key(request: &ChargeRequest) -> Key {
     key(format!("KEY#{}", request.idempotency_key), "KEY")
 }

@@ -21,7 +21,8 @@ const MAX_FAILURES: u32 = 10;
 const MAX_THROTTLED: u32 = 5;
 /// The longest wait before the retry of a throttled request.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The shortest wait before the retry of a throttled request, and the wait if the gateway suggests none.
+/// The shortest wait before the retry of a throttled request. It is also the wait if the gateway does not suggest a
+/// time.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A reconciliation of a table with its gateway.

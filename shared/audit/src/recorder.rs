@@ -46,7 +46,8 @@ impl<'a> AuditRecorder<'a> {
         &self.next
     }
 
-    /// Records violations that belong to no account.
+    /// Records the violations in `broken`. Use [`AuditRecorder::add_account`] and [`AuditRecorder::add_orders`] for the
+    /// violations of an account or of orders.
     pub async fn add(&mut self, broken: Vec<BrokenInvariant>) -> Result<(), TableError> {
         for broken in broken {
             let BrokenInvariant { invariant, key, what } = &broken;

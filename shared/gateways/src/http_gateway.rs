@@ -77,7 +77,7 @@ pub struct HttpGateway {
     account: String,
     /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
-    /// `None` if requests are not signed.
+    /// The keys and the clock for signatures; `None` if requests are not signed.
     signing: Option<Arc<Signing>>,
     /// The signer for a gateway that AWS IAM protects, and the clock for the signed times; `None` for another gateway.
     iam: Option<(IamSigner, Arc<dyn Clock>)>,
@@ -221,7 +221,7 @@ pub(crate) enum Forgery {
     OtherBody,
 }
 
-/// Each text completes the sentence part "a request", such as "a request without a signature".
+/// Writes the end of a text that begins with "a request", such as "a request without a signature".
 impl fmt::Display for Forgery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

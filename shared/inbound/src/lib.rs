@@ -1,5 +1,6 @@
-//! Inbound webhooks from the payment gateway and events from the mail service. They arrive at least once, possibly late
-//! and in any order, so an event is used only as a hint to read the current state again.
+//! Inbound webhooks from the payment gateway and events from the mail service. Each event arrives at least once,
+//! possibly late, and events arrive in any order. The content of an event is therefore not trusted: it only determines
+//! which current state is read again.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod mail_feedback;

@@ -371,7 +371,7 @@ fn object_not_found(id: &GatewayToken) -> GatewayError {
     GatewayError::Unknown { reason: format!("{id} no longer exists at Stripe") }
 }
 
-/// Returns the id that the receipt of `paid` will have.
+/// Returns the id that the receipt of `paid` will have when the payment is settled.
 fn expected_receipt_id(paid: &StripePayment) -> ReceiptId {
     let payment = &paid.payment;
     ReceiptId { due_on: payment.due_on, subscription: payment.subscription, sku: paid.sku.clone() }

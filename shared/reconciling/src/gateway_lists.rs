@@ -1,4 +1,5 @@
-//! The first three steps: the comparison of the gateway's payments, refunds and disputes of a day with the table.
+//! The first three steps of the comparison of a day: compares the payments, refunds and disputes that the gateway lists
+//! for the day with the table.
 
 use billing::{
     DayReconciliation, Difference, DifferenceKind, Finding, FindingReason, GatewayList, GatewayToken, Payment,

@@ -72,7 +72,7 @@ impl Outcome for ReminderOutcome {
 
 /// The result of claiming a reminder.
 enum ReminderClaimOutcome {
-    /// This run sends the reminder.
+    /// This run has claimed the reminder, and must send it.
     Claimed(Box<Subscription>),
     /// The reminder is due, but another worker has claimed it.
     ClaimedByOther,

@@ -20,7 +20,7 @@ pub const IDEMPOTENCY_KEY_LIFETIME: TimeDelta = TimeDelta::hours(24);
 /// How long a checkout page is open.
 const CHECKOUT_PAGE_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
-/// The number of payments or refunds after which a list page of a time range ends.
+/// The largest number of payments or refunds in a list page of a time range.
 pub const LIST_PAGE_SIZE: usize = 100;
 
 /// The decision on a charge or a refund.

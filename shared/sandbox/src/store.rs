@@ -30,7 +30,7 @@ pub enum PageAddress {
 /// written.
 #[async_trait]
 pub trait SandboxStore: Send + Sync + fmt::Debug {
-    /// Returns the time of a request whose caller sends no time.
+    /// Returns the current time. Requests whose caller sends no time are processed at this time.
     fn now(&self) -> DateTime<Utc>;
 
     /// Returns where the checkout pages are served.

@@ -1,4 +1,5 @@
-//! The test environment: the function with its table and its queue.
+//! The environment of the tests: the `deliver` function with a table in the embedded engine and a stand-in for its
+//! queue.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -44,7 +44,8 @@ pub struct Comparison {
 }
 
 impl RecentOrders {
-    /// Creates the summary of no orders. `receipt_retention` is the time until a receipt expires.
+    /// Creates an empty summary, to which [`RecentOrders::add`] adds orders. `receipt_retention` is the time until a
+    /// receipt expires.
     pub fn new(now: DateTime<Utc>, receipt_retention: TimeDelta) -> Self {
         let receipts_kept_from = now - receipt_retention + TimeDelta::days(1);
         Self {

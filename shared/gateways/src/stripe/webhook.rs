@@ -34,7 +34,7 @@ pub const NEEDED_EVENTS: [&str; 10] = [
     "charge.dispute.funds_reinstated",
 ];
 
-/// The types of the events that merchants with bank debits need in addition.
+/// The types of the events that our webhook endpoint must also receive if the merchant accepts bank debits.
 pub const DEBIT_EVENTS: [&str; 3] =
     ["payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.canceled"];
 

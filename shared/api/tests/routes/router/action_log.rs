@@ -15,7 +15,7 @@ use ulid::Ulid;
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
 /// A request that changes stored data, the body of a refused request to the same route, and the kind of the entry in
-/// the action log.
+/// the action log. If `refused_body` is `-`, the refused request is a request for an item that does not exist.
 struct Case {
     operation: &'static str,
     request: &'static str,
@@ -106,7 +106,8 @@ const CASES: [Case; 17] = [
         "delivery.redeliver",
     ),
     case("remove_webhook_endpoint", "DELETE /webhook-endpoints/{endpoint}", "", "-", "webhook_endpoint.remove"),
-    // The first request is refused, because the subscriptions are not cancelled.
+    // For this route, the test sends the same request twice. The first request is refused, because the subscriptions
+    // are not cancelled yet.
     case("erase_account", "DELETE /accounts/acme", "", "", "account.erase"),
 ];
 

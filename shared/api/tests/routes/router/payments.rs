@@ -1,4 +1,4 @@
-//! Responses about payments: open payments, receipts, due payments and runs.
+//! Tests of responses about payments: open payments, receipts, due payments and runs.
 
 use billing::{Account, Reversal};
 use clock::Clock as _;
