@@ -38,8 +38,9 @@ async fn main() -> Result<(), Error> {
         .await?
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
     let timeout = SIGN_UP_GATEWAY_TIMEOUT.to_std()?;
-    // Without a gateway, the routes that need a gateway return 503. All other routes still work. If only the secret
-    // cannot be read, it is read again when a route needs it.
+    // Without a gateway, the routes that need a gateway return 503. All other routes still work. If the gateway is
+    // configured but its secret cannot be read now, the function starts, and reads the secret again when a route needs
+    // the gateway.
     let api =
         match gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MayFail, Arc::new(SystemClock))
             .await

@@ -22,11 +22,10 @@ pub struct SqsQueues {
 pub struct QueueUrls(Vec<(String, String)>);
 
 impl QueueUrls {
-    /// Parses a text such as `Deliveries=https://…,Notices=https://…`. Blank entries are left out: they stand for queues that
-    /// the deployment does not have.
+    /// Parses a text such as `Deliveries=https://…,Notices=https://…`. Blank entries are ignored: `template.yaml`
+    /// leaves an entry blank if the deployment does not have the queue.
     ///
-    /// # Errors
-    /// The error message, if an entry has no name or no URL.
+    /// # Errors An error message, if an entry has no name or no URL.
     pub fn parse(text: &str) -> Result<Self, String> {
         let entry = |entry: &str| match entry.split_once('=') {
             Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
@@ -66,7 +65,8 @@ impl SqsQueues {
             name: name.to_owned(),
             waiting: due.saturating_add(delayed),
             in_progress: number(&ApproximateNumberOfMessagesNotVisible)?,
-            // Messages that fail again and again leave each other queue for one of these queues.
+            // A queue without a redrive policy is a dead-letter queue. SQS moves messages to it from the other queues
+            // if their processing failed repeatedly.
             keeps_failed_messages: !attributes.contains_key(&RedrivePolicy),
         })
     }

@@ -17,7 +17,8 @@ use store::Paging;
 use testkit::{ENCRYPTION_KEY, Function, InvocationResult, items_with_plain_secret, sample, start_secrets_manager};
 use tower::ServiceExt as _;
 
-/// The variable with the URL of the delivery queue. No server listens there, because these tests redeliver nothing.
+/// The variable with the URL of the delivery queue. No server listens at this URL, because these tests redeliver no
+/// event.
 const QUEUE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");
 
 fn sample_event(name: &str) -> Value {
@@ -230,7 +231,7 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
     let keys: Arc<Mutex<&str>> = Arc::new(Mutex::new(OLD));
     let (accepted, time) = (keys.clone(), clock.clone());
-    // A gateway whose key the test replaces.
+    // The routes of a sandbox gateway that accepts the key in `keys`. The test replaces this key.
     let routes = move |request: Request| {
         let key = accepted.lock().unwrap().parse().unwrap();
         signed_gateway_router(sandbox.clone(), key, time.clone()).oneshot(request)

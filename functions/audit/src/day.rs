@@ -7,10 +7,11 @@ use store::{Batch, Settings, TableError};
 
 use crate::Checks;
 
-/// The log message if today is not done. The filter of an alarm in `template.yaml` contains the same text.
+/// The log message if a batch of today is not done at the hour of the check. The filter of an alarm in `template.yaml`
+/// contains the same text.
 pub const DAY_NOT_DONE_MESSAGE: &str = "a batch of the day is not done by the hour that was set";
 
-/// The response to the check of a day.
+/// The response to an invocation that checks whether the batches of today are done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DayResponse {
     /// The current date in the billing time zone.

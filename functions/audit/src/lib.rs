@@ -1,6 +1,6 @@
-//! The Lambda function that checks the table, and the order desk if there is one. A schedule invokes it every night: it audits a part of the table, and continues
-//! the audit in the next night until all items are checked. A second schedule invokes it at the hour by which the day must be
-//! done.
+//! The Lambda function that checks the table, and the order desk if there is one. A schedule invokes the function every
+//! night: each invocation audits a part of the table, and continues the audit of the night before, until all items are
+//! checked. A second schedule invokes the function at the hour by which both batches of the day must be done.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod day;
@@ -41,7 +41,7 @@ struct Request {
     check: Check,
 }
 
-/// What an invocation checks.
+/// The check that an invocation performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Check {
@@ -95,8 +95,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, Confi
 
 /// Handles one invocation of the function.
 ///
-/// # Errors
-/// An [`InvocationError`]. Its kind is the error type of the invocation.
+/// # Errors An [`InvocationError`]. The name of its variant is the error type of the invocation.
 pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
     let deadline = DateTime::<Utc>::from(event.context.deadline());
     let response = checks.handle(event.payload, deadline).await;
@@ -109,7 +108,7 @@ impl Checks {
         Self { table, orders: None, billing, charging, clock }
     }
 
-    /// Returns the same checks, which also check the order desk with the table `orders`.
+    /// Adds the checks of the order desk, whose table is `orders`.
     pub fn with_orders(self, orders: OrdersTable) -> Self {
         Self { orders: Some(orders), ..self }
     }

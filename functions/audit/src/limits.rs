@@ -3,20 +3,21 @@
 use billing::AuditRecord;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// How long before the end of the invocation the audit stops. The requests for one account, or for one page of orders, take less
-/// time.
+/// The audit stops this long before Lambda ends the invocation. The requests for one account, or for one list page of
+/// orders, take less time.
 const MARGIN: TimeDelta = TimeDelta::seconds(30);
 
-/// When an invocation stops.
+/// The limits at which an invocation stops its part of the audit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// When the invocation must stop, shortly before its end.
     deadline: DateTime<Utc>,
-    /// The number of accounts and orders of the audit at which the part of this invocation ends.
+    /// The invocation stops when the audit has checked this number of accounts and orders in total, in all its
+    /// invocations.
     records: u64,
 }
 
-/// Returns the number of accounts and orders that `audit` has checked.
+/// Returns the total number of accounts and orders that `audit` has checked.
 pub(crate) fn records_of(audit: &AuditRecord) -> u64 {
     audit.accounts.saturating_add(audit.orders)
 }
@@ -28,7 +29,8 @@ impl Limits {
         Self { deadline: end - MARGIN, records: records_of(audit).saturating_add(records) }
     }
 
-    /// Returns whether the invocation must stop at `now`: shortly before its end, or because it has checked its part.
+    /// Returns whether the invocation must stop at `now`, because its deadline has passed, or because `audit` has
+    /// reached the number of accounts and orders.
     pub fn are_reached(&self, audit: &AuditRecord, now: DateTime<Utc>) -> bool {
         now > self.deadline || records_of(audit) >= self.records
     }

@@ -1,5 +1,6 @@
-//! The checks of the order desk, which are a part of the audit: the receipts of each account are compared with their orders,
-//! then the orders with their receipts, and at the end the stock and the quarter totals with their records.
+//! The checks of the order desk, which are a part of the audit: the receipts of each account are compared with their
+//! orders, then the orders with their receipts, and at the end the stored numbers (the stock and the quarter totals)
+//! with the records from which they can be computed again.
 
 use std::ops::Range;
 
@@ -15,23 +16,25 @@ use store::{AccountPartition, Table, TableError};
 use crate::Checks;
 use crate::limits::Limits;
 
-/// The time that must be left to compare the numbers. Otherwise the next invocation does so first, with all its time.
+/// The time that an invocation must have left to compare the stored numbers. If less is left, the next invocation
+/// begins with this comparison, and so has its whole time for it.
 const NUMBERS_TIME: TimeDelta = TimeDelta::minutes(5);
 
-/// The prefix of the positions of the orders. No position of an account begins with it.
+/// The prefix of the stored text of [`Position::Orders`]. The stored text of [`Position::Accounts`] never begins with
+/// it.
 const ORDERS: &str = "orders";
 
-/// The position before the comparison of the numbers.
+/// The stored text of [`Position::Numbers`].
 const NUMBERS: &str = "numbers";
 
-/// The position of an audit.
+/// The position at which the next invocation continues an audit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Position {
-    /// After this account; before the first account if it is `None`.
+    /// The audit continues after this account; with `None`, at the first account.
     Accounts(Option<String>),
-    /// After this order; before the first order if it is `None`.
+    /// All accounts are checked. The audit continues after this order; with `None`, at the first order.
     Orders(Option<String>),
-    /// Before the comparison of the numbers.
+    /// All accounts and orders are checked. The audit continues with the comparison of the stored numbers.
     Numbers,
 }
 
@@ -57,7 +60,7 @@ fn position_of_orders(after: Option<String>) -> String {
 /// The comparison of the receipts of accounts with their orders.
 pub(crate) struct ReceiptCheck<'a> {
     checker: OrderChecker<'a>,
-    /// Each payment of this period must have an order.
+    /// Each payment that was made in this time range must have an order.
     ordered: Range<DateTime<Utc>>,
     now: DateTime<Utc>,
 }
@@ -65,7 +68,7 @@ pub(crate) struct ReceiptCheck<'a> {
 impl<'a> ReceiptCheck<'a> {
     /// Prepares the check of receipts at the time `now`.
     pub async fn new(payments: &'a Table, orders: &'a OrdersTable, now: DateTime<Utc>) -> Result<Self, TableError> {
-        // The merchant may have begun to use the order desk with the first order.
+        // Payments before the first order need no order: the merchant may not have used the order desk yet.
         let first = orders.first_paid_at().await?.unwrap_or(now);
         let from = orders.ordered_from().await?.map_or(first, |from| from.max(first));
         Ok(Self { checker: OrderChecker::new(payments, orders), ordered: from..now - MAX_ORDER_DELAY, now })
@@ -80,7 +83,7 @@ impl<'a> ReceiptCheck<'a> {
         let receipts: Vec<Receipt> = partition.unexpired_receipts(self.now).cloned().collect();
         receipts.iter().for_each(|receipt| recorder.add_receipt(receipt.processed_at));
         let differences = self.checker.check_receipts(&receipts, &self.ordered).await?;
-        // The check of the account reports the items of the account that cannot be read.
+        // Leave out the unreadable items of the account: the check of the account already reports them.
         let of_account: Vec<OrderDifference> = partition.unreadable.iter().map(OrderDifference::unreadable).collect();
         let is_new = |difference: &OrderDifference| {
             difference.check != Invariant::Readable || of_account.iter().all(|other| other.item != difference.item)
@@ -89,16 +92,17 @@ impl<'a> ReceiptCheck<'a> {
     }
 }
 
-/// Returns the time from which the receipts of all payments are stored at `now`. Receipts may have been kept for a shorter time
-/// before, so it is not before the first receipt that `audit` has read, which becomes older while the audit continues.
+/// Returns the time from which the receipts of all payments are stored at `now`. The merchant may have stored receipts
+/// for a shorter time before, so the returned time is not earlier than the earliest receipt that `audit` has read.
+/// Receipts expire while the audit continues, so the time since the start of the audit is added to that receipt's time.
 fn receipts_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) -> DateTime<Utc> {
     let kept = RecentOrders::new(now, retention).receipts_kept_from();
     audit.first_receipt_at.map_or(kept, |first| kept.max(first + (now - audit.started_at)))
 }
 
 impl Checks {
-    /// Checks the orders after the position of the audit, and then the stored numbers. Returns whether the checks are complete;
-    /// otherwise the next invocation continues. Sends no request if there is no order desk.
+    /// Checks the orders from the position of the audit on, and then the stored numbers. Returns whether the checks are
+    /// complete; if they are not, the next invocation continues. Sends no request if there is no order desk.
     pub(crate) async fn audit_orders(
         &self,
         recorder: &mut AuditRecorder<'_>,
@@ -119,15 +123,15 @@ impl Checks {
         let broken = match check_stored_numbers(table, self.clock.as_ref(), deadline).await? {
             Some(broken) => broken,
             None if begins_with_numbers => vec![numbers_not_compared()],
-            // The next invocation has more time for the numbers.
+            // The next invocation begins with the stored numbers, so it has more time for them.
             None => return Ok(false),
         };
         recorder.add(broken).await?;
         Ok(true)
     }
 
-    /// Compares the orders after the position of the audit with the receipts of their payments. Returns whether all orders are
-    /// compared.
+    /// Compares the orders from the position of the audit on with the receipts of their payments. Returns whether all
+    /// orders are compared.
     async fn compare_orders(
         &self,
         table: &OrdersTable,

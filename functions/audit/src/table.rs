@@ -11,21 +11,24 @@ use crate::Checks;
 use crate::limits::{Limits, records_of};
 use crate::orders::{Position, ReceiptCheck};
 
-/// The log message if the audit has checked a part of the table. The filter of an alarm in `template.yaml` contains the
-/// same text.
+/// The log message of an invocation that has checked a part of the table, also the last part. The filter of an alarm in
+/// `template.yaml` contains the same text: the alarm fires if the message is missing for a day.
 pub const AUDIT_CONTINUED_MESSAGE: &str = "the audit has checked a part of the table";
 
 /// The log message if an audit has found violations. The filter of an alarm in `template.yaml` contains the same text.
 pub const VIOLATIONS_MESSAGE: &str = "the audit has found violations";
 
-/// The log message if an audit needs too much time. [`AUDIT_CONTINUED_MESSAGE`] is not logged then, so its alarm fires.
+/// The log message of an invocation if the audit has not ended after 31 days. The invocation then does not log
+/// [`AUDIT_CONTINUED_MESSAGE`], so the alarm for the missing message fires.
 pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table in 31 days";
 
-/// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every night
-/// would be expensive. An audit has a week more than that, for accounts that were created since the audit before.
+/// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every
+/// night would be expensive. An audit may take a week longer than this number of nights (`LONGEST_AUDIT`), because the
+/// table may have grown since the audit before.
 const NIGHTS: u64 = 24;
 
-/// The number of accounts and orders that one invocation may check in any case.
+/// The smallest limit for one invocation: it may always check this number of accounts and orders, so the audit of a
+/// smaller table ends in one night.
 const RECORDS_OF_A_NIGHT: u64 = 30_000;
 
 /// The time in which an audit must check the whole table.
@@ -59,9 +62,9 @@ impl From<&AuditRecord> for TableResponse {
 }
 
 impl Checks {
-    /// Continues the audit of the schedule, or begins a new one if the latest has ended. Stops at the end of the tables,
-    /// shortly before `deadline`, or after one part of 24 of the accounts and orders that the audit before has checked, but not
-    /// before 30,000 of them.
+    /// Continues the latest scheduled audit, or begins a new audit if the latest one has ended. Stops when the audit is
+    /// complete, shortly before `deadline`, or when the invocation has checked its share: a 24th of the accounts and
+    /// orders that the audit before has checked, but at least 30,000.
     pub(crate) async fn audit_table(
         &self,
         settings: &Settings,
@@ -96,7 +99,8 @@ impl Checks {
             true => tracing::error!(audit = %id, accounts, orders, "{AUDIT_LATE_MESSAGE}"),
             false => tracing::info!(audit = %id, complete, accounts, orders, violations, "{AUDIT_CONTINUED_MESSAGE}"),
         }
-        // Also those of an earlier invocation, which may have failed before it logged them.
+        // Also log violations that an earlier invocation of this audit has found: that invocation may have failed
+        // before it logged them.
         if *violations > 0 {
             tracing::error!(audit = %id, violations, "{VIOLATIONS_MESSAGE}: see `dueday audit show`");
         }
@@ -130,7 +134,7 @@ impl Checks {
         }
     }
 
-    /// Checks what belongs to no account, and ends the audit.
+    /// Checks the webhook endpoints and the runs of both batches, which belong to no account, and ends the audit.
     async fn end_audit(
         &self,
         mut recorder: AuditRecorder<'_>,
@@ -160,9 +164,10 @@ impl Checks {
     }
 }
 
-/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has ended;
-/// `None` if there was none. With an order desk (`has_orders`), an audit without orders does not know the size of the tables: it may
-/// be from before an upgrade.
+/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has
+/// ended; `None` if there was none. Without such an audit, the number is unlimited. `has_orders`: whether there is an
+/// order desk. If there is one and `before` has counted no orders, the number is also unlimited: an earlier version,
+/// which did not count orders, may have made that audit.
 fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
     let before = before.filter(|audit| !has_orders || audit.orders > 0);
     before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(RECORDS_OF_A_NIGHT))
@@ -179,7 +184,8 @@ mod tests {
             AuditRecord { accounts, orders, ..new }
         };
         assert_eq!(records_of_a_night(None, false), u64::MAX, "the first audit does not know the size of the table");
-        // The columns are: whether there is an order desk, the accounts and orders of the audit before, and the part of a night.
+        // The columns are: whether there is an order desk, the numbers of accounts and of orders of the audit before,
+        // and the largest number that one invocation checks.
         for (has_orders, accounts, orders, expected) in [
             (false, 0, 0, 30_000),
             (false, 30_000, 0, 30_000),

@@ -1,4 +1,4 @@
-//! Sends events to the function, through the real Lambda runtime loop.
+//! Tests that send events to the binary of the audit function, through the real Lambda runtime loop.
 
 use billing::{AuditRecord, Subscription};
 use chrono::Days;
@@ -8,12 +8,12 @@ use serde_json::Value;
 use store::{Batch, Paging, ReminderCounts, RunCounts, RunEnd, RunRecord, RunSums};
 use testkit::{Function, InvocationResult, config, sample};
 
-/// Returns a deadline in `seconds`, in milliseconds since 1970.
+/// Returns the deadline of an invocation that ends in `seconds` seconds, in milliseconds since 1970.
 fn deadline_ms(seconds: i64) -> i64 {
     SystemClock.now().timestamp_millis() + seconds * 1_000
 }
 
-/// Starts the function with a table that has its settings, with one shard.
+/// Starts the function with a table that contains the settings item.
 async fn start() -> Function {
     let function = Function::start(env!("CARGO_BIN_EXE_audit"), "audit", &[]).await;
     let initial = config(&[]).unwrap().table.initial_settings(&SystemClock);
@@ -55,12 +55,13 @@ async fn function_continues_its_audit_until_all_accounts_are_checked() {
     let mut function = start().await;
     let today = SystemClock.now().date_naive();
     function.table.put_account(&sample::account()).await.unwrap();
-    // The subscription is stored without its index entry: no run would charge it.
+    // The subscription is stored without a payment date, so it has no index entry and no run would charge it. This is
+    // the violation.
     let gold = sample::subscription(10, today.checked_sub_days(Days::new(3)).unwrap());
     let lost = Subscription { next_payment_on: None, ..gold };
     function.table.create_subscription(&lost, None).await.unwrap();
 
-    // There is no time to check an account.
+    // This invocation has too little time to check an account: it stops 30 seconds before its end.
     let first = invoke(&mut function, "table", 20).await;
     assert_eq!((&first["complete"], &first["accounts"]), (&false.into(), &0.into()), "{first}");
     let second = invoke(&mut function, "table", 900).await;

@@ -1,5 +1,5 @@
-//! The audit of the order desk by the function: in one invocation, and in many invocations that have little time. Both find the
-//! same damages.
+//! Tests of the function's audit of the order desk: in one invocation, and in many invocations that have little time.
+//! Both find the same damage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use sweep::BatchRequest;
 use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 use ulid::Ulid;
 
-/// The number of accounts. Each has one paid month.
+/// The number of accounts in the test. Each account has paid for one month.
 const ACCOUNTS: u128 = 12;
 
 /// The name of the table of the order desk.
 const ORDERS: &str = "dueday-orders";
 
-/// A clock that advances at each look at it.
+/// A clock that advances by `step` each time the code reads it.
 #[derive(Debug)]
 struct AdvancingClock {
     start: DateTime<Utc>,
@@ -69,7 +69,7 @@ impl World {
             let account: billing::AccountId = format!("account-{number:02}").parse().unwrap();
             let id = SubscriptionId::new(Ulid::from_parts(2, number));
             deployment.table.put_account(&Account { id: account.clone(), ..sample::account() }).await.unwrap();
-            // The first account has paid before the others.
+            // The first account pays earlier than the other accounts.
             let (payment_day, created_on) = (if number == 0 { 8 } else { 10 }, "2026-12-11".parse().unwrap());
             let subscription = Subscription { account, id, ..sample::subscription(payment_day, created_on) };
             deployment.table.create_subscription(&subscription, None).await.unwrap();
@@ -102,7 +102,7 @@ impl World {
         world
     }
 
-    /// Stores a product with stock, and an address of each customer.
+    /// Stores a product with stock, and a shipping address for each customer.
     async fn prepare_goods(&self) {
         let table = &self.desk.table;
         let product = Product {
@@ -133,7 +133,8 @@ impl World {
         }
     }
 
-    /// Adds items between the orders that the audit does not compare, so large that a scan reads the orders in several pages.
+    /// Adds large items to the table, between the orders, so that a scan reads the orders in several list pages. The
+    /// audit does not compare these items.
     async fn add_large_items(&self) {
         for order in &self.orders {
             let [key, filler] = [format!("ORDER#{order}-"), "x".repeat(300_000)].map(AttributeValue::S);
@@ -153,7 +154,7 @@ impl World {
         client.delete_item().table_name(table).set_key(Some(key)).send().await.unwrap();
     }
 
-    /// Removes all attributes of the item of the order desk with this key.
+    /// Removes all attributes except the key from this item of the order desk, so that the item cannot be read.
     async fn make_unreadable(&self, pk: &str, sk: &str) {
         let [pk, sk] = [pk, sk].map(|key| AttributeValue::S(key.to_owned()));
         let put = self.desk.table.client().put_item().table_name(ORDERS);
@@ -169,7 +170,7 @@ impl World {
         format!("{pk} {sk}")
     }
 
-    /// Deletes an order, the receipt of another order, and a movement of a third one.
+    /// Damages the stored data: deletes an order, the receipt of a second order, and a stock movement of a third order.
     async fn damage(&self) {
         self.delete(ORDERS, &format!("ORDER#{}", self.orders[1]), "CUSTOMER#").await;
         self.delete(ORDERS, &format!("ORDER#{}", self.orders[5]), "MOVEMENT#").await;
@@ -194,7 +195,8 @@ impl World {
         let audit = table.get_audit(id.parse().unwrap(), now).await.unwrap().unwrap();
         let stored = table.get_audit_violations(&audit, &Paging::all()).await.unwrap().items;
         assert_eq!(u64::try_from(stored.len()).unwrap(), audit.violation_count());
-        // A month without its receipt is also a violation of the payments table.
+        // The deleted receipt is also a violation in the payments table. The test compares only the violations of the
+        // order desk.
         let of_orders = stored.into_iter().filter(|violation| !violation.key.starts_with("ACC#"));
         let mut violations: Vec<_> = of_orders.map(|violation| (violation.invariant, violation.key)).collect();
         violations.sort();
@@ -230,7 +232,8 @@ async fn audit_compares_the_orders_with_the_receipts_and_the_stock_with_its_move
 async fn audit_requires_no_order_before_the_order_desk_was_used_or_while_the_queue_may_deliver_the_payment() {
     let world = World::new().await;
     world.delete(ORDERS, &format!("ORDER#{}", world.orders[1]), "CUSTOMER#").await;
-    // The columns are: the time of the audit, from when on each payment must have an order, and the number of violations.
+    // The columns are: the time of the audit, the time from which each payment must have an order, and the expected
+    // number of violations.
     for (now, ordered_from, expected) in [
         ("2027-01-10T17:00:00Z", None, 0),
         ("2027-01-10T19:00:00Z", None, 1),
@@ -258,7 +261,8 @@ async fn audit_that_stops_again_and_again_finds_the_same_damages() {
     let checks = world.checks(clock.clone());
     let mut responses: Vec<TableResponse> = Vec::new();
     while !responses.last().is_some_and(|response| response.complete) {
-        // An invocation has the time for a few accounts, or for a few pages of orders. Only the last one has more.
+        // Each invocation has time for a few accounts, or for a few list pages of orders. Only the invocation after all
+        // orders were read has more time.
         let has_read_orders = responses.last().is_some_and(|response| response.orders == 11);
         let time = TimeDelta::seconds(if has_read_orders { 900 } else { 36 });
         responses.push(audit(&checks, clock.now() + time).await);
@@ -298,7 +302,7 @@ async fn item_that_cannot_be_read_is_a_violation_and_does_not_stop_the_audit() {
     let world = World::new().await;
     world.system.clock.set(at("2027-01-12T01:40:00Z"));
     let (checks, deadline) = (world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z"));
-    // Both months have no order, and the products of their SKU cannot be read.
+    // Two payments have no order, because the products of their SKU cannot be read.
     for order in [1, 2] {
         world.delete(ORDERS, &format!("ORDER#{}", world.orders[order]), "CUSTOMER#").await;
     }
@@ -317,7 +321,7 @@ async fn numbers_for_which_only_a_part_of_the_time_was_left_are_compared_by_the_
     let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::minutes(2));
     let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
     let checks = world.checks(clock.clone());
-    // Some of these times are reached during the scan of the numbers.
+    // Some of these invocations end during the scan that compares the stored numbers.
     let mut begun = 0;
     for minutes in (30..90).step_by(2) {
         let mut last = audit(&checks, clock.now() + TimeDelta::minutes(minutes)).await;

@@ -1,6 +1,7 @@
-//! A simulated year in which schedules do not start, runs are killed, the gateway does not respond and charging is switched
-//! off. Every evening the function checks the day. Its answer is compared with a calendar and with the gateway's ledger: no
-//! alarm is false, and none is missing.
+//! A simulated year in which schedules do not start, runs are killed, the gateway does not respond and charging is
+//! switched off. Every evening the function checks whether the batches of the day are done. The test compares the
+//! function's result with a calendar, the gateway's ledger and the sent mails: no alarm is false, and no alarm is
+//! missing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use ulid::Ulid;
 /// The number of days from the reminder to the due date.
 const LEAD: u64 = 7;
 
-/// The number of the call at which a run is killed: before its first payment or reminder is complete.
+/// The number of the outgoing call of a run (to the table, the gateway or the mailer) at which the run is killed. It is
+/// before the first payment or reminder is complete.
 const KILLED_AT: u64 = 5;
 
 /// What happens to the runs of a day.
@@ -34,7 +36,8 @@ enum Fate {
     ChargingOff,
 }
 
-/// Returns the fate of the day with the number `n`: two days of three are normal, and the others take turns.
+/// Returns the fate of the day with the number `n`: two of three days are normal, and every third day has the next of
+/// the other fates, in turn.
 fn fate_of_day(n: u32) -> Fate {
     if !n.is_multiple_of(3) {
         return Fate::Normal;
@@ -59,7 +62,8 @@ fn at(day: NaiveDate, hour: u32) -> DateTime<Utc> {
     day.and_hms_opt(hour, 0, 0).unwrap().and_utc()
 }
 
-/// The calendar of this test: the due date of a payment day in each month is that day, or the last day of a shorter month.
+/// Returns the due dates of the payment day `payment_day` from `first` to `last`, by a calendar that only this test
+/// uses: in each month, that day, or the last day of a shorter month.
 fn due_dates(payment_day: u32, first: NaiveDate, last: NaiveDate) -> Vec<NaiveDate> {
     let days = first.iter_days().take_while(|day| *day <= last);
     days.filter(|day| {
@@ -69,7 +73,7 @@ fn due_dates(payment_day: u32, first: NaiveDate, last: NaiveDate) -> Vec<NaiveDa
     .collect()
 }
 
-/// The system, with two subscriptions for each payment day. Each has its own account.
+/// The system, with two subscriptions for each payment day. Each subscription has its own account.
 struct World {
     system: InMemoryDeployment,
     mails: Arc<RecordedMails>,
@@ -98,7 +102,8 @@ impl World {
         Self { system, mails, payment_days }
     }
 
-    /// Runs the batch of `task` for `day` with the faults of `injector`. Errors are left to the check in the evening.
+    /// Runs the batch of `task` for `day` with the faults of `injector`. Ignores an error of the run: the check in the
+    /// evening must report that the batch is not done.
     async fn run<T: Task>(&self, day: NaiveDate, injector: Injector, task: impl FnOnce(&Deployment) -> T) {
         let injector = Arc::new(injector);
         let deployment = Deployment {
@@ -141,7 +146,7 @@ impl World {
         }
     }
 
-    /// Returns what the function says about `day` at eight in the evening.
+    /// Returns the function's response to the check of `day` at 20:00.
     async fn check(&self, day: NaiveDate) -> DayResponse {
         self.system.clock.set(at(day, 20));
         let Deployment { table, config, clock, .. } = self.system.deployment.clone();
@@ -151,7 +156,7 @@ impl World {
         response
     }
 
-    /// Returns whether the gateway has a payment for each due date up to `day`, and no date is paid twice.
+    /// Returns whether the gateway has a payment for each due date up to `day`. Panics if a due date is paid twice.
     fn is_everything_charged(&self, day: NaiveDate) -> bool {
         let mut charged: BTreeMap<SubscriptionId, Vec<NaiveDate>> = BTreeMap::new();
         for entry in self.system.sandbox.entries() {
@@ -168,7 +173,8 @@ impl World {
         })
     }
 
-    /// Returns whether each customer has a reminder of each payment whose reminder was planned from February 1 to `day`.
+    /// Returns whether each customer has received a reminder for each payment whose reminder date is from February 1 to
+    /// `day`. Panics if a customer has received too many.
     fn is_everyone_reminded(&self, day: NaiveDate) -> bool {
         let mut reminded: BTreeMap<String, usize> = BTreeMap::new();
         for mail in self.mails.mails() {

@@ -1,4 +1,4 @@
-//! A batch of queue messages: reads them, and makes the deliveries among them.
+//! Reads the queue messages of one invocation, and tries the deliveries that the messages contain.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Batch {
     pub events: Vec<ReceivedEvent>,
     /// The ids of the messages that contain `events`.
     pub event_ids: Vec<String>,
-    /// The deliveries, each with the id of its message.
+    /// The deliveries to try, each with the id of the message that contains it.
     pub deliveries: Vec<(String, QueuedDelivery)>,
     /// The ids of the messages that are neither an event nor a delivery. SQS retries them and finally moves them to the
     /// dead-letter queue, where an operator can inspect them.
@@ -59,7 +59,8 @@ impl Deliveries {
         }
         let (mut in_progress, mut failed) = (FuturesUnordered::new(), Vec::new());
         loop {
-            // The invocation does not wait for a delivery that becomes due while others are in progress.
+            // `now` is the start of the invocation: a delivery that becomes due later is sent to the queue again below,
+            // and a later invocation tries it.
             while let Some(key) = schedule.start_next(now) {
                 in_progress.push(async {
                     let next_try = self.deliverer.deliver(&key).await;

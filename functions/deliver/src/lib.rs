@@ -3,7 +3,7 @@
 //! The queue contains two kinds of messages: events and deliveries. For an event, the function creates a delivery for
 //! each endpoint that subscribed to the event type. For a delivery, the function sends the event to the endpoint. A
 //! delivery that must be retried is sent to the queue again with a delay, and the received message is then deleted. A
-//! message that waits in this way does not count as in flight, of which SQS allows about 120,000.
+//! delayed message is not in flight. This is important because SQS allows only about 120,000 messages in flight.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod batch;
@@ -84,7 +84,8 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
 }
 
 impl Deliveries {
-    /// Creates the function's state. `deliverer` makes the deliveries; `queue` contains those that must wait.
+    /// Creates the function's state. `deliverer` tries the deliveries; `queue` contains the deliveries that wait for a
+    /// try.
     pub fn new(deliverer: Deliverer, queue: SqsQueue, clock: Arc<dyn Clock>) -> Self {
         Self { deliverer, queue, clock }
     }

@@ -1,5 +1,5 @@
-//! The Lambda function that erases accounts. A schedule invokes it every hour: each invocation continues the requested
-//! erasures where the one before stopped.
+//! The Lambda function that erases accounts. A schedule invokes the function every hour: each invocation continues the
+//! requested erasures where the invocation before stopped.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{TableConfig, load_sdk_config};
 
-/// How long before the end of the invocation the erasures stop. The writes of one page of items take less time.
+/// The function stops this long before Lambda ends the invocation. The writes for one list page of items take less
+/// time.
 const MARGIN: TimeDelta = TimeDelta::minutes(2);
 
 /// The event that invokes the function: an empty object.
@@ -22,7 +23,7 @@ const MARGIN: TimeDelta = TimeDelta::minutes(2);
 #[serde(deny_unknown_fields)]
 struct Request {}
 
-/// The response of the function: the numbers of accounts.
+/// The response of the function: the numbers of accounts by the state of their erasure.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Response {
     /// The accounts that were erased.
@@ -56,7 +57,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Eraser, Confi
     Ok(Eraser::new(table, orders, clock))
 }
 
-/// Handles one invocation of the function: continues all requested erasures until shortly before its end.
+/// Handles one invocation of the function: continues all requested erasures until shortly before the end of the
+/// invocation.
 ///
 /// # Errors
 /// `Request` if the event is not valid; `Table` if the erasures cannot be listed, or the scan of the table fails: the next

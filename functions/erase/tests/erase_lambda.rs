@@ -1,4 +1,4 @@
-//! Sends events to the function, through the real Lambda runtime loop.
+//! Tests that send events to the binary of the erase function, through the real Lambda runtime loop.
 
 use billing::{ActionKind, Actor, NewAction};
 use clock::{Clock as _, SystemClock};

@@ -15,7 +15,8 @@ use store::Table;
 
 /// The `Source` of all entries except heartbeats, by which EventBridge rules can match them.
 const EVENT_SOURCE: &str = "dueday";
-/// The `Source` of heartbeats: rules of merchants for the other events do not match them.
+/// The `Source` of heartbeats. It differs from [`EVENT_SOURCE`], so a merchant's rule for events does not match
+/// heartbeats.
 const HEARTBEAT_SOURCE: &str = "dueday.heartbeat";
 /// The `Resources` of an entry that was published while there was no webhook endpoint. The rule `DeliveriesRule` in
 /// `template.yaml` sends no entry with this text to the queue of deliveries.
@@ -32,8 +33,8 @@ const MAX_RETRIES: usize = 4;
 /// The delay before the first retry of rejected entries. The delay doubles with each further retry.
 const MIN_DELAY: Duration = Duration::from_millis(100);
 
-/// A bus of Amazon EventBridge, on which events are published. Reads the table of the webhook endpoints, once for each batch
-/// of entries.
+/// A bus of Amazon EventBridge, on which events are published. For each batch of entries, it reads from the table
+/// whether there is a webhook endpoint.
 #[derive(Clone, Debug)]
 pub struct EventBridge {
     client: Client,
@@ -55,9 +56,9 @@ impl EventBridge {
         Self { client, bus, table }
     }
 
-    /// Returns the `Resources` of the entries of a batch. The changes in the batch are older than this strongly consistent
-    /// read, so it finds every endpoint that existed at the time of a change. If the table cannot be read, the
-    /// events are delivered, and the `deliver` function reads the endpoints.
+    /// Returns the `Resources` of all entries of a batch. The read is strongly consistent and later than the changes in
+    /// the batch, so it finds every endpoint that existed at the time of a change. If the table cannot be read, the
+    /// entries are marked as if there was an endpoint, and the `deliver` function reads the endpoints again.
     async fn webhook_resource(&self) -> &'static str {
         match self.table.has_webhook_endpoints().await {
             Ok(true) => WEBHOOK_ENDPOINTS,
@@ -108,12 +109,13 @@ impl EventBridge {
     }
 }
 
-/// Returns all `prepared` entries as failed, for the same `reason`.
+/// Returns all entries in `prepared` as failed entries with the reason `reason`.
 fn all_failed(prepared: Vec<PreparedEntry>, reason: &str) -> Vec<(PreparedEntry, String)> {
     prepared.into_iter().map(|prepared| (prepared, reason.to_owned())).collect()
 }
 
-/// Splits the entries into requests within the limits of EventBridge, in their order.
+/// Splits the entries into several requests, each within the limits of EventBridge. The order of the entries is
+/// unchanged.
 fn split_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
     let mut requests: Vec<Vec<PreparedEntry>> = Vec::new();
     let mut bytes = 0;

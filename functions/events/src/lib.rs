@@ -1,5 +1,5 @@
-//! A Lambda function that publishes the changes in the table's stream as events on EventBridge. The stream serves as a
-//! transactional outbox, so each event is published at least once.
+//! A Lambda function that publishes the changes in a table's DynamoDB stream as events on EventBridge. The stream
+//! serves as a transactional outbox, so each event is published at least once.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod event_bridge;

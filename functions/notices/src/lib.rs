@@ -23,8 +23,8 @@ pub enum SetUpError {
     Mailer(#[from] MailerError),
 }
 
-/// Creates the sender of notices from the environment variables `env`. [`ses::mailer`] says which ones select the
-/// mail service and the sender.
+/// Creates the sender of notices from the environment variables `env`. The documentation of [`ses::mailer`] lists the
+/// variables that select the mail service and the sender of the mails.
 ///
 /// # Errors
 /// Returns an error if a variable is missing or invalid.

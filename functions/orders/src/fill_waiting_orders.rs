@@ -1,5 +1,5 @@
-//! The work of the schedule, which invokes the function each minute: fills the backordered orders for which a fill task
-//! exists.
+//! The work of the function when the schedule invokes it each minute: makes the planned changes of employees that are
+//! due, and fills the backordered orders for which a fill task exists.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::Diagnostic;
@@ -12,8 +12,8 @@ const FILL_TIME_MARGIN: TimeDelta = TimeDelta::seconds(15);
 /// continues, so that usually no two invocations work on the same tasks.
 const FILL_TIME_LIMIT: TimeDelta = TimeDelta::seconds(50);
 
-/// Makes the planned changes of employees whose day has come, and works on the fill tasks, until shortly before `deadline` and for less than a minute. The next invocation continues with
-/// the unfinished tasks.
+/// Makes the planned changes of employees that are due, and then works on the fill tasks until shortly before
+/// `deadline`, at most for 50 seconds. The next invocation continues with the unfinished tasks.
 ///
 /// # Errors
 /// A planned change, an order or a task failed with an error.

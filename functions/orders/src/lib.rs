@@ -14,7 +14,7 @@ use store::{ENDPOINT, TableError, create_dynamodb_client, load_sdk_config};
 
 pub use queue::{FillScope, Request, Response, handle};
 
-/// The longest time that the indexes of the table lag behind it. Usually it is less than a second.
+/// The longest time after which a change of the table is visible in its indexes. Usually it takes less than a second.
 const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
 
 /// The reason why a function could not be set up.

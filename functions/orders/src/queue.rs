@@ -1,5 +1,5 @@
-//! The Lambda function that processes the messages of the queue `Paid`. A schedule also invokes it each minute to fill
-//! backordered orders.
+//! The Lambda function that processes the messages of the queue `Paid`. A schedule also invokes the function each
+//! minute, to make planned changes of employees and to fill backordered orders.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
@@ -44,9 +44,8 @@ pub enum Response {
 
 /// Handles one invocation of the function.
 ///
-/// # Errors
-/// Returns an error only for a request of the schedule: an order or a fill task failed. A message that fails is part of
-/// the response, so that the queue delivers only this message again.
+/// # Errors Returns an error only for a request of the schedule, if a planned change, an order or a fill task failed. A
+/// message that fails is listed in the response instead, so that the queue delivers only this message again.
 pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
     match event.payload {
         Request::Queue(queue) => Ok(Response::Queue(process_messages(desk, queue).await)),
@@ -63,8 +62,8 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
     for message in queue.records {
         match process_message(desk, message.body.as_deref().unwrap_or_default()).await {
             Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
-                // Log first, and then save that it was logged. If the process stops between the two, a later message
-                // logs it again.
+                // Log the warning first, and then save that the SKU was reported. If the process stops before the SKU
+                // is saved, the next payment for the SKU logs the warning again.
                 tracing::warn!(%sku, "{SKU_WITHOUT_PRODUCTS_MESSAGE}: payments for it create no orders");
                 if let Err(error) = desk.table.mark_without_products_reported(&sku).await {
                     tracing::warn!(%error, "failed to save that the SKU was reported; the report will be repeated");

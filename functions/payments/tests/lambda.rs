@@ -19,7 +19,7 @@ fn sample_event(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Starts a sandbox gateway. Returns it with its URL.
+/// Starts a sandbox gateway. Returns the gateway and its URL.
 async fn start_gateway() -> (Arc<Sandbox>, String) {
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

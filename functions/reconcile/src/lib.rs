@@ -1,6 +1,6 @@
-//! The Lambda function of the daily comparison with the gateway. A schedule invokes it every hour of the night: each
-//! invocation continues where the one before stopped, until the day before is compared. Then it compares the days of the last
-//! week that were missed.
+//! The Lambda function of the daily comparison with the gateway. A schedule invokes the function every hour of the
+//! night. Each invocation continues where the invocation before stopped, until the payments of the latest complete day
+//! are compared. Then the function compares the days of the last week that are not compared yet.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use store::{Table, TableConfig, TableError, load_sdk_config};
 /// The maximum duration of a request to the gateway.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The number of days, up to the latest day, that are compared without a request for them.
+/// The number of days, up to the latest comparable day, that the function compares if the event names no day.
 const AUTOMATIC_DAYS: u64 = 7;
 
-/// How long before the end of the invocation the comparison stops. The requests for one list page take less time.
+/// The comparison stops this long before Lambda ends the invocation. The requests for one list page take less time.
 const MARGIN: TimeDelta = TimeDelta::minutes(2);
 
 /// The daily comparison: the table, its gateway and the settings.
@@ -44,13 +44,13 @@ pub struct DailyComparison {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// The day in UTC, which is compared again if its comparison has ended; absent for the latest day, and for the earlier
-    /// days that are not compared yet.
+    /// The day to compare, in UTC. If its comparison has ended, the day is compared again. If absent, the function
+    /// compares the latest comparable day and the earlier days that are not compared yet.
     date: Option<NaiveDate>,
 }
 
-/// The response of the function: the result for the last day that was compared, or for the latest day if all days were compared
-/// before.
+/// The response of the function: the result of the last day that this invocation compared. If all days were compared
+/// before, the result of the latest comparable day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Response {
     /// The compared day in UTC.
@@ -133,10 +133,10 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparis
     Ok(DailyComparison { table, gateway, account, billing, clock })
 }
 
-/// Handles one invocation of the function: compares the latest day and the days that were missed, or the day in the event.
+/// Handles one invocation of the function: compares the day in the event, or else the latest comparable day and the
+/// earlier days that are not compared yet.
 ///
-/// # Errors
-/// An [`InvocationError`]. Its kind is the error type of the invocation.
+/// # Errors An [`InvocationError`]. The name of its variant is the error type of the invocation.
 pub async fn reconcile(comparison: &DailyComparison, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
     let deadline = DateTime::<Utc>::from(event.context.deadline());
     let response = comparison.handle(event.payload, deadline).await;
@@ -202,7 +202,7 @@ impl DailyComparison {
     }
 }
 
-/// Logs the result of the comparison of `day`, or that it continues.
+/// Logs the result of the comparison of `day`, or that the next invocation continues the comparison.
 fn log_result(day: &DayReconciliation) {
     let Response { date, complete, clean, differences } = Response::from(day);
     if complete && !clean {

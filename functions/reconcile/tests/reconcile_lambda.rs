@@ -1,4 +1,4 @@
-//! Sends events to the function, through the real Lambda runtime loop.
+//! Tests that send events to the binary of the reconcile function, through the real Lambda runtime loop.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn deadline_ms() -> i64 {
     SystemClock.now().timestamp_millis() + 900_000
 }
 
-/// Starts the function with a table that has its settings, and a sandbox gateway.
+/// Starts the function with a table that contains the settings item, and with a sandbox gateway.
 async fn start() -> (Function, Arc<Sandbox>, Settings) {
     start_with(config(&[]).unwrap().table.initial_settings(&SystemClock)).await
 }

@@ -28,8 +28,8 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// Creates the batch from the environment variables `env`. [`ses::mailer`] says which ones select the
-/// mail service and the sender.
+/// Creates the batch from the environment variables `env`. The documentation of [`ses::mailer`] lists the variables
+/// that select the mail service and the sender of the mails.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = TableConfig::read(env)?;
     let limits = RunLimits::read(env, BillingConfig::read(env)?.zone)?;

@@ -18,7 +18,8 @@ use ulid::Ulid;
 
 use billing::GatewayToken;
 
-/// How long the item of an idempotency key is stored: longer than the sandbox remembers the key.
+/// How long the item of an idempotency key is stored. This is longer than the 24 hours for which the sandbox remembers
+/// the key.
 const KEY_RETENTION: TimeDelta = TimeDelta::hours(48);
 
 fn key(pk: String, sk: impl Into<String>) -> Key {
@@ -38,15 +39,15 @@ pub fn payment_key(id: &GatewayToken) -> Key {
     key(format!("PAY#{id}"), PAYMENT)
 }
 
-/// Returns the partition of the list of the payments of `customer`.
+/// Returns the partition key under which the payments of `customer` are listed.
 pub fn customer_partition(customer: &GatewayToken) -> String {
     format!("CUS#{customer}")
 }
 
-/// The first characters of the sort keys in a customer's list.
+/// The prefix of the sort keys of the payments in a customer's list.
 pub const LISTED_PAYMENT: &str = "PAY#";
 
-/// Returns the key of the item of the idempotency key of `request`.
+/// Returns the key of the item that stores the idempotency key of `request`.
 pub fn idempotency_key(request: &ChargeRequest) -> Key {
     key(format!("KEY#{}", request.idempotency_key), "KEY")
 }
@@ -102,14 +103,14 @@ pub fn listed_payment_item(payment: &LedgerPayment) -> Item {
     item(key(partition, format!("{LISTED_PAYMENT}{}", payment.id)), payment)
 }
 
-/// The payment that was made last under an idempotency key.
+/// The item of an idempotency key. It contains the id of the latest payment that was made under the key.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KeyItem {
     pub payment: GatewayToken,
 }
 
 impl KeyItem {
-    /// Returns the attributes of the item that leads from the idempotency key of `payment` to `payment`.
+    /// Returns the attributes of the item of the idempotency key of `payment`. The item contains the id of `payment`.
     pub fn item_of(payment: &LedgerPayment) -> Item {
         let mut item = item(idempotency_key(&payment.request), &Self { payment: payment.id.clone() });
         item.insert(TIME_TO_LIVE.to_owned(), n(expiry(payment.created_at, KEY_RETENTION)));

@@ -1,8 +1,8 @@
 //! The Lambda function of the sandbox gateway. It serves the HTTP API of a merchant's own gateway, and the checkout page
 //! on which a customer chooses a test card.
 //!
-//! The functions of the same stack call it at its function URL, which AWS IAM protects. API Gateway sends it only the
-//! requests of browsers for checkout pages.
+//! The other functions of the stack call this function at its function URL, which AWS IAM protects. API Gateway passes
+//! only the requests of browsers for checkout pages to it.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod items;
@@ -22,8 +22,8 @@ use store::{ENDPOINT, create_dynamodb_client, load_sdk_config};
 
 pub use table::SandboxTable;
 
-/// Creates the routes of the function from the environment variables. As on one machine, requests must be signed if
-/// `DUEDAY_GATEWAY_KEY` is set.
+/// Creates the routes of the function from the environment variables. If `DUEDAY_GATEWAY_KEY` is set, requests must be
+/// signed with this key. The sandbox on one machine has the same rule.
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.

@@ -10,7 +10,7 @@ use crate::items::{PageItem, page_key};
 use crate::table::SandboxTable;
 use billing::GatewayToken;
 
-/// Enters a payment method on a page.
+/// An update expression that stores the payment method that a customer entered on a checkout page.
 const ENTER: &str = "SET #PaymentMethod = :method, #GivenAt = :now";
 /// A condition expression that is true if the page exists and no payment method was entered on it.
 const NOT_ENTERED: &str = "attribute_exists(#PK) AND attribute_not_exists(#PaymentMethod)";

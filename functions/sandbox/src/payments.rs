@@ -13,12 +13,12 @@ use crate::items::{
 use crate::table::{MAX_CONFLICTS, SandboxTable};
 use billing::{GatewayToken, Payment};
 
-/// A condition expression that is true if an idempotency key still leads to the payment that was read.
+/// A condition expression that is true if the item of the idempotency key still contains the payment that was read.
 const KEY_UNCHANGED: &str = "#payment = :before";
 
 impl SandboxTable {
-    /// Makes the charge `request` at the time `now`. Of concurrent requests under one idempotency key, one makes the
-    /// payment, and the others are decided again from this payment.
+    /// Makes the charge `request` at the time `now`. If several requests use one idempotency key at the same time, one
+    /// of them makes the payment. The others find this payment, and their responses are computed from it.
     pub(crate) async fn make_charge(
         &self,
         request: &ChargeRequest,
@@ -46,8 +46,8 @@ impl SandboxTable {
         Ok(Some(stored.payment))
     }
 
-    /// Writes the new payment `made` in one transaction, if its idempotency key is unused or still leads to `before`.
-    /// Returns whether it was written.
+    /// Writes the new payment `made` in one transaction, if its idempotency key is unused (`before` is `None`), or if
+    /// the payment `before` is still the latest payment under this key. Returns whether the payment was written.
     async fn write_payment(&self, made: &LedgerPayment, before: Option<&LedgerPayment>) -> Result<bool, TableError> {
         let (condition, values) = match before {
             None => (ABSENT, None),
@@ -81,9 +81,9 @@ impl SandboxTable {
         Ok(made.map(|made| made.payment(rules::status_at(&made, now))).collect())
     }
 
-    /// Returns a list page of what `select` returns for all payments. The list page begins after the payment with the id
-    /// `after`; with `None`, at the first payment. The table has no index by time, so this reads the whole table: the
-    /// sandbox has few payments.
+    /// Returns a list page with the results of `select` for the payments in the table. The list page begins after the
+    /// payment with the id `after`; with `None`, at the first payment. The table has no index by time, so this scans
+    /// the table. That is acceptable because the sandbox has few payments.
     pub(crate) async fn scan_payments<T>(
         &self,
         after: Option<&str>,

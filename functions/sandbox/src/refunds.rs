@@ -9,14 +9,14 @@ use sandbox::rules::{self, Decision};
 use crate::items::{PaymentItem, payment_key, refund_item, refund_key};
 use crate::table::{MAX_CONFLICTS, SandboxTable};
 
-/// Appends a refund to its payment.
+/// An update expression that appends a refund to its payment.
 const APPEND_REFUND: &str = "SET #refunds = list_append(#refunds, :new)";
-/// A condition expression that is true if the payment has no other refunds than those that were read.
+/// A condition expression that is true if no refund was added to the payment since the payment was read.
 const REFUNDS_UNCHANGED: &str = "size(#refunds) = :seen";
 
 impl SandboxTable {
-    /// Makes the refund `request` at the time `now`. If a concurrent request refunds the same payment, or uses the same id,
-    /// this request is decided again.
+    /// Makes the refund `request` at the time `now`. On a write conflict with a concurrent request that refunds the
+    /// same payment or uses the same refund id, reads the items again and computes the response from them.
     pub(crate) async fn make_refund(
         &self,
         request: &RefundRequest,
@@ -44,8 +44,8 @@ impl SandboxTable {
         Err(TableError::Contended { key: refund_key(request.refund) })
     }
 
-    /// Writes the refund `made` in one transaction, if its id is unused and its payment still has `seen` refunds. Returns
-    /// whether it was written.
+    /// Writes the refund `made` in one transaction, if its id is unused and its payment still has `seen` refunds.
+    /// Returns whether the refund was written.
     async fn write_refund(&self, made: &RefundRequest, seen: usize) -> Result<bool, TableError> {
         let new = AttributeValue::L(vec![AttributeValue::M(to_item(made))]);
         let values = values([(":new", new), (":seen", n(seen))]);

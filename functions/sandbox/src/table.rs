@@ -1,4 +1,4 @@
-//! The table of the sandbox, which the routes use as their store.
+//! The DynamoDB table of the sandbox gateway, in which its routes store payments.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ pub enum SandboxSchema {}
 static SANDBOX_SCHEMA: TableSchema<0> =
     TableSchema { keys: KeySchema { partition: ("PK", "S"), sort: ("SK", "S") }, indexes: [] };
 
-/// How often a request is decided again because another request has changed the same items.
+/// The number of tries of a request whose write conflicts with concurrent requests that change the same items.
 pub(crate) const MAX_CONFLICTS: u32 = 8;
 
-/// A sandbox that stores its payments in a DynamoDB table. Concurrent requests may use the same table: every write has the
-/// condition that the items from which it was decided are unchanged.
+/// A sandbox gateway that stores its payments in a DynamoDB table. Concurrent requests may use the same table: every
+/// write has the condition that the items from which it was computed are unchanged.
 #[derive(Clone, Debug)]
 pub struct SandboxTable {
     pub(crate) table: Dynamo<SandboxSchema>,
@@ -37,8 +37,8 @@ pub struct SandboxTable {
 }
 
 impl SandboxTable {
-    /// Creates a sandbox on the table `name`, which is accessed through `client`. `clock` creates the ids, and is the time
-    /// of a request whose caller sends no time.
+    /// Creates a sandbox on the table `name`, which is accessed through `client`. `clock` creates the ids. If a caller
+    /// sends no time with a request, the request is processed at the time of `clock`.
     pub fn new(client: Client, name: impl Into<String>, clock: Arc<dyn Clock>) -> Self {
         Self { table: Dynamo::new(client, name), clock }
     }

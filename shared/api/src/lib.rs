@@ -99,8 +99,8 @@ impl Api {
         })
     }
 
-    /// Adds the queue to which the API sends events to redeliver. `addresses` decides which URLs a webhook endpoint may
-    /// have.
+    /// Adds the queue to which the API sends the events that an operator redelivers. `addresses` decides which URLs a
+    /// webhook endpoint may have.
     pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, addresses: AddressPolicy) -> Self {
         Self { deliveries: Some(deliveries), addresses, ..self }
     }
@@ -166,8 +166,8 @@ impl Api {
         ListView::from_page(page, U::into)
     }
 
-    /// Returns the stored response, with `status`, if `request` was carried out before under its idempotency key;
-    /// `None` if it was not carried out before, or has no key.
+    /// Returns the stored response, with the status code `status`, if `request` was carried out before under its
+    /// idempotency key; `None` if `request` was not carried out before, or is `None`.
     async fn stored_response(
         &self,
         request: Option<&IdempotentRequest>,

@@ -1,4 +1,4 @@
-//! Refuses requests that an account or a page makes too often.
+//! Limits how often an account or a page may make certain requests in an hour.
 
 use chrono::{DateTime, Utc};
 use rest::{Caller, Problem};
@@ -7,7 +7,7 @@ use store::limits::Limited;
 use crate::Api;
 
 impl Api {
-    /// Counts one use of `limited` at the time `now`.
+    /// Counts one request at the time `now` toward the hourly limit `limited`.
     ///
     /// # Errors
     /// 429 if the limit of this hour is reached.
@@ -26,7 +26,7 @@ impl Api {
         Err(Problem::too_many(detail, (next_hour - now).num_seconds().max(1)))
     }
 
-    /// Counts one use of `limited` at the time `now`, unless the caller is an operator.
+    /// Counts one request at the time `now` toward the hourly limit `limited`, unless the caller is an operator.
     ///
     /// # Errors
     /// 429 if the limit of this hour is reached.

@@ -30,7 +30,7 @@ pub trait Queues: std::fmt::Debug + Send + Sync {
 }
 
 impl QueueState {
-    /// Returns what a person must look at, as a sentence; `None` if nothing.
+    /// Returns a sentence about messages in this queue that an operator must look at; `None` if there are none.
     pub(crate) fn problem(&self) -> Option<String> {
         let Self { name, waiting, in_progress, keeps_failed_messages } = self;
         let messages = waiting.saturating_add(*in_progress);

@@ -1,4 +1,4 @@
-//! The check of the items of one account against the invariants.
+//! Checks whether the items of one account obey the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,8 @@ impl InvariantChecker {
     }
 
     fn check_refunds(&self, partition: &AccountPartition, violations: &mut Violations) {
-        // An unreadable item may be a receipt or a refund, so the sums could seem wrong.
+        // If an item of the account cannot be read, it may be a receipt or a refund. The sums could then seem wrong
+        // although they are correct, so skip this check.
         if !partition.unreadable.is_empty() {
             return;
         }
@@ -87,7 +88,8 @@ impl InvariantChecker {
     }
 
     fn check_disputes(&self, partition: &AccountPartition, violations: &mut Violations) {
-        // An unreadable item may be a dispute, so a correct dispute mark could seem wrong.
+        // If an item of the account cannot be read, it may be a dispute. A correct dispute mark could then seem wrong,
+        // so skip this check.
         if !partition.unreadable.is_empty() {
             return;
         }
@@ -133,8 +135,9 @@ impl InvariantChecker {
 
     fn check_owners(&self, partition: &AccountPartition, violations: &mut Violations) {
         let known: BTreeSet<_> = partition.subscriptions.iter().map(|subscription| subscription.id).collect();
-        // An unreadable item may be the missing subscription. An erasure removes the subscriptions first, and keeps the
-        // records.
+        // Skip this check if an item of the account cannot be read, because that item may be the subscription that
+        // seems to be missing. Also skip it during and after an erasure, which removes the subscriptions but keeps
+        // their records.
         let is_being_erased = partition.account.as_ref().is_some_and(|account| account.erasure_requested_at.is_some());
         if !partition.unreadable.is_empty() || partition.erased.is_some() || is_being_erased {
             return;
@@ -154,7 +157,8 @@ impl InvariantChecker {
         }
     }
 
-    /// Checks that each month is exactly one of paid, waived and owed, for as long as records are kept.
+    /// Checks that each month of `subscription` is exactly one of paid, waived and owed. Months whose records may have
+    /// expired are not checked.
     fn check_months(&self, subscription: &Subscription, partition: &AccountPartition, violations: &mut Violations) {
         let key = SubscriptionKey::from_subscription(subscription).key();
         let of_subscription = |receipt: &&Receipt| receipt.subscription == subscription.id;
@@ -198,7 +202,8 @@ impl InvariantChecker {
         if Period::from_day(*due_on) > next_month && due_on > first_due_on {
             violations.push(format!("the next due date is {due_on}, but it cannot be after {next_month}"));
         }
-        // After an outage, retries count from the day of the first try, which is today at the latest.
+        // The retry schedule begins on the day of the first attempt. After an outage, that day is later than the due
+        // date, but not later than today.
         let latest = days_after((*due_on).max(self.today), self.retry_days);
         if let Some(on) = next_payment_on.filter(|on| on < due_on || *on > latest) {
             violations.push(format!(
@@ -233,7 +238,8 @@ fn check_findings(partition: &AccountPartition, violations: &mut Violations) {
         );
         violations.add(Invariant::Resolved, key, what);
     }
-    // An unreadable item may be a finding, so a correct count could seem wrong.
+    // If an item of the account cannot be read, it may be a finding. A correct count of findings could then seem wrong,
+    // so skip the check of the counts.
     if !partition.unreadable.is_empty() {
         return;
     }
@@ -249,8 +255,8 @@ fn check_findings(partition: &AccountPartition, violations: &mut Violations) {
     }
 }
 
-/// Returns a description of the violation if an index contains `subscription` although it must not, or does not contain
-/// it although it must.
+/// Returns a description of the violation if an index contains `subscription` although the subscription must not be in
+/// it, or does not contain `subscription` although it must be in it.
 fn index_violation(subscription: &Subscription) -> Option<String> {
     let Subscription { status, attempt, next_payment_on, next_reminder_on, .. } = subscription;
     match (status.is_chargeable(), attempt, next_payment_on) {

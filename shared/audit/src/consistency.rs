@@ -1,5 +1,5 @@
-//! The checks of each attribute of a subscription against the other attributes, and against the records of the account.
-//! The rules follow from the functions of [`billing`] that compute these attributes.
+//! Checks whether the attributes of each subscription are consistent: with each other, and with the records of the
+//! account. The rules follow from the functions of [`billing`] that compute these attributes.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use store::{AccountPartition, RecordExpiry, SubscriptionKey};
 
 use super::invariants::{Invariant, InvariantChecker, MAX_CLOCK_DIFFERENCE, Violations};
 
-/// The time after its TTL within which DynamoDB deletes an item ("Using time to live (TTL) in DynamoDB" in the DynamoDB
-/// Developer Guide: within a few days).
+/// The longest time from the expiry of an item (its TTL) until DynamoDB deletes the item ("Using time to live (TTL) in
+/// DynamoDB" in the DynamoDB Developer Guide: within a few days).
 const MAX_DELETION_DELAY: TimeDelta = TimeDelta::days(7);
 
 /// The longest retention of payment records that can be configured.
 const MAX_RETENTION: TimeDelta = TimeDelta::days(3_650);
 
 impl InvariantChecker {
-    /// Adds the violations of the items of `partition` that contradict their keys, expire at a wrong time, or are stored
+    /// Adds a violation for each item of `partition` that contradicts its key, expires at a wrong time, or is stored
     /// twice.
     pub(super) fn check_stored_items(&self, partition: &AccountPartition, violations: &mut Violations) {
         for altered in &partition.altered {
@@ -63,7 +63,8 @@ impl InvariantChecker {
         let mut all = self.date_contradictions(s);
         all.extend(self.status_contradictions(s, &attempts));
         all.extend(reminder_contradiction(s, self.lead, self.today));
-        // An unreadable item may be the missing record.
+        // If an item of the account cannot be read, it may be a record that seems to be missing, so skip the comparison
+        // with the records.
         if partition.unreadable.is_empty() {
             all.extend(self.record_contradictions(s, &receipts, &attempts));
         }
@@ -111,7 +112,8 @@ impl InvariantChecker {
                 claim.leased_until
             ));
         }
-        // While an attempt is open, and after a rejection or a late payment, the next charge is on the next day.
+        // If the due date has passed, the next charge is planned for tomorrow at the latest: also while an attempt is
+        // open, after a rejection, and after a late payment.
         let latest = if *due_on > self.today { *due_on } else { days_after(self.today, 1) };
         if let Some(on) = s.next_payment_on.filter(|on| s.status == Status::Active && *on > latest) {
             all.push(format!("the next charge is planned for {on}, although {due_on} is due"));
@@ -167,7 +169,8 @@ impl InvariantChecker {
         all
     }
 
-    /// Returns the contradictions between `s` and its records, as far as the records have not expired.
+    /// Returns the contradictions between `s` and its receipts and attempt records. Ignores records that may have
+    /// expired.
     fn record_contradictions(
         &self,
         s: &Subscription,
@@ -183,13 +186,15 @@ impl InvariantChecker {
         if let Some(at) = s.last_payment_at.filter(|at| is_recorded(*at) && newest.is_none_or(|newest| newest < *at)) {
             all.push(format!("the last payment was at {at}, but has no receipt"));
         }
-        // A subscription whose last payment was made by an earlier version has no `ChargeableFrom`.
+        // If an earlier version of Dueday made the last payment, the subscription has no `ChargeableFrom`, so only
+        // compare an existing value.
         let after_paid = receipts.iter().map(|receipt| Period::from_day(receipt.due_on).next()).max();
         if let Some((from, after_paid)) = s.chargeable_from.zip(after_paid).filter(|(from, after)| from != after) {
             all.push(format!("ChargeableFrom is {from}, but should be {after_paid}"));
         }
-        // Each attempt has ended with a receipt or a record, or is open. A late payment gives a receipt to a month whose
-        // attempt was recorded as rejected before.
+        // Count the known attempts: each attempt has a receipt, has an attempt record, or is open. After a late
+        // payment, one attempt has both a record (as rejected) and a receipt, so do not count a receipt if its month
+        // has a record.
         let is_only_receipt = |receipt: &&&Receipt| attempts.iter().all(|attempt| attempt.due_on != receipt.due_on);
         let only_receipts = receipts.iter().filter(is_only_receipt).count();
         let known_attempts = only_receipts + attempts.len() + usize::from(s.attempt.is_some());
@@ -239,7 +244,8 @@ impl InvariantChecker {
     }
 }
 
-/// Returns the contradiction if the reminder of the due date is missing or late.
+/// Returns a description of the contradiction if the reminder for the due date of `s` is not planned although it should
+/// be, or is planned too late.
 fn reminder_contradiction(s: &Subscription, lead: LeadDays, today: NaiveDate) -> Option<String> {
     let is_planned = s.status == Status::Active && s.attempt.is_none() && !s.is_ending() && s.due_on > today;
     match s.next_reminder_on {
@@ -253,7 +259,7 @@ fn reminder_contradiction(s: &Subscription, lead: LeadDays, today: NaiveDate) ->
     }
 }
 
-/// Returns the names that occur more than once, each with its places.
+/// Returns each name that occurs more than once, with a list of the places where it occurs.
 fn repeated<P: std::fmt::Display>(all: impl Iterator<Item = (String, P)>) -> Vec<(String, String)> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, place) in all {
@@ -263,8 +269,8 @@ fn repeated<P: std::fmt::Display>(all: impl Iterator<Item = (String, P)>) -> Vec
     repeated.map(|(name, places)| (name, places.join(" and "))).collect()
 }
 
-/// Returns what contradicts in a refund or a dispute of the payment `stated`: another payment, or another currency than that
-/// of the receipt. `None` if it agrees with `receipt`.
+/// Describes the contradiction between `receipt` and a refund or dispute that belongs to it: `payment` is not the
+/// payment of the receipt, or `amount` has another currency. Returns `None` if there is no contradiction.
 pub(super) fn record_of_other_payment(receipt: &Receipt, payment: &str, amount: Money) -> Option<String> {
     if payment != receipt.payment.as_str() {
         return Some(format!("it names the payment {payment}, but the receipt is of {}", receipt.payment));

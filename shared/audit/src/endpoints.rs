@@ -15,7 +15,7 @@ pub fn check_endpoints(endpoints: &Page<WebhookEndpoint>) -> Vec<BrokenInvariant
     broken
 }
 
-/// Returns the violation by a webhook endpoint that cannot be read because of `error`.
+/// Returns the violation for a webhook endpoint whose item cannot be read because of `error`.
 pub fn unreadable_endpoint(error: &TableError) -> BrokenInvariant {
     violation(Invariant::Readable, error.to_string())
 }
@@ -26,7 +26,7 @@ fn has_plain_secret(endpoint: &WebhookEndpoint) -> bool {
     std::iter::once(&endpoint.secret).chain(previous).any(|secret| matches!(secret, StoredSecret::Plain(_)))
 }
 
-/// Returns the violation of `invariant` by a webhook endpoint.
+/// Returns a violation of `invariant` by a webhook endpoint.
 fn violation(invariant: Invariant, what: String) -> BrokenInvariant {
     BrokenInvariant { invariant, key: "webhook endpoint".to_owned(), what }
 }

@@ -60,7 +60,7 @@ pub enum ReasonCode {
     NotWalked,
     /// The payment was owed, and a run stopped early or deferred rows.
     HeldBack,
-    /// The payment was owed, and the runs left payments of the shard unsettled: this may be one of them.
+    /// The payment was owed, and the runs left payments of the shard unsettled. This payment may be one of them.
     LeftUnsettled,
     /// The payment was owed, the runs walked the shard to its end without charging it, and the records do not explain
     /// why.
@@ -90,8 +90,8 @@ pub async fn explain(
     let today = now.with_timezone(&zone).date_naive();
     let kept_days = u32::try_from(table.receipt_retention().num_days()).unwrap_or(u32::MAX);
     let day = RequestedDay { on: on.unwrap_or(today), today, zone, kept_days };
-    // Read the records last, so that they also contain the payments that a concurrent run settles while this function
-    // reads the other items.
+    // Read the payment records after the other items: then they also contain the payments that a concurrent run settles
+    // while this function reads the other items.
     let Some(subscription) = table.get_subscription(account, id).await? else { return Ok(None) };
     let run =
         if day.is_in_future() { None } else { Some(read_shard_proof(table, &day, subscription.shard, now).await?) };
@@ -153,8 +153,8 @@ impl Explanation {
         }
     }
 
-    /// Returns whether an operator must act. This is the case if the payment is still owed, and the records show a
-    /// failure or do not explain the day.
+    /// Returns whether an operator must act: the payment is still owed, and the records show a failure or do not
+    /// explain why the payment was not charged on that day.
     pub fn needs_attention(&self) -> bool {
         match &self.why {
             ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } => true,
@@ -171,9 +171,9 @@ impl Explanation {
         self.day.on == self.day.today && self.run.as_ref().is_none_or(|run| run.walked == ShardState::Missing)
     }
 
-    /// Returns whether the records show no outcome of the payment due on `due_on` after the explained day. Such an
-    /// outcome is a payment, a waiver, or a failed attempt without a newer open attempt. `next` is the later outcome of
-    /// the payment.
+    /// Returns whether the payment due on `due_on` has no outcome in the records after the explained day. Outcomes are:
+    /// the payment succeeded, it was waived, or an attempt failed and no newer attempt is open. `next` is the outcome
+    /// after the explained day, as far as it is known.
     fn is_unresolved_since(&self, due_on: NaiveDate, next: Option<LaterOutcome>) -> bool {
         let is_later = |attempt: &AttemptRecord| self.day.date_of(attempt.processed_at) > self.day.on;
         match next {

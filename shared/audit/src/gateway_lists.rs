@@ -1,4 +1,4 @@
-//! Compares the payments, refunds and disputes of one account in the table with the lists of the gateway.
+//! Compares the payments, refunds and disputes of one account in the table with the lists that the gateway returned.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,25 +12,25 @@ use billing::{
 use gateways::{GatewayDispute, GatewayRefund, RefundState};
 use store::{AccountPartition, SubscriptionKey};
 
-/// The minimum time from the start of the gateway's lists to a stored record that the lists must contain. An earlier
-/// record may be about a payment, refund or dispute that was created before the start of the lists.
+/// A stored record must be at least this much later than the start of the gateway's lists to be expected in them. The
+/// payment, refund or dispute of an earlier record may have been created before the start of the lists.
 const LIST_START_MARGIN: TimeDelta = TimeDelta::days(3);
 
-/// The lists of the gateway for one account.
+/// The payments, refunds and disputes of one account, as the gateway lists them.
 #[derive(Clone, Debug)]
 pub struct GatewayLists {
     /// The payments of the account's customers that this table requested.
     pub payments: Vec<Payment>,
-    /// The customers whose payments the gateway did not list.
+    /// The customers for whom the gateway did not return the list of payments.
     pub unlisted: BTreeSet<GatewayToken>,
-    /// The refunds by payment; `None` if the gateway did not list refunds. If a payment has no entry, its refunds were
-    /// not listed.
+    /// The refunds, grouped by payment; `None` if the gateway did not list refunds. If the map does not contain a
+    /// payment, the gateway did not list the refunds of this payment.
     pub refunds: Option<HashMap<GatewayToken, Vec<GatewayRefund>>>,
     /// The disputes by payment; `None` if the gateway did not list disputes.
     pub disputes: Option<HashMap<GatewayToken, Vec<GatewayDispute>>>,
     /// The time from which on the lists are complete.
     pub since: DateTime<Utc>,
-    /// When the gateway listed refunds and disputes.
+    /// The time at which the gateway returned the lists of refunds and disputes.
     pub listed_at: DateTime<Utc>,
 }
 
@@ -54,7 +54,8 @@ impl InvariantChecker {
         for subscription in &partition.subscriptions {
             compare_payments(subscription, partition, listed, &mut violations);
         }
-        // An unreadable item may be one of the refunds or disputes, so the comparison could report a false difference.
+        // If an item of the account cannot be read, it may be a refund or dispute that seems to be missing, so compare
+        // refunds and disputes only if all items can be read.
         if partition.unreadable.is_empty() {
             if let Some(made) = &listed.refunds {
                 partition
@@ -106,7 +107,8 @@ fn compare_payments(
             None => violations.add(Invariant::Receipted, &key, format!("the payment {} has no receipt", payment.id)),
         }
     }
-    // A missing list is already reported as a violation of `Invariant::Listed`, so its receipts are not checked here.
+    // If the gateway did not list the payments of a customer, do not check the receipts of this customer: the missing
+    // list is already reported as a violation of `Invariant::Listed`.
     let is_listed = |receipt: &Receipt| match &receipt.customer {
         Some(customer) => !listed.unlisted.contains(customer),
         None => listed.unlisted.is_empty(),
@@ -114,7 +116,7 @@ fn compare_payments(
     for receipt in
         receipts.iter().filter(|receipt| receipt.processed_at > listed.since + LIST_START_MARGIN && is_listed(receipt))
     {
-        // A payment that the bank reversed may be listed as failed.
+        // Do not check a receipt whose payment the bank reversed: the gateway may list that payment as failed.
         if receipt.reversal.is_none() && !made.iter().any(|payment| payment.id == receipt.payment) {
             let mut what =
                 format!("the gateway does not list the payment {} of a receipt as successful", receipt.payment);

@@ -1,5 +1,6 @@
-//! The invariants of a table, the violations of them, and the settings with which they are checked. Examples: every month is
-//! paid, waived or owed, and the payment index contains every subscription that must be charged.
+//! The invariants of a table, the violations of these invariants, and the settings with which they are checked.
+//! Examples: every month is paid, waived or owed, and the payment index contains every subscription that must be
+//! charged.
 
 use std::fmt::Display;
 
@@ -29,9 +30,11 @@ pub enum Invariant {
     StoredOnce,
     /// Every attribute of an item agrees with its key and with the other attributes and records that determine it.
     Consistent,
-    /// An open attempt has the due date, the price and the number of its subscription.
+    /// An open attempt has the due date and the price of its subscription, and the number of the subscription's latest
+    /// attempt.
     AttemptMatches,
-    /// Every payment record expires after it was written, and no record exists long after it has expired.
+    /// The expiry of every payment record is after the time at which the record was written, and no record exists long
+    /// after its expiry.
     Expiring,
     /// The payment index contains every subscription that must be charged or has an open attempt. No index contains a
     /// stopped subscription.
@@ -66,7 +69,7 @@ pub enum Invariant {
     Stock,
     /// The total stock of a product is the sum of its stock in all warehouses.
     TotalStock,
-    /// The quarter total of a representative is the sum of the orders that count.
+    /// The quarter total of a representative is the sum of the orders that count toward it.
     QuarterTotal,
     /// Every order has a receipt of its payment with the same amount, unless the receipt has expired.
     Paid,

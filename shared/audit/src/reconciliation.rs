@@ -1,4 +1,5 @@
-//! Reconciliation: it reads the lists of the gateway, and compares the table with them, account by account.
+//! Reconciliation: reads the lists of payments, refunds and disputes at the gateway, and compares the table with these
+//! lists, account by account.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ const MAX_FAILURES: u32 = 10;
 const MAX_THROTTLED: u32 = 5;
 /// The longest wait before the retry of a throttled request.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The shortest wait before the retry of a throttled request, and the wait if the gateway suggests none.
+/// The shortest wait before the retry of a throttled request. It is also the wait if the gateway does not suggest a
+/// time.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A reconciliation of a table with its gateway.
@@ -44,16 +46,16 @@ pub struct Reconciliation {
 enum RefundList {
     /// All refunds, grouped by payment.
     All(HashMap<GatewayToken, Vec<GatewayRefund>>),
-    /// The gateway lists refunds by payment only.
+    /// The gateway can only list the refunds of one payment, so one request is sent for each receipt.
     ByPayment,
     /// The gateway did not list the refunds, so they are not compared.
     None,
 }
 
 impl Reconciliation {
-    /// Starts the reconciliation of the table with the id `table`: requests the lists of all refunds and disputes at
-    /// `gateway` since the time of the oldest records that are kept. Also returns a violation for each list that the
-    /// gateway refused.
+    /// Starts the reconciliation of the table with the id `table`: requests the lists of all refunds and disputes that
+    /// were created at `gateway` since the time of the oldest stored records. Also returns a violation for each list
+    /// that the gateway refused.
     ///
     /// # Errors
     /// [`GatewayError`] if the gateway is not available.
@@ -144,8 +146,8 @@ impl Reconciliation {
         Ok(broken)
     }
 
-    /// Requests a list as [`Reconciliation::request`] does. If the gateway key lacks the permission for this list, the
-    /// function also returns an inner error.
+    /// Requests a list like [`Reconciliation::send_with_retries`]. If the gateway key lacks the permission for this
+    /// list, the inner result is also an error: only this list is not compared.
     async fn request_list<T, F>(&mut self, request: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
     where
         F: Future<Output = Result<T, GatewayError>>,

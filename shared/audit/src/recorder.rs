@@ -1,5 +1,4 @@
-//! Records the progress of an audit in the table: the counts, the position and the violations, which are written as they are
-//! found.
+//! Records the progress of an audit in the table: the counts, the position and the violations found so far.
 
 use billing::{AuditRecord, AuditViolation};
 use chrono::{DateTime, Utc};
@@ -7,10 +6,10 @@ use store::{AccountPartition, Table, TableError};
 
 use super::BrokenInvariant;
 
-/// The maximum number of violations that a recorder returns at the end. All of them are counted.
+/// The maximum number of violations that a recorder returns at the end. The count of violations contains all of them.
 pub const MAX_SHOWN_VIOLATIONS: usize = 1_000;
 
-/// The number of violations that are written together.
+/// The number of violations that are collected before they are written to the table together.
 const BATCH: usize = 25;
 
 /// The number of accounts or orders after which the position is stored, even if there is no violation.
@@ -47,7 +46,8 @@ impl<'a> AuditRecorder<'a> {
         &self.next
     }
 
-    /// Records violations that belong to no account.
+    /// Records the violations in `broken`. Use [`AuditRecorder::add_account`] and [`AuditRecorder::add_orders`] for the
+    /// violations of an account or of orders.
     pub async fn add(&mut self, broken: Vec<BrokenInvariant>) -> Result<(), TableError> {
         for broken in broken {
             let BrokenInvariant { invariant, key, what } = &broken;
@@ -59,7 +59,7 @@ impl<'a> AuditRecorder<'a> {
         self.write_if(self.unwritten.len() >= BATCH).await
     }
 
-    /// Records that `partition` was checked, with its violations. `position` is the position after it.
+    /// Records that the account of `partition` was checked, with its violations. The audit continues at `position`.
     pub async fn add_account(
         &mut self,
         partition: &AccountPartition,
@@ -80,7 +80,7 @@ impl<'a> AuditRecorder<'a> {
         self.next.first_receipt_at = Some(first.map_or(paid_at, |first| first.min(paid_at)));
     }
 
-    /// Records that `orders` more orders were checked, with their violations. `position` is the position after them.
+    /// Records that `orders` more orders were checked, with their violations. The audit continues at `position`.
     pub async fn add_orders(
         &mut self,
         orders: u64,

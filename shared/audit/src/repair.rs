@@ -1,5 +1,5 @@
-//! The repairs of damaged index attributes: the dates from which the batches find a subscription. They follow from the other
-//! attributes, so each has one safe value.
+//! Repairs damaged index attributes of subscriptions: the dates by which the batches find a subscription. The correct
+//! dates follow from the other attributes of the subscription.
 
 use billing::{Status, Subscription, days_after};
 use chrono::NaiveDate;
@@ -24,8 +24,9 @@ pub struct Repair {
 }
 
 impl InvariantChecker {
-    /// Returns the repairs of `partition`: those after which no violation of the repaired subscription remains. A
-    /// subscription that is damaged in another way too is not repaired, because its other attributes may be wrong.
+    /// Returns the possible repairs of the subscriptions in `partition`. A repair is returned only if the repaired
+    /// subscription has no violation. If a subscription is also damaged in another way, the attributes from which the
+    /// dates follow may be wrong, so it is not repaired.
     pub fn repairs(&self, mut partition: AccountPartition) -> Vec<Repair> {
         let mut repairs = Vec::new();
         for at in 0..partition.subscriptions.len() {
@@ -47,8 +48,9 @@ impl InvariantChecker {
         repairs
     }
 
-    /// Returns `s` with the index dates that follow from its other attributes. A date that agrees with them is kept. A
-    /// payment that is owed becomes due tomorrow, because a payment of another month may have succeeded today.
+    /// Returns `s` with the index dates that follow from its other attributes. A date that agrees with these attributes
+    /// is unchanged. The charge of an owed payment without a valid date is planned for tomorrow, not for today, because
+    /// a payment for another month may have succeeded today.
     fn with_index_dates(&self, s: &Subscription) -> Subscription {
         let latest = days_after(self.today, if s.status == Status::PastDue { self.retry_days.max(1) } else { 1 });
         let next_payment_on = match (&s.attempt, s.status.is_chargeable()) {

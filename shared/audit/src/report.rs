@@ -176,7 +176,8 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
     for date in first.iter_days().take_while(|date| *date <= last) {
         let state = DayState::from_proofs(&reader.read(date).await?.prove());
         let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();
-        // A demo table contains payments and runs from before its creation.
+        // Leave out days before the table was created, unless they have payments or runs: a demo table contains
+        // payments and runs from before its creation.
         if date < created_on && taken.is_empty() && !state.is_done() {
             continue;
         }

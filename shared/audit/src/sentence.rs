@@ -48,8 +48,8 @@ impl Explanation {
             }
             ChargeReason::BetweenTries { last, next } => {
                 let last_on = self.day.date_of(last.processed_at);
-                // Past retry dates are not recorded. If the runs of this day were incomplete, they may have missed a
-                // retry that was due, so the text describes the runs.
+                // The records do not contain past retry dates. If the runs of the explained day were incomplete, they
+                // may have missed a due retry, so the text also describes these runs.
                 let is_walked = |run: &&ShardProof| run.is_complete() && run.stopped.is_none();
                 let run = self.run.as_ref().filter(|run| self.day.on < self.day.today && !is_walked(run));
                 let run = run.map(|run| format!(" ({})", self.run_text(run))).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The check for unfinished runs: runs that were cut off, stopped early or left rows unfinished, without a later
-//! complete walk.
+//! The check for unfinished runs: runs that were killed, stopped early or left rows unfinished, in shards that no later
+//! run has walked to the end.
 
 use chrono::{Days, NaiveDate};
 

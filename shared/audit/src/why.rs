@@ -1,7 +1,8 @@
 //! The reason why a subscription was or was not charged on a day, computed only from its records.
 //!
 //! The stored subscription contains only its current status, not the date on which the status began. This module does
-//! not read the run records of the day: they matter only if a payment was owed and there was no attempt.
+//! not use the run records of the explained day. Run records are needed only for the reason [`ChargeReason::Owed`]: a
+//! payment was owed, and no attempt is recorded.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -11,8 +12,8 @@ use billing::{
 };
 use days::RequestedDay;
 
-/// The reason why a subscription was or was not charged on the explained day. `next` is the later outcome of the same
-/// payment; `None` if the records show none.
+/// The reason why a subscription was or was not charged on the explained day. `next` is the outcome of the payment
+/// after the explained day; `None` if the records show no such outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChargeReason {
     /// The subscription was charged.
@@ -25,7 +26,7 @@ pub enum ChargeReason {
     BetweenTries { last: AttemptRecord, next: Option<LaterOutcome> },
     /// A payment was owed, and no attempt is recorded. The run records of the explained day may show the reason.
     Owed { due_on: NaiveDate, next: Option<LaterOutcome> },
-    /// The payment of the month had already been made.
+    /// The payment of the month succeeded before the explained day.
     Paid(Receipt),
     /// The payment of the month is waived.
     Waived(WaivedPeriod),
@@ -35,7 +36,7 @@ pub enum ChargeReason {
     Stopped { due_on: NaiveDate, status: Status, since: Option<NaiveDate> },
     /// A payment was or will be owed, and the payment method has been disputed since the day `since`.
     Disputed { due_on: NaiveDate, since: NaiveDate },
-    /// The cancellation is planned for this due date, which is not charged.
+    /// The subscription will be cancelled on the due date `on`, without a charge.
     Ending { on: NaiveDate },
     /// The first payment is due after the explained day.
     NotBegun { created_on: NaiveDate, first_due_on: NaiveDate },
@@ -86,7 +87,7 @@ pub enum LaterOutcome {
     Open {
         since: DateTime<Utc>,
     },
-    /// The payment will be tried on this date, or at the next run if the date has passed.
+    /// The next attempt is planned for the date `on`. If this date has passed, the next run makes the attempt.
     Due {
         on: NaiveDate,
     },
@@ -160,7 +161,8 @@ impl SubscriptionOnDay<'_> {
         let last = self.attempts_for(due_on).filter(|attempt| self.day.date_of(attempt.processed_at) < on).last();
         let is_due_later = matches!(next, Some(LaterOutcome::Due { on: next_on }) if next_on > on);
         match last {
-            // After a rejection, the payment is due again on the next day, so an attempt was due on the explained day.
+            // Between two attempts, no attempt was due on the explained day. This is not so after a rejection: the
+            // rejected payment is retried on the next day, so an attempt was due.
             Some(last) if (last.outcome != AttemptEnd::Rejected || last.is_decline) && (continued || is_due_later) => {
                 Some(ChargeReason::BetweenTries { last: last.clone(), next })
             }
@@ -237,7 +239,9 @@ impl SubscriptionOnDay<'_> {
         if !status.is_chargeable() {
             return Some(ChargeReason::Stopped { due_on, status, since: self.unpaid_since() });
         }
-        // Payments that fell due before the month of the cancellation are still charged.
+        // If a cancellation is planned, payments that fell due before the month of the cancellation are still charged.
+        // So the planned cancellation is the reason only if no such payment is owed, or if the explained day is in the
+        // future.
         let is_last = subscription.is_ending() || self.day.is_in_future();
         subscription.cancels_on().filter(|on| is_last && *on <= self.day.on).map(|on| ChargeReason::Ending { on })
     }
@@ -255,8 +259,8 @@ impl SubscriptionOnDay<'_> {
             return after(receipt.processed_at).map(|on| LaterOutcome::Paid { on });
         }
         if let Some(waived) = self.records.waived.iter().find(|waived| waived.due_on == due_on) {
-            // A payment whose last retry failed may be waived on the same day, so a waiver on the explained day counts
-            // as later.
+            // The day on which the last retry failed can also be the day on which the payment was waived. So a waiver
+            // on the explained day counts as an outcome after that day.
             let waived_on = self.day.date_of(waived.waived_at);
             return (waived_on >= self.day.on).then_some(LaterOutcome::Waived { on: waived_on, reason: waived.reason });
         }

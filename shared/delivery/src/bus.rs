@@ -12,7 +12,7 @@ use crate::OperatorEvent;
 #[allow(clippy::large_enum_variant, reason = "nearly every entry is an event")]
 pub enum StreamEvent {
     Event(CloudEvent),
-    /// The record has no event for the merchant, but operators must learn about it.
+    /// An event only for operators, about a record that has no event for the merchant.
     Operator(CloudEvent<OperatorEvent>),
 }
 

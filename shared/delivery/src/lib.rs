@@ -1,5 +1,5 @@
-//! Publishes events from the table's stream on a bus, delivers them to the merchant's webhook endpoints, and mails
-//! notices to customers.
+//! Publishes events from the change streams of the tables on a bus, delivers the events to the merchant's webhook
+//! endpoints, and mails notices to customers.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod bus;

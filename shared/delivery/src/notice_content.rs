@@ -1,4 +1,4 @@
-//! The content of notices: which event needs which notice, and which facts the mail states.
+//! The content of notices: decides which event needs a notice, and which facts the mail contains.
 
 use billing::{Account, ChangedField, EventData, EventType, Money, OrderData, Status, Subscription, SubscriptionData};
 use chrono::NaiveDate;
@@ -11,7 +11,8 @@ pub(super) struct Notice {
     /// The account of the recipient.
     pub account: Account,
     pub facts: MailFacts,
-    /// The owed payment for which the customer should enter a card.
+    /// The owed payment for which the mail asks the customer to enter a card; `None` if the mail does not ask for a
+    /// card.
     pub owed: Option<CardLink>,
 }
 
@@ -50,7 +51,8 @@ fn facts_of(kind: MailKind, stored: &Subscription) -> MailFacts {
     MailFacts::new(kind, stored.product_name.clone(), stored.email.clone())
 }
 
-/// The types of the events about which a notice may be sent. On AWS, the rule of the queue of the notices passes these types.
+/// The types of the events about which a notice may be sent. On AWS, a rule of the event bus passes only events of
+/// these types to the queue of notices.
 pub const TYPES_WITH_NOTICE: [EventType; 13] = [
     EventType::PaymentSucceeded,
     EventType::PaymentRefunded,
@@ -67,11 +69,12 @@ pub const TYPES_WITH_NOTICE: [EventType; 13] = [
     EventType::OrderShipped,
 ];
 
-/// Returns whether a notice may be sent about an event like `data`.
+/// Returns whether a notice may be sent about the event `data`: depends on its type and, for a changed subscription, on
+/// the changed fields.
 pub(super) fn is_type_with_notice(data: &EventData) -> bool {
     TYPES_WITH_NOTICE.contains(&data.event_type())
         && match data {
-            // The other changes are not worth a mail.
+            // The customer gets a mail only about a change of the amount, the payment day or the payment method.
             EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) => {
                 data.changes.iter().any(|field| {
                     matches!(field, ChangedField::Amount | ChangedField::PaymentDay | ChangedField::PaymentMethod)
@@ -82,7 +85,7 @@ pub(super) fn is_type_with_notice(data: &EventData) -> bool {
 }
 
 /// Returns the notice about an event of a subscription, whose stored state is `stored`. `None` if the event needs no
-/// notice, or is not true any more. `on` is the date of the event.
+/// notice, or if the stored subscription no longer agrees with the event. `on` is the date of the event.
 pub(super) fn subscription_notice(
     event: EventType,
     data: &SubscriptionData,
@@ -94,7 +97,7 @@ pub(super) fn subscription_notice(
     let amount = Some(stored.price);
     let charged_next = |kind| MailFacts { amount, charge_on: stored.next_payment_on, ..facts_of(kind, stored) };
     let facts = match event {
-        // An imported customer has subscribed in the earlier system.
+        // No mail for an imported subscription: the customer subscribed in the merchant's earlier system.
         EventType::SubscriptionCreated if stored.external_id.is_none() && !is_cancelled => {
             MailFacts { amount, charge_on: Some(stored.first_due_on), ..facts_of(MailKind::SignedUp, stored) }
         }

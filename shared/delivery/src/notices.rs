@@ -1,10 +1,11 @@
-//! Notices: mails to customers about the outcome of a payment, a change of a subscription or the shipment of an order. They
-//! are sent from events, so an unavailable mail server delays mails but never a payment.
+//! Notices: mails to customers about the outcome of a payment, a change of a subscription or the shipment of an order.
+//! A function sends them when it receives an event, separately from the payment batch, so an unavailable mail server
+//! delays mails but never a payment.
 //!
 //! An event arrives at least once, in any order, and possibly late. A worker claims a notice, sends it and marks it as
-//! sent. If the worker is killed before it sets the mark, the notice may be sent twice, but is never lost. A notice
-//! that is no longer true is not sent: for example, a customer who has paid a declined payment need not change the
-//! card.
+//! sent. If the worker is killed before it sets the mark, the notice may be sent twice, but is never lost. A notice is
+//! not sent if it is no longer true: for example, the notice about a declined payment is not sent if the customer has
+//! paid in the meantime.
 
 use std::sync::Arc;
 
@@ -30,8 +31,8 @@ pub const NOTICE_MESSAGE_FAILED: &str = "a message failed and stays in the queue
 /// How long a worker's claim prevents other workers from sending the same notice.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
 
-/// The maximum age of an event for which a notice is sent. Queues keep messages for at most 14 days, and the mark that
-/// a notice was sent is kept longer than that, so no notice is sent again after its mark has expired.
+/// The maximum age of an event for which a notice is sent. Queues store messages for at most 14 days. The mark that a
+/// notice was sent is stored longer, so no notice is sent again after its mark has expired.
 const MAX_EVENT_AGE: TimeDelta = TimeDelta::days(14);
 
 /// Stripe's decline code if the bank requires the customer to confirm the payment.
@@ -43,7 +44,7 @@ pub struct Notices {
     table: Table,
     mailer: Arc<dyn Mailer>,
     merchant: Merchant,
-    /// The URL of the API, to which card links lead; `None` if mails contain no card links.
+    /// The base URL of the API for card links; `None` if mails contain no card links.
     api_url: Option<String>,
     zone: Tz,
     clock: Arc<dyn Clock>,
@@ -94,12 +95,14 @@ impl Notices {
         Self { table, mailer, merchant, api_url: None, zone, clock }
     }
 
-    /// Makes mails about owed payments contain a link to the API at `api_url`, which leads to a page for a card.
+    /// Adds card links to mails about owed payments: links to a web page of the API at `api_url`, on which the customer
+    /// can enter a card.
     pub fn with_card_links(self, api_url: Option<String>) -> Self {
         Self { api_url: api_url.map(|url| url.trim_end_matches('/').to_owned()), ..self }
     }
 
-    /// Returns whether a notice may be sent about events of this type. For other events, no notice is claimed.
+    /// Returns whether a notice may be sent about `event`. For other events, [`Notices::notify`] writes nothing to the
+    /// table.
     pub fn has_notice_for(event: &ReceivedEvent) -> bool {
         event.content().is_ok_and(|event| is_type_with_notice(&event.body))
     }
@@ -113,16 +116,18 @@ impl Notices {
     pub async fn notify(&self, event: &ReceivedEvent) -> Result<NoticeOutcome, NoticeError> {
         let event = event.content()?;
         let (token, now) = (ClaimToken(self.clock.ulid()), self.clock.now());
-        // The notice of an event older than `MAX_EVENT_AGE` may have been sent, and the mark that it was sent may have
-        // expired.
+        // Send no notice about an event older than `MAX_EVENT_AGE`: the notice may have been sent before, and the mark
+        // that it was sent may have expired.
         if !is_type_with_notice(&event.body) || now.signed_duration_since(event.time) > MAX_EVENT_AGE {
             return Ok(NoticeOutcome::NotNeeded);
         }
-        // A mail that is switched off needs no claim and no read.
+        // If the merchant has switched off the only kind of mail about this event, return before any request to the
+        // table.
         if only_mail_kind(&event.body).is_some_and(|kind| self.merchant.unsent_mails.contains(&kind)) {
             return Ok(NoticeOutcome::NotNeeded);
         }
-        // An import creates many subscriptions. Their events need no notice, so they are not claimed.
+        // An imported subscription needs no notice. An import creates many subscriptions, so return before the write of
+        // the claim.
         if let EventData::SubscriptionCreated(data) = &event.body
             && let Some((_, stored)) = self.get_stored(&data.account, data.subscription).await?
             && stored.external_id.is_some()
@@ -172,7 +177,8 @@ impl Notices {
         }
         facts.card_url = self.create_card_link(owed).await?;
         let now = self.clock.now();
-        // If this process was suspended after the claim, another worker may have sent the notice.
+        // If this process was suspended after the claim, the lease may have expired, and another worker may have sent
+        // the notice.
         if now >= leased_until {
             return Err(NoticeError::ClaimExpired);
         }
@@ -224,8 +230,8 @@ impl Notices {
         Mail::compose(facts, (&self.merchant, account), id, now)
     }
 
-    /// Stores a new card link for the payment `owed`. Returns its URL; `None` if there is no such payment, or if mails
-    /// contain no card links.
+    /// Stores a new card link for the payment `owed`. Returns the URL of the card link; `None` if `owed` is `None`, or
+    /// if mails contain no card links.
     async fn create_card_link(&self, owed: Option<CardLink>) -> Result<Option<String>, TableError> {
         let (Some(owed), Some(api_url)) = (owed, &self.api_url) else { return Ok(None) };
         let id = self.clock.ulid();
@@ -233,8 +239,9 @@ impl Notices {
         Ok(Some(format!("{api_url}/card-links/{id}")))
     }
 
-    /// Returns the id under which the notice about the event `event` is claimed. A customer who gives a new card for
-    /// several subscriptions gets one notice, and an order has at most one notice about its shipment.
+    /// Returns the id of the notice about the event with the id `event`. Notices with the same id are sent once. A
+    /// customer who gives a new card for several subscriptions gets one notice, so the id is the account and the time
+    /// of the new card. An order has at most one notice about its shipment, so the id is the id of the order.
     async fn notice_id(&self, event: &str, data: &EventData) -> Result<String, TableError> {
         if let EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) = data
             && data.changes.contains(&ChangedField::PaymentMethod)
@@ -271,7 +278,8 @@ impl Notices {
                 };
                 Ok(subscription_notice(event.event_type(), data, account, &stored, self.local_date(at)))
             }
-            // The payments table does not contain orders, so the event alone says what was shipped.
+            // Use the content of the event: the payments table does not contain orders, so the current state of the
+            // order cannot be read.
             EventData::OrderShipped(order) => {
                 let stored = self.get_stored(&order.account, order.subscription).await?;
                 let shipped_on = self.local_date(order.shipped_at.unwrap_or(at));
@@ -281,7 +289,8 @@ impl Notices {
         }
     }
 
-    /// Returns the receipt, unless the whole amount was refunded since: the customer gets the notice of the refund.
+    /// Returns the receipt mail; `None` if the whole amount was refunded since, because the customer then gets the
+    /// notice of the refund.
     async fn paid_notice(&self, payment: &PaymentData) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&payment.account).await? else { return Ok(None) };
         Ok(match self.get_receipt(&payment.account, &payment.receipt).await? {
@@ -289,7 +298,7 @@ impl Notices {
                 let facts = self.receipt_facts(&receipt).await?;
                 (facts.kind == MailKind::Paid).then(|| Notice::new(account, facts))
             }
-            // The receipt has expired.
+            // The stored receipt has expired, so take the facts from the event.
             None => {
                 let facts = MailFacts {
                     amount: Some(payment.amount),
@@ -302,7 +311,8 @@ impl Notices {
         })
     }
 
-    /// Returns the notice of a refund, unless the bank has returned the refund since.
+    /// Returns the notice of a refund; `None` if the refund has failed since, so that the customer does not get the
+    /// money.
     async fn refunded_notice(&self, data: &RefundData) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&data.account).await? else { return Ok(None) };
         let Some(receipt) = self.get_receipt(&data.account, &data.receipt).await? else { return Ok(None) };
@@ -317,7 +327,7 @@ impl Notices {
         Ok(Some(Notice::new(account, facts)))
     }
 
-    /// Returns the receipt that an event names by its `id`; `None` if it has expired.
+    /// Returns the stored receipt with the `id` that an event contains; `None` if the receipt has expired.
     async fn get_receipt(&self, account: &AccountId, id: &str) -> Result<Option<Receipt>, TableError> {
         let Ok(id) = id.parse() else { return Ok(None) };
         self.table.get_receipt(account, &id, self.clock.now()).await
@@ -327,12 +337,14 @@ impl Notices {
         let Some((account, stored)) = self.get_stored(&decline.account, decline.subscription).await? else {
             return Ok(None);
         };
-        // If the payment will not be retried, the customer gets the notice about the unpaid subscription instead. A
-        // decline is outdated after a change of the card or a later attempt.
+        // Send this notice only if the declined payment will be retried: otherwise the customer gets the notice about
+        // the unpaid subscription. Do not send it if the customer has changed the card since, or if there was a later
+        // attempt.
         let is_latest_attempt =
             stored.attempt_seq == decline.attempt_no && stored.attempt.is_none() && stored.failed_attempts > 0;
         let will_be_retried = is_latest_attempt && stored.status == Status::PastDue && stored.due_on == decline.due_on;
-        // The gateway may accept a rejected request on the next day. After several rejections, the customer must act.
+        // Do not send a mail about the first rejections of a request: the gateway may accept the request on the next
+        // day. After several rejections, the customer must enter another card.
         let is_counted = event == EventType::PaymentDeclined || stored.is_rejected_for_good();
         let kind = if decline.code == AUTHENTICATION_REQUIRED { MailKind::CardNeeded } else { MailKind::Failed };
         Ok((will_be_retried && is_counted).then(|| {

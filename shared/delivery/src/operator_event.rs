@@ -1,5 +1,5 @@
-//! Events for operators. They say whether the stream is published, and nothing about subscriptions, so they are not
-//! delivered to webhook endpoints.
+//! Events for operators about the publication of the stream itself. They are not about subscriptions or orders, so they
+//! are not delivered to webhook endpoints.
 
 use billing::CloudEvent;
 use chrono::{DateTime, Utc};
@@ -24,8 +24,8 @@ pub enum OperatorEvent {
         /// Why the record cannot be read. Contains no value of the item, because values may be personal data.
         reason: String,
     },
-    /// A schedule has written the heartbeat item ([`store::key_of_heartbeat`]). If this event reaches the bus, the
-    /// stream is published.
+    /// A schedule has written the heartbeat item ([`store::key_of_heartbeat`]). The arrival of this event on the bus
+    /// shows that the stream is being published.
     #[serde(rename = "heartbeat")]
     #[strum(serialize = "heartbeat")]
     Heartbeat { sequence_number: String },
@@ -46,7 +46,7 @@ pub fn heartbeat(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<
     envelope(sequence, source, store::key_of_heartbeat().pk, at, event)
 }
 
-/// Returns the time of the change in `record`, in whole seconds; `None` if the record does not contain it.
+/// Returns the time of the change in `record`, in whole seconds; `None` if the record does not contain the time.
 ///
 /// DynamoDB sends whole seconds, but records of the embedded engine may have fractions.
 pub fn created_at(record: &Value) -> Option<DateTime<Utc>> {

@@ -43,8 +43,8 @@ impl<B: Bus> Publisher<B> {
     /// published.
     pub async fn publish(&self, batch: &Value) -> Result<PublishOutcome, StreamBatchError> {
         let records = batch["Records"].as_array().ok_or(StreamBatchError)?;
-        // After a failure, the caller continues at the sequence number of the failed record, so every record must have
-        // one.
+        // Every record must have a sequence number: after a failure, the caller continues at the sequence number of the
+        // failed record.
         if records.iter().any(|record| !record["dynamodb"]["SequenceNumber"].is_string()) {
             return Err(StreamBatchError);
         }

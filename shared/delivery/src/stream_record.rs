@@ -22,17 +22,20 @@ pub fn read_events(record: &Value) -> Vec<BusEntry> {
 }
 
 fn events_from_record(record: &Value, sequence: &str, source: &str) -> Result<Vec<StreamEvent>, String> {
-    // The type of the record would replace an absent time by the year 1970.
+    // Check that the record contains its time: the type `EventRecord`, which is read below, would silently replace a
+    // missing time by a time in 1970.
     let at = created_at(record).ok_or("it has no ApproximateCreationDateTime")?;
     if record["dynamodb"]["Keys"]["PK"]["S"] == store::key_of_heartbeat().pk {
         return Ok(vec![StreamEvent::Operator(heartbeat(sequence, source, at))]);
     }
-    // The decoder's own error is not used, because it may contain a value of the record.
+    // Replace the error of the JSON decoder by a fixed text, because the decoder's error may contain a value of the
+    // record, and so personal data.
     let record: EventRecord = serde_json::from_value(record.clone()).map_err(|_| "not a DynamoDB stream record")?;
     let change = record.change;
     let (old, new): (Item, Item) = (change.old_image.into(), change.new_image.into());
     let at = change.approximate_creation_date_time;
-    // The keys of the two tables differ, so each item is read by the table that it belongs to.
+    // The key shows whether the item belongs to the payments table or to the orders table, so read the item with the
+    // code of its table.
     let events = if orders::is_order_key(&key_of(if new.is_empty() { &old } else { &new })) {
         let (old, new) = (read_image(&old, orders::read_stream_image)?, read_image(&new, orders::read_stream_image)?);
         new.map(|new| orders::order_events(old.as_ref(), &new, at)).unwrap_or_default()
@@ -43,7 +46,8 @@ fn events_from_record(record: &Value, sequence: &str, source: &str) -> Result<Ve
     Ok(events.into_iter().map(|event| StreamEvent::Event(CloudEvent::new(event, source))).collect())
 }
 
-/// Reads the image `item` with `read`; `None` if the image is empty, because the item did not exist.
+/// Reads the image `item` of a stream record with `read`. Returns `None` if the image is empty: the item did not exist
+/// before the change (old image), or does not exist after it (new image).
 fn read_image<T>(item: &Item, read: impl Fn(&Item) -> Result<Option<T>, TableError>) -> Result<Option<T>, String> {
     if item.is_empty() { Ok(None) } else { read(item).map_err(|error| error.to_string()) }
 }

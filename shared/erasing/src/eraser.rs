@@ -13,7 +13,7 @@ use crate::owner::owner_of_removable_item;
 use crate::request::{list, obstacles};
 use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
-/// The largest number of accounts whose items one scan of the table removes.
+/// The largest number of accounts whose erasures share one scan of the table.
 const MAX_ACCOUNTS_PER_SCAN: usize = 100;
 /// The number of Scan requests after which the position of a scan is stored.
 const PAGES_PER_UPDATE: u32 = 20;
@@ -32,9 +32,9 @@ pub struct Eraser {
 pub struct ErasingReport {
     /// The number of accounts that were erased.
     pub erased: u64,
-    /// The number of erasures that a later call continues, because the time was over.
+    /// The number of erasures that a later call continues, because the deadline of this call was reached.
     pub in_progress: u64,
-    /// The erasures that wait for something, and what they wait for.
+    /// The accounts whose erasure waits, each with the reason, such as an order that is not shipped yet.
     pub waiting: BTreeMap<AccountId, String>,
     /// The accounts in `waiting` whose erasure was requested [`MAX_WAIT`] ago or earlier.
     pub overdue: BTreeSet<AccountId>,
@@ -46,7 +46,7 @@ pub struct ErasingReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StepEnd {
     Ended,
-    /// The step waits, or the time is over. A later call continues.
+    /// The step waits, or the deadline was reached. A later call continues the step.
     Paused,
 }
 
@@ -56,8 +56,8 @@ impl Eraser {
         Self { table, orders, clock }
     }
 
-    /// Continues all requested erasures until `deadline`; to their end if it is `None`. An error of one erasure is logged,
-    /// and does not stop the others.
+    /// Continues all requested erasures until `deadline`, or until they end or wait if `deadline` is `None`. An error
+    /// of one erasure is logged, and does not stop the other erasures.
     ///
     /// # Errors
     /// [`TableError`] if the list of erasures cannot be read, or the scan of the table fails.
@@ -73,7 +73,8 @@ impl Eraser {
         Ok(report)
     }
 
-    /// Continues the erasure of `account` to its end. Returns what it waits for; `None` if it has ended.
+    /// Continues the erasure of `account` until it ends or waits. Returns the reason why it waits; `None` if it has
+    /// ended.
     ///
     /// # Errors
     /// [`TableError`] if a request fails: a later call continues.
@@ -91,7 +92,7 @@ impl Eraser {
         deadline: Option<DateTime<Utc>>,
         report: &mut ErasingReport,
     ) -> Result<(), TableError> {
-        // The erasures by the position of their scan. Erasures with the same position share a scan.
+        // Group the erasures by the position of their scan: the erasures with the same position share a scan.
         let mut by_position: BTreeMap<Option<String>, Vec<Erasure>> = BTreeMap::new();
         for erasure in erasures {
             let account = erasure.account.clone();
@@ -116,7 +117,8 @@ impl Eraser {
         Ok(())
     }
 
-    /// Removes the shipping addresses of the account from the order desk, as soon as no order must be shipped.
+    /// Carries out the first step: removes the shipping addresses of the account from the order desk. If an order must
+    /// still be shipped, the step waits.
     async fn leave_order_desk(&self, stored: Erasure) -> Result<Erasure, TableError> {
         if stored.step != ErasureStep::OrderDesk {
             return Ok(stored);
@@ -127,7 +129,8 @@ impl Eraser {
             while to_ship == 0 {
                 let removed = orders.remove_addresses(&stored.account).await?;
                 (0..removed).for_each(|_| next.counts.count_pseudonymised());
-                // The index can miss an order whose status is changing, so count again before the step ends.
+                // The count reads an index, which can miss an order whose status is changing, so count the orders again
+                // before the step ends.
                 to_ship = orders.count_orders_to_ship(&stored.account).await?;
                 if removed == 0 {
                     break;
@@ -142,8 +145,9 @@ impl Eraser {
         self.table.update_erasure(&stored, next).await
     }
 
-    /// Removes the items of the accounts of `group` outside their partitions, with one scan of the table. The erasures of
-    /// `group` have the same position. Returns the stored erasures.
+    /// Removes the items of the accounts of `group` that are outside of the accounts' own partitions, with one scan of
+    /// the table. The erasures in `group` must have the same position. Returns the erasures as they are stored after
+    /// the scan.
     async fn scan_for(&self, group: Vec<Erasure>, deadline: Option<DateTime<Utc>>) -> Result<Vec<Erasure>, TableError> {
         let (mut scanned, others): (Vec<Erasure>, Vec<Erasure>) =
             group.into_iter().partition(|erasure| erasure.step == ErasureStep::OtherPartitions);
@@ -188,7 +192,8 @@ impl Eraser {
         Ok(written)
     }
 
-    /// Carries out the steps in the partition of the account. Returns the stored erasure if it has not ended.
+    /// Carries out the last steps, in the partition of the account. Returns the stored erasure if it has not ended;
+    /// `None` if the account is erased.
     async fn finish(
         &self,
         mut stored: Erasure,
@@ -218,8 +223,8 @@ impl Eraser {
         }
     }
 
-    /// Removes the subscriptions. Before the first one, checks again that nothing is owed or in progress: the gateway may
-    /// have reported a dispute since the request.
+    /// Removes the subscriptions of the account. Before it removes the first subscription, checks again that no payment
+    /// is owed and no refund or dispute is in progress: the gateway may have reported a dispute since the request.
     async fn remove_subscriptions(
         &self,
         erasure: &mut Erasure,
@@ -236,7 +241,8 @@ impl Eraser {
         self.each_page(items, erasure, deadline, true).await
     }
 
-    /// Removes each of `items`, or the personal data in each of them, and sets the position after each page.
+    /// Removes each of `items` if `is_removed` is true; otherwise removes only the personal data in each of them. Sets
+    /// the position of `erasure` after each list page.
     async fn each_page(
         &self,
         mut items: Items,

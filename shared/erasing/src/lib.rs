@@ -2,9 +2,9 @@
 //! out: it removes the personal data of the account from both tables, and keeps the records of payments that the law
 //! requires, with the id of the account only.
 //!
-//! Every step can be interrupted after each request and repeated: a removed item is removed again without effect, and the
-//! progress is stored in the erasure. `owner` finds the account of an item outside the partition of the account, and
-//! `request` checks whether an account may be erased.
+//! Every step can be interrupted after each request and repeated: removing an item that was already removed has no
+//! effect, and the progress is stored in the item of the erasure. The module `owner` finds the account of an item
+//! outside the partition of the account, and the module `request` checks whether an account may be erased.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod eraser;
@@ -21,5 +21,5 @@ pub const ERASURE_FAILED_MESSAGE: &str = "the erasure of an account failed";
 /// The log message of an erasure that has waited for [`MAX_WAIT`]. A metric filter in `template.yaml` matches this text.
 pub const ERASURE_OVERDUE_MESSAGE: &str = "the erasure of an account waits for two weeks";
 
-/// The time after its request at which an erasure that still waits is overdue. Article 12 of the GDPR allows one month.
+/// An erasure is overdue if it still waits this long after it was requested. Article 12 of the GDPR allows one month.
 pub const MAX_WAIT: TimeDelta = TimeDelta::weeks(2);

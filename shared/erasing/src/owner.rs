@@ -1,12 +1,12 @@
-//! The account to which an item outside the partitions of accounts belongs.
+//! Finds the account to which an item belongs that is not in the partition of an account, such as a card link.
 
 use billing::DeliveryStatus;
 use serde_json::Value;
 use store::Item;
 
-/// Returns the id of the account to which `item` belongs, if an erasure of this account removes the item; `None` for all
-/// other items. A delivery that is still pending is not removed: the endpoint must receive its event, which contains no
-/// personal data.
+/// Returns the id of the account to which `item` belongs, if an erasure of this account removes the item; `None` for
+/// all other items. A webhook delivery that is still pending is not removed: the endpoint must still receive the event,
+/// which contains no personal data.
 pub fn owner_of_removable_item(item: &Item) -> Option<String> {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
     let pk = text("PK")?;

@@ -1,4 +1,4 @@
-//! The request for an erasure: the check of what is owed or in progress, and the mark of the account.
+//! The request for an erasure: checks that nothing is owed or in progress, and marks the account.
 
 use billing::{
     AccountId, ActionKind, ErasedAccount, Erasure, ErasureCheck, ErasureObstacle, LoggedAction, NewAction,
@@ -7,10 +7,11 @@ use billing::{
 use chrono::{DateTime, TimeDelta, Utc};
 use store::{AccountPartition, StoredAccount, Table, TableError};
 
-/// The largest number of obstacles that are named. The check ends when it has found more.
+/// The largest number of obstacles (reasons against an erasure) that an error lists. The check ends when it has found
+/// more.
 const MAX_OBSTACLES: usize = 50;
 
-/// The largest age of a setup whose page can still be open.
+/// The largest age of a payment method setup whose checkout page can still be open.
 const MAX_OPEN_SETUP_AGE: TimeDelta = TimeDelta::days(2);
 
 /// The state of a requested erasure.
@@ -39,8 +40,8 @@ pub(crate) fn list(obstacles: &[ErasureObstacle]) -> String {
     obstacles.iter().take(MAX_OBSTACLES).map(ToString::to_string).chain(more).collect::<Vec<_>>().join("; ")
 }
 
-/// Requests the erasure of `account` at `now`, with the entry of `action`. If it was requested before, returns its state.
-/// Sends a GetItem request, the requests of the check, and a TransactWriteItems request.
+/// Requests the erasure of `account` at `now`, and writes `action` to the action log. If the erasure was requested
+/// before, returns its state. Sends a GetItem request, the requests of the check, and a TransactWriteItems request.
 ///
 /// # Errors
 /// [`RequestError::Obstacles`] if something is owed or in progress.
@@ -63,15 +64,17 @@ pub async fn request_erasure(
     if let Some(erasure) = table.request_erasure(stored, action, now).await? {
         return Ok(ErasureRequest::InProgress(erasure));
     }
-    // The erasure ended between the two requests.
+    // The table accepted no request for an erasure, because the erasure of the account has ended since the account was
+    // read.
     match table.get_stored_account(account).await? {
         Some(StoredAccount::Erased(erased)) => Ok(ErasureRequest::Ended(erased)),
         _ => Err(RequestError::NoAccount),
     }
 }
 
-/// Returns what of `account` is owed or in progress at `now`; of more than 50 obstacles only some. Sends at least five Query
-/// requests, one for each kind of item and page, and a GetItem request for each new setup. One page is in memory at a time.
+/// Returns the obstacles to an erasure of `account` at `now`: payments, refunds, disputes and setups that are owed or
+/// in progress. If there are more than 50, returns only some of them. Sends a Query request for each list page of each
+/// of five kinds of items, and a GetItem request for each recent setup. Only one list page is in memory at a time.
 pub(crate) async fn obstacles(
     table: &Table,
     account: &AccountId,
@@ -95,7 +98,7 @@ pub(crate) async fn obstacles(
     Ok(found)
 }
 
-/// Returns the stored setups that `actions` have created in the last two days.
+/// Returns the stored payment method setups that were created by one of `actions` in the last two days.
 async fn recent_setups(
     table: &Table,
     actions: &[LoggedAction],

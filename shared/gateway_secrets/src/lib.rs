@@ -1,5 +1,5 @@
-//! Creates the payment gateway that the environment variables select. Reads its keys from AWS Secrets Manager or from
-//! the environment. A key in AWS Secrets Manager may be replaced while the function runs.
+//! Creates the payment gateway that the environment variables select. Reads the keys of the gateway from AWS Secrets
+//! Manager or from the environment. An operator may replace a key in AWS Secrets Manager while a function is running.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use gateways::{
 };
 use secrets::Parse;
 
-/// What happens if the first read of a secret fails.
+/// Whether a function starts if it cannot read the secret of the gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FirstRead {
     /// The error is returned, and the function does not start.
@@ -24,9 +24,9 @@ pub enum FirstRead {
     MayFail,
 }
 
-/// Creates the gateway that `DUEDAY_GATEWAY` selects, with `timeout` for each response. `clock` decides when a
-/// secret is read again. The secret key of Stripe is
-/// read from AWS Secrets Manager if `DUEDAY_STRIPE_KEY_SECRET_NAME` contains the name of a secret, otherwise from
+/// Creates the gateway that `DUEDAY_GATEWAY` selects. A request waits at most `timeout` for its response. A secret is
+/// read again when its value is older than five minutes, by the time of `clock`. The secret key of Stripe is read from
+/// AWS Secrets Manager if `DUEDAY_STRIPE_KEY_SECRET_NAME` contains the name of a secret, otherwise from
 /// `STRIPE_SECRET_KEY`. In the same way, the key of a merchant's own gateway is read from the secret in
 /// `DUEDAY_GATEWAY_KEY_SECRET_NAME`, otherwise from `DUEDAY_GATEWAY_KEY`.
 ///
@@ -105,7 +105,8 @@ pub async fn stripe_signing_secrets(
     with_first_read(secrets, FirstRead::MustSucceed).await
 }
 
-/// Reads `secret` for the first time.
+/// Reads `secret` for the first time, and returns it. If the read fails, `first_read` decides whether the error is
+/// returned.
 async fn with_first_read<T: Clone + PartialEq>(
     secret: CurrentSecret<T>,
     first_read: FirstRead,

@@ -1,5 +1,5 @@
-//! Detects responses of a gateway that contradict themselves. The outcome of such a charge counts as unknown, so the
-//! batch looks the attempt up.
+//! Detects responses of a gateway that contradict themselves. If the response to a charge contradicts itself, the
+//! outcome of the charge counts as unknown, so the batch looks up the attempt.
 
 use serde_json::Value;
 
@@ -28,8 +28,8 @@ impl ChargeResponse {
     /// [`GatewayError::Unknown`] if `json` is not a valid response, or contains a status that contradicts its outcome.
     pub(super) fn from_json(json: Value) -> Result<Self, GatewayError> {
         let unknown = |reason: String| GatewayError::Unknown { reason };
-        // Serde ignores unknown fields, and would therefore ignore a status next to `declined`, `rejected` or
-        // `processing`.
+        // Check the status in the JSON: the type has no such field for `declined`, `rejected` and `processing`, and
+        // serde ignores unknown fields.
         let outcome = ["declined", "rejected", "processing"].into_iter().find(|outcome| json.get(outcome).is_some());
         if let Some(outcome) = outcome {
             let status = ["/status", "/payment/status"].iter().find_map(|path| json[outcome].pointer(path));

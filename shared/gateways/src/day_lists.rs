@@ -1,5 +1,5 @@
-//! Lists of all payments, refunds and disputes of a gateway account in a time range, one list page at a time. With them, a
-//! day is compared without keeping it in memory.
+//! Lists of all payments, refunds and disputes of a gateway account in a time range, one list page at a time. With
+//! these lists, the table is compared with the gateway day by day, without holding a whole day in memory.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -37,8 +37,8 @@ impl TimeRange {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ListPage<T> {
     pub items: Vec<T>,
-    /// The position after which the next list page begins; `None` on the last list page. A list page may be empty although
-    /// another one follows.
+    /// The position after which the next list page begins; `None` on the last list page. A list page may be empty
+    /// although another list page follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

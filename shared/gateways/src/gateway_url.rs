@@ -7,7 +7,8 @@ use std::str::FromStr;
 use config::parse_displayable_url;
 use reqwest::Url;
 
-/// The names of this machine. A container reaches the machine on which it runs under the last three names.
+/// Host names of this machine. The last three are the names under which a container reaches the machine on which the
+/// container runs.
 const LOCAL_NAMES: [&str; 4] =
     ["localhost", "host.docker.internal", "gateway.docker.internal", "host.containers.internal"];
 
@@ -19,7 +20,8 @@ pub struct GatewayUrl {
     is_local: bool,
 }
 
-/// The error of a text that is not the URL of a gateway. The message completes "must be".
+/// The error of a text that is not the URL of a gateway. The message is the end of a sentence that begins with "must
+/// be".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an https URL such as https://gateway.example.com, or on this machine a URL such as http://127.0.0.1:7879, without a user, a password or a query"

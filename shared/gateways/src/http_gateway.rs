@@ -37,8 +37,8 @@ pub const CHECKOUT_PAGES_PATH: &str = "/v1/pages";
 /// of a payment appended to the path returns a list of this payment's [`GatewayRefund`]s.
 pub const REFUNDS_PATH: &str = "/v1/refunds";
 
-/// The path of the lists of a time range, which a gateway may leave out: GET with `/payments`, `/refunds` or `/disputes`
-/// appended and a [`RangeQuery`] returns a [`ListPage`]. A gateway without these lists returns status 404.
+/// The path of the lists of a time range. GET with `/payments`, `/refunds` or `/disputes` appended to the path and a
+/// [`RangeQuery`] returns a [`ListPage`]. These lists are optional: a gateway without them returns status 404.
 pub const LISTS_PATH: &str = "/v1/lists";
 
 /// The path of the account. GET returns a [`GatewayAccount`].
@@ -77,7 +77,7 @@ pub struct HttpGateway {
     account: String,
     /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
-    /// `None` if requests are not signed.
+    /// The keys and the clock for signatures; `None` if requests are not signed.
     signing: Option<Arc<Signing>>,
     /// The signer for a gateway that AWS IAM protects, and the clock for the signed times; `None` for another gateway.
     iam: Option<(IamSigner, Arc<dyn Clock>)>,
@@ -97,7 +97,7 @@ impl HttpGateway {
     /// # Panics
     /// If the HTTP client cannot be created.
     pub fn new(url: &str, timeout: Duration) -> Self {
-        // A redirection could lead to a server without encryption.
+        // Follow no redirects, because a redirect could lead to a server without encryption.
         let http = reqwest::Client::builder().timeout(timeout).no_proxy().redirect(Policy::none());
         let at = |path: &str| format!("{}{path}", url.trim_end_matches('/'));
         Self {
@@ -215,13 +215,13 @@ pub(crate) enum Forgery {
     WrongKey,
     /// Signed six minutes ago.
     Old,
-    // The signature belongs to another method, path or body.
+    // The request has a valid signature, but for another method, path or body.
     OtherMethod,
     OtherPath,
     OtherBody,
 }
 
-/// Completes the text "a request".
+/// Writes the end of a text that begins with "a request", such as "a request without a signature".
 impl fmt::Display for Forgery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -252,7 +252,8 @@ impl Forgery {
     }
 }
 
-/// Adds the headers to `request` that sign it with `keys` at the time `at`. `clock` creates the unique id.
+/// Adds the headers to `request` that sign it with `keys` at the time `at`. `clock` creates the unique id of the
+/// request.
 fn sign(request: &mut reqwest::Request, keys: &GatewayKeys, at: DateTime<Utc>, clock: &dyn Clock) {
     let url = request.url();
     let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));

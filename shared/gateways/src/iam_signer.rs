@@ -9,7 +9,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::GatewayError;
 
-/// The name of AWS Lambda in signatures.
+/// The service name of AWS Lambda, which is a part of the signature.
 const SERVICE: &str = "lambda";
 
 /// Signs requests with the credentials of the function that sends them.
@@ -20,8 +20,8 @@ pub struct IamSigner {
 }
 
 impl IamSigner {
-    /// Creates a signer for requests to the AWS region `region`. It asks `credentials` for each request, because the
-    /// credentials of a function expire.
+    /// Creates a signer for requests to the AWS region `region`. The signer gets the credentials from `credentials`
+    /// again for each request, because the credentials of a Lambda function expire.
     pub fn new(credentials: SharedCredentialsProvider, region: impl Into<String>) -> Self {
         Self { credentials, region: region.into() }
     }
@@ -46,7 +46,7 @@ impl IamSigner {
     }
 }
 
-/// Without a signature, no request can be sent.
+/// Returns the error for a request that cannot be signed because of `error`.
 fn unusable(error: impl std::fmt::Display) -> GatewayError {
     GatewayError::Unusable { reason: format!("the request cannot be signed with AWS credentials: {error}") }
 }

@@ -52,8 +52,8 @@ pub use request_signature::{
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ChargeRequest {
     pub idempotency_key: String,
-    /// The id of the table that contains the subscription. It distinguishes our payments from those of another
-    /// deployment that uses the same gateway account.
+    /// The id of the table that contains the subscription. It distinguishes the payments of this deployment from those
+    /// of another deployment that uses the same gateway account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Ulid>,
     pub account: AccountId,
@@ -181,8 +181,8 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError>;
 
     /// Returns the payment `id` in its current state; `None` if there is no such payment, or if it was not made by this
-    /// software. This method changes nothing at the gateway, so a payment that it returns as declined may still
-    /// succeed.
+    /// software. Unlike [`PaymentGateway::payments_of`], this method changes nothing at the gateway: it does not cancel
+    /// a payment that has not succeeded yet. A payment that it returns as declined may therefore still succeed.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
@@ -285,8 +285,8 @@ pub trait Refunds: PaymentGateway {
     }
 
     /// Returns a list page of all payments of this software that were created in `range`, in any order: the first list
-    /// page, or the one after the position `after`. Changes nothing at the gateway, so a payment that it returns as
-    /// declined may still succeed. Returns `None` if the gateway does not offer this list.
+    /// page, or the list page after the position `after`. Changes nothing at the gateway, so a payment in the list with
+    /// the status declined may still succeed. Returns `None` if the gateway does not offer this list.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.

@@ -22,7 +22,7 @@ pub const SIGNATURE_HEADER: &str = "webhook-signature";
 
 /// The largest difference between the signed time of a request and the current time.
 pub const MAX_SIGNATURE_AGE: TimeDelta = TimeDelta::minutes(5);
-/// The largest number of keys, and of signatures of a request that are verified.
+/// The largest number of keys, which is also the largest number of signatures that are verified for one request.
 const MAX_KEYS: usize = 2;
 
 /// The keys that sign the requests to a merchant's own gateway, newest first. There are two keys while an old key is
@@ -89,7 +89,7 @@ impl SignedRequest<'_> {
 
 impl GatewayKeys {
     /// Returns the headers that sign `request`, sent at the time `at` with the unique id `id`. The request has one
-    /// signature for each key, so that the gateway may know only one of the keys.
+    /// signature for each key, so a gateway that knows only one of the keys can verify the request.
     pub fn sign(&self, request: &SignedRequest<'_>, id: &str, at: DateTime<Utc>) -> [(&'static str, String); 3] {
         let timestamp = at.timestamp().to_string();
         let signed = request.signed_bytes(id, &timestamp);

@@ -1,5 +1,6 @@
-//! Inbound webhooks from the payment gateway and events from the mail service. They arrive at least once, possibly late
-//! and in any order, so an event is used only as a hint to read the current state again.
+//! Inbound webhooks from the payment gateway and events from the mail service. Each event arrives at least once,
+//! possibly late, and events arrive in any order. The content of an event is therefore not trusted: it only determines
+//! which current state is read again.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod mail_feedback;
@@ -47,7 +48,8 @@ async fn receive_stripe_event(
             tracing::warn!(%error, "{UNSIGNED_EVENT_MESSAGE}");
             Err(Problem::invalid_field("Stripe-Signature", error))
         }
-        // This is normal: a worker is settling the payment at this moment.
+        // Another worker is settling the payment at this moment. This is normal, so it is only logged. Stripe sends the
+        // event again later.
         Err(error @ InboundError::AttemptLeased { .. }) => {
             tracing::info!(%error, "an event is rejected until the lease of its attempt ends");
             Err(Problem::in_progress())

@@ -107,7 +107,8 @@ impl MailFeedbackHandler {
         address: &str,
         status: MailStatus,
     ) -> Result<(), TableError> {
-        // A receiving server may change the case of the address, or add a display name.
+        // Compare the addresses without a display name and in any case: the receiving mail server may have added a
+        // display name or changed the case.
         let address = address.rsplit_once('<').map_or(address, |(_, rest)| rest.trim_end_matches('>'));
         let Some(stored) = self.table.get_account(account).await? else { return Ok(()) };
         let is_same_address = |email: &EmailAddress| email.as_str().eq_ignore_ascii_case(address);

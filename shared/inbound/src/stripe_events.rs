@@ -29,7 +29,8 @@ pub struct StripeEventHandler {
     disputes: Disputes,
     settling: Settling,
     zone: Tz,
-    /// How long the handler leases an attempt (reserves it for itself) in order to settle it.
+    /// How long the handler leases an attempt when it settles it. During the lease, no other worker works on the
+    /// attempt.
     lease: TimeDelta,
     clock: Arc<dyn Clock>,
 }
@@ -148,7 +149,8 @@ impl StripeEventHandler {
         Ok(outcome)
     }
 
-    /// Verifies the event in the request `body`. If the secrets have been replaced, verifies it with the new ones.
+    /// Verifies the event in the request `body`. If no secret matches and the secrets have been replaced since they
+    /// were read, verifies the event with the new secrets.
     async fn verify(&self, signature: &str, body: &[u8]) -> Result<StripeEvent, InboundError> {
         let (secrets, now) = (self.secrets.get().await?, self.clock.now());
         match secrets.verify(signature, body, now) {
@@ -177,7 +179,8 @@ impl StripeEventHandler {
         {
             return self.store_returned_payment(paid, receipt).await;
         }
-        // The event concerns only one attempt, so a decline must not settle another attempt that is open now.
+        // Do nothing if the event changes nothing: the payment is processing, or its success has a receipt, or its
+        // declined attempt is not open. A decline must not settle another attempt, which may be open now.
         let needs_no_change = match payment.status {
             PaymentStatus::Processing => true,
             PaymentStatus::Succeeded => self.find_receipt(paid).await?.is_some(),
@@ -189,7 +192,8 @@ impl StripeEventHandler {
         let resolver =
             AttemptResolver { settling: &self.settling, gateway: Some(self.stripe.as_ref()), lease: self.lease };
         let key = (&payment.account, payment.subscription);
-        // If an attempt is open, it belongs to another period, so this payment must not settle it.
+        // If the period of the payment has no open attempt, do not resolve the open attempt of the subscription: that
+        // attempt belongs to another period, and this payment must not settle it.
         if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
             return self.handle_late_success(paid).await;
         }
@@ -237,8 +241,8 @@ impl StripeEventHandler {
         }
     }
 
-    /// Returns the id of the stored receipt of `paid`; `None` if it has none. The receipt is searched by month, because
-    /// the payment day may have changed since the payment was requested.
+    /// Returns the id of the stored receipt of `paid`; `None` if the payment has no receipt. Looks for the receipt by
+    /// month and not by due date, because the payment day may have changed since the payment was requested.
     async fn find_receipt(&self, paid: &StripePayment) -> Result<Option<ReceiptId>, InboundError> {
         let payment = &paid.payment;
         let (month, now) = (Period::from_day(payment.due_on), self.clock.now());
@@ -246,7 +250,8 @@ impl StripeEventHandler {
         Ok(receipt.filter(|receipt| receipt.payment == payment.id).map(|receipt| receipt.id()))
     }
 
-    /// Stores that the bank has reversed `paid`: the payment succeeded first, as its `receipt` shows, and failed later.
+    /// Stores that the bank has reversed the payment `paid`. It had succeeded, as its `receipt` shows, and Stripe now
+    /// reports it as failed.
     async fn store_returned_payment(
         &self,
         paid: &StripePayment,
@@ -297,8 +302,8 @@ impl StripeEventHandler {
 
     async fn handle_refunds(&self, payment: &GatewayToken) -> Result<InboundOutcome, InboundError> {
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
-        // The refunds of a payment without a receipt cannot be stored: its receipt has expired, or the payment is a
-        // finding.
+        // If the payment has no receipt, because the receipt has expired or the payment is a finding, its refunds
+        // cannot be stored.
         if let Some(receipt) = self.find_receipt(&paid).await? {
             if matches!(paid.payment.status, PaymentStatus::Declined(_)) {
                 return self.store_returned_payment(&paid, receipt).await;
@@ -334,8 +339,8 @@ impl StripeEventHandler {
         };
         let stored_dispute = self.disputes.store_reported(&account, id.as_str(), read).await?;
         tracing::warn!(dispute = %stored_dispute.id, %account, status = %stored_dispute.status, "a payment is disputed");
-        // A debit can be disputed before its success is settled. Settle it now, and mark its receipt as reversed if the
-        // dispute is lost.
+        // The bank can dispute a debit before this table has settled the success of the debit. Settle the success now,
+        // and mark the receipt as reversed if the dispute is lost.
         if is_without_receipt {
             if self.is_attempt_open(&paid).await? {
                 self.handle_payment(&paid).await?;
@@ -367,7 +372,7 @@ fn object_not_found(id: &GatewayToken) -> GatewayError {
     GatewayError::Unknown { reason: format!("{id} no longer exists at Stripe") }
 }
 
-/// Returns the id that the receipt of `paid` will have.
+/// Returns the id that the receipt of `paid` will have when the payment is settled.
 fn expected_receipt_id(paid: &StripePayment) -> ReceiptId {
     let payment = &paid.payment;
     ReceiptId { due_on: payment.due_on, subscription: payment.subscription, sku: paid.sku.clone() }

@@ -29,7 +29,7 @@ pub struct MailFacts {
     pub receipt: Option<String>,
     /// The card that was charged.
     pub card: Option<Card>,
-    /// The date of the next charge.
+    /// The date on which the subscription is charged next.
     pub charge_on: Option<NaiveDate>,
     /// The date on which the subscription ends or has ended.
     pub ends_on: Option<NaiveDate>,
@@ -116,7 +116,7 @@ impl Mail {
 
         let mut templates = Environment::new();
         templates.set_undefined_behavior(UndefinedBehavior::Strict);
-        // The template engine minijinja escapes values for HTML if the name of the template ends with `.html`.
+        // If the name of a template ends with `.html`, the template engine minijinja escapes its values for HTML.
         let render = |name: &str, source: &str, values: &Value| {
             templates.render_named_str(name, source, values).expect("the tests render every template with these values")
         };
@@ -153,7 +153,7 @@ impl Mail {
             account: account.id.clone(),
             to: facts.email.as_ref().unwrap_or(&account.email).clone(),
             reply_to: merchant.reply_to.clone(),
-            // Customers cannot unsubscribe from receipts and mails about unpaid amounts.
+            // Only reminders have an address to unsubscribe: customers cannot unsubscribe from the other mails.
             unsubscribe_at: merchant.support_email.clone().filter(|_| facts.kind == MailKind::Upcoming),
             subject,
             text: render("layout.txt", include_str!("layout.txt"), &values),

@@ -102,8 +102,8 @@ impl Texts {
     }
 }
 
-/// The texts of the supported languages. The first language is English, which is used in place of every unsupported
-/// language.
+/// The texts of the supported languages. The first language is English. Customers with an unsupported language get
+/// mails in English.
 static SUPPORTED_LANGUAGES: LazyLock<[Texts; 7]> = LazyLock::new(|| {
     [
         include_str!("texts/en.json"),
@@ -125,7 +125,7 @@ pub struct Language {
 }
 
 impl Language {
-    /// Returns the language of `locale`, or English if its language is not supported.
+    /// Returns the language of `locale`, or English if the language of `locale` is not supported.
     pub fn for_locale(locale: &billing::Locale) -> Self {
         let parsed = locale.as_str().parse::<Locale>().ok();
         let supported = parsed
@@ -138,8 +138,8 @@ impl Language {
         }
     }
 
-    /// Formats `money` for the locale. If the locale's format would lose digits, uses the locale-independent format
-    /// instead.
+    /// Formats `money` as is usual in the customer's region. If this format would omit digits of the amount, uses a
+    /// format that is the same for all regions instead.
     pub fn format_amount(&self, money: Money) -> String {
         let locale_format = || {
             let currency = CurrencyType::try_from_str(money.currency().code()).ok()?;
@@ -183,7 +183,8 @@ impl Language {
         }
     }
 
-    /// Returns the formatted `date`. French writes the first day of a month as an ordinal, `1er`, and ICU does not.
+    /// Returns `formatted`, the text of `date`, corrected for French: French writes the first day of a month as an
+    /// ordinal, `1er`, but the library ICU does not.
     fn with_french_ordinal(&self, date: NaiveDate, formatted: String) -> String {
         match self.texts.language == "fr" && date.day() == 1 {
             true => formatted.replacen("1 ", "1er ", 1),
@@ -192,7 +193,8 @@ impl Language {
     }
 }
 
-/// Returns the code of the language file for `locale`. The regions Taiwan, Hong Kong and Macao write traditional Chinese.
+/// Returns the code of the language file for `locale`. Chinese has two files: Taiwan, Hong Kong and Macao use
+/// traditional characters (`zh-Hant`).
 fn code_of(locale: &Locale) -> &str {
     let (script, region) = (locale.id.script, locale.id.region);
     let is_traditional = script.map_or_else(

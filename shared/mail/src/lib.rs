@@ -40,7 +40,7 @@ pub struct Mail {
     /// The address for replies; `None` if replies go to the sender.
     pub reply_to: Option<EmailAddress>,
     /// The address for requests to unsubscribe from mails of this kind; `None` if customers cannot unsubscribe from
-    /// them.
+    /// mails of this kind.
     pub unsubscribe_at: Option<EmailAddress>,
     pub subject: String,
     pub text: String,
@@ -68,9 +68,8 @@ pub struct MailError {
 pub trait Mailer: Send + Sync + fmt::Debug {
     /// Sends `mail`. On success, the mail service has accepted the mail.
     ///
-    /// # Errors
-    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error, the mail was
-    /// most likely not sent; but it was sent if only the response was lost.
+    /// # Errors Returns an error if the mail service rejected the mail or did not respond. After a transient error, the
+    /// mail was usually not sent. It was sent, however, if only the response of the mail service was lost.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }
 

@@ -43,8 +43,8 @@ pub enum MailKind {
 }
 
 impl MailKind {
-    /// Returns whether the amount of the mail is that of one payment. The amount of the other mails is the price of each
-    /// month.
+    /// Returns whether the amount in mails of this kind is the amount of one payment. In the other mails, the amount is
+    /// the monthly price of the subscription.
     pub fn is_about_a_payment(self) -> bool {
         matches!(
             self,
@@ -58,8 +58,8 @@ impl MailKind {
         )
     }
 
-    /// Returns whether the merchant may switch mails of this kind off. The customer must get the others, from Dueday or
-    /// from another system: reminders, and mails about payments that failed.
+    /// Returns whether the merchant may switch off mails of this kind. Reminders and mails about failed payments cannot
+    /// be switched off: the customer must get them, from Dueday or from another system.
     pub fn may_be_off(self) -> bool {
         !matches!(self, Self::Upcoming | Self::Failed | Self::CardNeeded | Self::Unpaid | Self::EndedUnpaid)
     }

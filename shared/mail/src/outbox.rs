@@ -8,7 +8,8 @@ use lettre::message::Mailbox;
 use super::message::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
 
-/// A mailer that writes each mail as a file into a folder. A file is either complete or absent.
+/// A mailer that writes each mail as a file into a folder. A mail is first written to a file with another name, so a
+/// file `.eml` is never incomplete.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     folder: PathBuf,

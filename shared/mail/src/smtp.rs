@@ -42,7 +42,7 @@ pub struct Smtp {
     from: Mailbox,
     /// The user and the password; `None` if they are in the URL, or the server needs none.
     login: Option<CurrentSecret<Login>>,
-    /// The connections, and the user and the password with which they were opened.
+    /// The open connections, and the user and the password with which they were opened; `None` before the first use.
     server: Mutex<Option<(Option<Login>, Server)>>,
 }
 
@@ -68,7 +68,7 @@ impl Smtp {
         Ok(Self { builder, from: parse_sender(from)?, login: None, server: Mutex::default() })
     }
 
-    /// Makes the mailer log in with `login`, whose value may be replaced while the program runs.
+    /// Makes the mailer log in with `login`. The user and the password may be replaced while the program runs.
     pub fn with_login(self, login: CurrentSecret<Login>) -> Self {
         Self { login: Some(login), ..self }
     }
@@ -91,7 +91,8 @@ impl Smtp {
         }
     }
 
-    /// Returns the connections that use `login`. The connections of a replaced login are not used any more.
+    /// Returns the connections that use `login`. If the open connections use another login, because the login was
+    /// replaced, opens new ones instead.
     async fn server(&self, login: Option<Login>) -> Server {
         let mut server = self.server.lock().await;
         match &*server {
@@ -106,8 +107,8 @@ impl Smtp {
         }
     }
 
-    /// Sends `message`. If the server refuses the login and the login was replaced, the new one is used. A server that refuses the
-    /// login has not accepted the mail, so it is not sent twice.
+    /// Sends `message`. If the server refuses the login and the login was replaced, sends the message again with the
+    /// new login. A server that refuses the login has not accepted the message, so the mail is not sent twice.
     async fn send_message(&self, message: Message) -> Result<(), MailError> {
         let Some(login) = &self.login else {
             return self.server(None).await.send(message).await.map(drop).map_err(mail_error);
@@ -134,7 +135,8 @@ fn unreadable(error: ConfigError) -> MailError {
     MailError { reason: error.to_string(), is_transient: true }
 }
 
-/// Describes `error` with its status code only, because the server's text may contain the recipient's address.
+/// Converts `error` into a [`MailError`] that contains only the status code: the server's text may contain the
+/// recipient's address.
 fn mail_error(error: Error) -> MailError {
     MailError {
         reason: error.status().map_or_else(

@@ -2,8 +2,8 @@
 //! notifications about the mail.
 //!
 //! Amazon SES allows letters, digits, `_` and `-` in a tag, but an account's id may contain a `.`. Therefore `_` starts
-//! an escape sequence: `__` stands for `_`, and `_-` for `.`. Different ids have different tags. A tag is at most twice
-//! as long as the id (128 of the allowed 256 characters).
+//! an escape sequence in a tag: `__` stands for `_`, and `_-` for `.`. Different ids have different tags. A tag is at
+//! most twice as long as the id: at most 128 characters, of which Amazon SES allows 256.
 
 use billing::AccountId;
 

@@ -1,4 +1,5 @@
-//! The rules of the comparison, as pure functions over one record of the gateway and the stored records about it.
+//! The rules of the comparison, as pure functions. Each function compares one payment, refund or dispute of the gateway
+//! with the table, or one stored record of the table with the gateway.
 
 use billing::{
     Difference, DifferenceKind, Dispute, DisputeStatus, Payment, PaymentStatus, Receipt, Refund, RefundStatus,
@@ -13,7 +14,7 @@ pub enum PaymentComparison {
     Matches,
     /// The receipt contains this payment, with another amount.
     Differs(Difference),
-    /// The payment has no receipt. Contains the difference to report if it is not settled.
+    /// The payment has no receipt. Contains the difference to report if the payment is not settled.
     WithoutReceipt(Difference),
 }
 
@@ -50,8 +51,8 @@ pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentC
     }
 }
 
-/// Compares the `refund` at the gateway of the payment `payment` with `stored`, the refunds of its receipt. A failed refund
-/// need not be stored.
+/// Compares `refund`, a refund of `payment` at the gateway, with `stored`, the stored refunds of the receipt. Returns
+/// the difference; `None` if there is none. A failed refund need not be stored.
 pub fn compare_refund(refund: &GatewayRefund, payment: &Payment, stored: &[Refund]) -> Option<Difference> {
     if matches!(refund.state, RefundState::Failed { .. }) {
         return None;
@@ -71,7 +72,8 @@ pub fn compare_refund(refund: &GatewayRefund, payment: &Payment, stored: &[Refun
     }
 }
 
-/// Compares the `dispute` at the gateway of the payment `payment` with `stored`, the disputes of its account.
+/// Compares `dispute`, a dispute of `payment` at the gateway, with `stored`, the stored disputes of the account.
+/// Returns the difference; `None` if there is none.
 pub fn compare_dispute(dispute: &GatewayDispute, payment: &Payment, stored: &[Dispute]) -> Option<Difference> {
     if stored.iter().any(|stored| stored.id == dispute.id) {
         return None;
@@ -82,8 +84,9 @@ pub fn compare_dispute(dispute: &GatewayDispute, payment: &Payment, stored: &[Di
     Some(difference(DifferenceKind::DisputeNotStored, id, what))
 }
 
-/// Compares `receipt` with `payment`, the payment that the gateway returns for the id in the receipt. `table` is the id of
-/// the table. The amounts of a payment that was created in `day` are compared with the gateway's list of the day.
+/// Compares `receipt` with `payment`, the payment that the gateway returns for the id in the receipt. Returns the
+/// difference; `None` if there is none. `table` is the id of the table. If the payment was created on the compared day
+/// (`day`), its amount is not compared here, because the step [`billing::ReconciliationStep::Payments`] compares it.
 pub fn compare_receipt(
     receipt: &Receipt,
     payment: Option<&Payment>,
@@ -100,7 +103,8 @@ pub fn compare_receipt(
         && payment.table.is_none_or(|of| of == table);
     match payment.status {
         _ if !is_of_receipt => without("the payment belongs to another subscription"),
-        // A payment that the bank has reversed may be listed as failed.
+        // This is no difference if the receipt shows a reversal: the gateway may report a payment that the bank has
+        // reversed as failed.
         PaymentStatus::Processing | PaymentStatus::Declined(_) if receipt.reversal.is_some() => None,
         PaymentStatus::Processing => without("the bank is still processing the payment"),
         PaymentStatus::Declined(_) => without("the payment has not succeeded"),
@@ -115,8 +119,8 @@ pub fn compare_receipt(
     }
 }
 
-/// Compares the stored `refund` with `made`, the refunds of its payment at the gateway. A failed refund need not be at the
-/// gateway.
+/// Compares the stored `refund` with `made`, the refunds of its payment at the gateway. Returns the difference; `None`
+/// if there is none. A failed refund need not exist at the gateway.
 pub fn compare_stored_refund(refund: &Refund, made: &[GatewayRefund]) -> Option<Difference> {
     if refund.status == RefundStatus::Failed || made.iter().any(|made| made.matches(refund)) {
         return None;
@@ -128,8 +132,9 @@ pub fn compare_stored_refund(refund: &Refund, made: &[GatewayRefund]) -> Option<
     Some(difference(DifferenceKind::RefundNotAtGateway, id, what))
 }
 
-/// Returns the difference if the stored `dispute` is not among the gateway's disputes (`is_listed` is false). A debit that
-/// the bank returned without a dispute is stored as a dispute, which the gateway does not list.
+/// Returns the difference if the gateway does not list the stored `dispute` (`is_listed` is false). A dispute with the
+/// status `returned` is never a difference: it stands for a debit that the bank returned without a dispute at the
+/// gateway.
 pub fn compare_stored_dispute(dispute: &Dispute, is_listed: bool) -> Option<Difference> {
     if is_listed || dispute.status == DisputeStatus::Returned {
         return None;

@@ -22,10 +22,10 @@ const SETTLING_TIME: TimeDelta = TimeDelta::hours(1);
 pub enum Settlement {
     /// Settle the payment if that is safe; otherwise store it as a finding.
     SettleOrStoreFinding,
-    /// Only report the payment. The table is not changed, except the result of the comparison.
+    /// Only report the payment. The only item that is written is the result of the comparison.
     ReportOnly,
-    /// Settles a payment without a receipt like [`Settlement::SettleOrStoreFinding`], in a table that was restored from a
-    /// backup: also writes the receipt of a payment for the due month if the backup does not contain its attempt.
+    /// For a table that was restored from a backup. Settle the payment like [`Settlement::SettleOrStoreFinding`]. If
+    /// the backup does not contain the payment's attempt and its month is due, also write its receipt.
     WriteReceiptsOfRestoredTable,
 }
 
@@ -87,8 +87,8 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
-    /// Creates a reconciler of the table with the id `table_id`. Its payments are made at `gateway`. `today` is today's date
-    /// in the billing time zone.
+    /// Creates a reconciler of the table with the id `table_id`, whose payments are made at `gateway`. `today` is
+    /// today's date in the billing time zone.
     pub fn new(
         (table, table_id): (Table, Ulid),
         gateway: Arc<dyn Refunds>,
@@ -101,19 +101,19 @@ impl Reconciler {
         Self { table, table_id, gateway, settling, settlement, clock, today, seen, accepted: HashSet::new() }
     }
 
-    /// Changes the maximum number of payments that are kept in memory, see [`SeenPayments`].
+    /// Changes the maximum number of payments that [`SeenPayments`] stores in memory.
     pub fn with_max_seen_payments(self, max: usize) -> Self {
         Self { seen: SeenPayments::new(max), ..self }
     }
 
-    /// Returns the payments that are kept in memory.
+    /// Returns the payments that are in memory because they were found at the gateway with a matching receipt.
     pub fn seen_payments(&self) -> &SeenPayments {
         &self.seen
     }
 
-    /// Compares the day `on`, and stores the progress and the result. Continues a comparison of the day that was
-    /// interrupted; repeats a comparison that has ended. Stops before the next list page at the time `deadline`; the
-    /// returned comparison then has no end.
+    /// Compares the day `on`, and stores the progress and the result. If an earlier comparison of the day was
+    /// interrupted, continues that comparison; if it has ended, compares the day again. If `deadline` has passed, stops
+    /// before the next list page and returns the comparison without the time of its end.
     ///
     /// # Errors
     /// [`ReconcileError::NotEnded`] and [`ReconcileError::Expired`] if the day cannot be compared.
@@ -156,7 +156,7 @@ impl Reconciler {
         Ok(day)
     }
 
-    /// Checks that all receipts of the day `on` are written, and that none has expired.
+    /// Checks that the day `on` can be compared: all of its receipts are written, and none of them has expired.
     fn check_day(&self, on: NaiveDate) -> Result<(), ReconcileError> {
         let now = self.clock.now();
         if on > latest_comparable_day(now) {
@@ -170,14 +170,15 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Returns the stored comparison of the day `on` from which this one continues.
+    /// Returns the stored comparison of the day `on` with which this call continues: the interrupted one, or a new one.
     async fn begin(&self, on: NaiveDate) -> Result<DayReconciliation, ReconcileError> {
         let new = DayReconciliation::new(on, self.clock.now());
         match self.table.get_reconciliation(on).await? {
             Some(interrupted) if interrupted.ended_at.is_none() => Ok(interrupted),
             Some(ended) => Ok(self.table.update_reconciliation(&ended, new).await?),
             None => {
-                // If another process has created the comparison, the first update fails.
+                // Ignore whether the item was created: if another process has created it at the same time, the first
+                // update of the comparison fails.
                 self.table.create_reconciliation(&new).await?;
                 Ok(new)
             }

@@ -1,4 +1,5 @@
-//! The first three steps: the comparison of the gateway's payments, refunds and disputes of a day with the table.
+//! The first three steps of the comparison of a day: compares the payments, refunds and disputes that the gateway lists
+//! for the day with the table.
 
 use billing::{
     DayReconciliation, Difference, DifferenceKind, Finding, FindingReason, GatewayList, GatewayToken, Payment,
@@ -18,12 +19,12 @@ use crate::retry::with_retries;
 /// How long a comparison leases an open attempt that it settles: not longer than the shortest lease of a run.
 const LEASE: TimeDelta = TimeDelta::minutes(10);
 
-/// The number of receipts that are requested at the same time.
+/// The number of concurrent requests for receipts.
 const CONCURRENT_REQUESTS: usize = 16;
 
 /// The result of handling a payment without a receipt.
 enum WithoutReceipt {
-    /// The payment has got its receipt.
+    /// The payment was settled now, so it has a receipt.
     Settled,
     /// A person has decided about the payment, or another worker has written its receipt meanwhile.
     Resolved,
@@ -87,7 +88,8 @@ impl Reconciler {
                 Some(receipt) if receipt.payment == *id => {
                     self.table.get_refunds_by_receipt(&receipt.account, &receipt.id()).await?
                 }
-                // A finding about the payment requires the decision of a person, who sees its refunds.
+                // Do not compare the refunds of a payment with a finding: a person decides about the finding, and sees
+                // the refunds then. Do not compare them either if the receipt may have expired.
                 _ if self.has_finding(&payment, |_| true).await? || self.is_expired(&payment) => continue,
                 _ => Vec::new(),
             };
@@ -119,7 +121,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Settles `payment`, which has no receipt, or stores it as a finding. `difference` is what to report otherwise.
+    /// Settles `payment`, which has no receipt, or stores it as a finding. If the payment still has no receipt then,
+    /// and no person has decided about it, the result contains `difference`, with the reason.
     async fn handle_without_receipt(
         &self,
         payment: &Payment,
@@ -194,7 +197,8 @@ impl Reconciler {
         Ok(resolver.resolve(subscription, &StatedOutcome::AsGatewayReports, self.today).await?)
     }
 
-    /// Returns whether the table was restored from a backup that probably does not contain the payment of `finding`.
+    /// Returns whether the table was restored from a backup that probably does not contain the attempt of the payment
+    /// in `finding`.
     fn may_be_missing_in_backup(&self, finding: &Finding) -> bool {
         self.settlement == Settlement::WriteReceiptsOfRestoredTable && finding.reason == FindingReason::NoAttempt
     }

@@ -1,13 +1,14 @@
 //! Reconciliation of one day: compares the payments, refunds and disputes that the gateway lists with the table, and the
 //! receipts, refunds and disputes of the table with the gateway.
 //!
-//! The comparison has four steps ([`billing::ReconciliationStep`]). Each step reads one list, one list page at a time, and
-//! stores its position and the differences after each list page, so an interrupted comparison continues there. The memory
-//! does not grow with the day: one list page of the gateway, one account of the table, at most 100 differences, and the
-//! hashes of at most [`MAX_SEEN_PAYMENTS`] payments ([`SeenPayments`]).
+//! The comparison has four steps ([`billing::ReconciliationStep`]). Each step reads one list, one list page at a time.
+//! After each list page, it stores its position and the differences, so an interrupted comparison continues at this
+//! position. The memory does not grow with the number of payments of the day: it holds one list page of the gateway,
+//! one account of the table, at most 100 differences, and the hashes of at most [`MAX_SEEN_PAYMENTS`] payments
+//! ([`SeenPayments`]).
 //!
-//! `compare.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment that the gateway
-//! reports late, or stored as a finding (`settling::Findings`). Everything else only reads.
+//! `compare.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment that the
+//! gateway reports late, or stored as a finding (`settling::Findings`). All other differences are only reported.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod compare;

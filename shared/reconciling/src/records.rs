@@ -1,4 +1,5 @@
-//! The last step: the comparison of the receipts, refunds and disputes that were stored on a day with the gateway.
+//! The last step of the comparison of a day: compares the receipts, refunds and disputes that the table stored on that
+//! day with the gateway.
 
 use billing::{DayReconciliation, Dispute, GatewayList, RefundStatus};
 use chrono::{Days, NaiveTime};
@@ -15,14 +16,15 @@ const ACCOUNTS_PER_UPDATE: usize = 1_000;
 const REQUESTS_PER_UPDATE: u32 = 100;
 
 impl Reconciler {
-    /// Compares the records of the next accounts that were stored in `range` with the gateway, and records the result in
-    /// `day`.
+    /// Compares the receipts, refunds and disputes of the next accounts with the gateway, and records the result in
+    /// `day`. Only records that were stored in `range` are compared.
     pub(crate) async fn compare_records(
         &mut self,
         range: &TimeRange,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
-        // The day has ended more than an hour ago, so reads that lack the changes of the last seconds are enough.
+        // The day ended more than an hour ago, so its records are old. Eventually consistent reads, which may lack the
+        // changes of the last seconds, are therefore sufficient.
         let mut partitions = self.table.eventually_consistent_partitions_after(day.position.take());
         let mut requests = 0_u32;
         for _ in 0..ACCOUNTS_PER_UPDATE {
@@ -36,7 +38,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Compares the records of one account. Returns the number of records about which the gateway was asked.
+    /// Compares the records of one account. Returns the number of records for which requests were sent to the gateway.
     async fn compare_account(
         &self,
         partition: &AccountPartition,
@@ -75,9 +77,10 @@ impl Reconciler {
         Ok(requests)
     }
 
-    /// Returns whether the gateway lists `dispute`; `None` if it does not offer the list. First requests the disputes around
-    /// the stored time. An inquiry that became a dispute has an earlier time at the gateway, so then requests all disputes
-    /// since the due date of the payment.
+    /// Returns whether the gateway lists `dispute`; `None` if the gateway does not offer the list of disputes. First
+    /// requests only the disputes that were opened around the stored time of `dispute`. If `dispute` is not among them,
+    /// requests all disputes since the due date of the payment: a dispute that began as an inquiry has an earlier time
+    /// at the gateway.
     async fn is_listed(&self, dispute: &Dispute) -> Result<Option<bool>, ReconcileError> {
         let around = TimeRange::around(dispute.opened_at);
         let due_on = dispute.receipt.due_on;

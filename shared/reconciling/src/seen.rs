@@ -5,14 +5,15 @@ use std::collections::HashSet;
 use billing::GatewayToken;
 use sha2::{Digest as _, Sha256};
 
-/// The maximum number of payments whose hashes are kept: about 18 MB.
+/// The maximum number of payments whose hashes are held in memory. They need about 18 MB.
 pub const MAX_SEEN_PAYMENTS: usize = 1_000_000;
 
-/// The payments that were found at the gateway with a matching receipt. The gateway is not asked about their receipts again.
+/// The payments of the compared day that were found at the gateway with a matching receipt. The last step of the
+/// comparison sends no request to the gateway for the receipts of these payments.
 ///
-/// Only saves requests: after the maximum number of payments, the gateway is asked about each receipt. The set contains
-/// hashes of 64 bits, which the table stores for the next invocation. With a million payments and a million receipts, the
-/// probability that a receipt without a payment has the hash of a payment is one in 18 million.
+/// This set only saves requests: for a payment that is not in the set, because the set was full, the last step sends a
+/// request. The set contains hashes of 64 bits, which the table stores for the next invocation. With a million payments and
+/// a million receipts, the probability that a receipt without a payment has the hash of a payment is one in 18 million.
 #[derive(Clone, Debug)]
 pub struct SeenPayments {
     hashes: HashSet<u64>,
@@ -22,12 +23,12 @@ pub struct SeenPayments {
 }
 
 impl SeenPayments {
-    /// Creates an empty set that keeps at most `max` payments.
+    /// Creates an empty set of at most `max` payments.
     pub fn new(max: usize) -> Self {
         Self { hashes: HashSet::new(), max, new: Vec::new() }
     }
 
-    /// Adds `payment`, unless the maximum number of payments is kept.
+    /// Adds `payment`, unless the set already contains the maximum number of payments.
     pub fn insert(&mut self, payment: &GatewayToken) {
         let hash = hash_of(payment);
         if self.add_stored(hash) {
@@ -46,17 +47,17 @@ impl SeenPayments {
         std::mem::take(&mut self.new)
     }
 
-    /// Returns whether `payment` was added and is kept.
+    /// Returns whether the set contains `payment`.
     pub fn contains(&self, payment: &GatewayToken) -> bool {
         self.hashes.contains(&hash_of(payment))
     }
 
-    /// Returns the number of kept payments.
+    /// Returns the number of payments in the set.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Returns whether no payment is kept.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }

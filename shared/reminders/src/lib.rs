@@ -17,7 +17,7 @@ use sweep::{Outcome, Report, RowResult, Task, time_left};
 /// How long a worker leases a reminder that it has claimed. During this time, no other worker sends the reminder.
 pub const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
 
-/// The least time before the deadline of the run at which the run may start with a reminder. In this time, the run can
+/// A run starts to process a reminder only if at least this much time is left until its deadline. This is enough to
 /// claim the reminder, send it to a slow mail server, and mark it as sent.
 const MIN_TIME_LEFT: TimeDelta = TimeDelta::seconds(50);
 
@@ -38,7 +38,7 @@ pub enum ReminderOutcome {
     /// The reminder was not sent, because an earlier mail to the account's address bounced, or its recipient reported a
     /// mail as spam.
     Undeliverable,
-    /// The reminder was not sent before the payment was due.
+    /// The payment is due or past due, and its reminder was not sent before.
     Missed,
     /// Another worker has claimed the reminder, and has not marked it as sent yet.
     InProgress,
@@ -72,7 +72,7 @@ impl Outcome for ReminderOutcome {
 
 /// The result of claiming a reminder.
 enum ReminderClaimOutcome {
-    /// This run sends the reminder.
+    /// This run has claimed the reminder, and must send it.
     Claimed(Box<Subscription>),
     /// The reminder is due, but another worker has claimed it.
     ClaimedByOther,
@@ -145,19 +145,20 @@ impl ReminderBatch {
         let token = ClaimToken(self.clock.ulid());
         let claimed = match self.claim(due, token, today).await? {
             ReminderClaimOutcome::Claimed(claimed) => *claimed,
-            // The other worker may have been killed before it sent the mail. Only a later run can find out, after the
-            // other worker's lease has expired.
+            // Another worker has claimed the reminder. It may have been killed before it sent the mail. A later run,
+            // after the end of that worker's lease, sends the reminder then.
             ReminderClaimOutcome::ClaimedByOther => return Ok(ReminderOutcome::InProgress),
             ReminderClaimOutcome::NotDue => return Ok(ReminderOutcome::Skipped),
         };
         let (outcome, sent) = match decide_reminder(&claimed, today) {
-            // The payment is not charged while the payment method is disputed. If the dispute is won in time, a later
-            // run sends the reminder.
+            // Send no reminder while the payment method is disputed, because the payment is not charged. If the dispute
+            // is won before the due date, a later run sends the reminder.
             ReminderDecision::Send(_) if claimed.disputed_at.is_some() => (ReminderOutcome::Skipped, None),
             ReminderDecision::Send(reminder) if self.send(&claimed, reminder).await? => {
                 (ReminderOutcome::Sent, Some(reminder))
             }
-            // The reminder stays due until the payment is due: the customer may correct the address.
+            // The mail address does not accept mail. The reminder stays due until the due date of the payment, because
+            // the customer may correct the address.
             ReminderDecision::Send(_) => (ReminderOutcome::Undeliverable, None),
             ReminderDecision::Missed => {
                 tracing::warn!(key = %due.key.key(), "a reminder was not sent before its payment was due");
@@ -172,7 +173,7 @@ impl ReminderBatch {
     /// Claims the reminder of the row `due`, if it is still due on `today`.
     async fn claim(&self, due: &Due, token: ClaimToken, today: NaiveDate) -> Result<ReminderClaimOutcome, TableError> {
         let mut expected = due.on;
-        // Try at most twice: the index may return a stale date.
+        // Try at most twice: the date from the index may be stale, and then the second try uses the stored date.
         for _ in 0..2 {
             let now = self.clock.now();
             let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
@@ -208,7 +209,8 @@ impl ReminderBatch {
             due_on: Some(reminder.due_on),
             ..MailFacts::new(MailKind::Upcoming, product, email)
         };
-        // The event `subscription.reminded` then starts the mail of the other system.
+        // Another system of the merchant sends the reminders. It sends them when it receives the event
+        // `subscription.reminded`, so mark the reminder as sent.
         if self.merchant.unsent_mails.contains(&facts.kind) {
             return Ok(true);
         }
@@ -220,8 +222,8 @@ impl ReminderBatch {
         Ok(true)
     }
 
-    /// Ends the claim, and marks the reminder `sent` as sent; with `None`, no reminder was sent. Writes nothing if
-    /// another worker has claimed the reminder after this claim.
+    /// Ends the claim `token`, and marks the reminder `sent` as sent; `None` if no reminder was sent. Writes nothing if
+    /// another worker has claimed the reminder in the meantime.
     async fn finish_claim(
         &self,
         claimed: Subscription,

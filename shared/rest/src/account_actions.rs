@@ -2,7 +2,8 @@
 
 use strum::{Display, EnumCount, EnumIter, EnumString, IntoEnumIterator as _};
 
-/// A change that an account makes to its own data. The operator can make every change.
+/// A kind of change that an account can make to its own data, if the merchant allows it. An operator can make every
+/// change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumCount, EnumIter, EnumString)]
 #[strum(serialize_all = "kebab-case")]
 pub enum AccountAction {

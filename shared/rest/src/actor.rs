@@ -8,8 +8,8 @@ use billing::{Actor, ActorName};
 
 use crate::Caller;
 
-/// The subject of the verified token of a request; `None` if the token has no subject. A request whose token was not
-/// verified, because the server checks no tokens, does not have this extension.
+/// The subject of the verified token of a request; `None` if the token has no subject. If the server checks no tokens,
+/// the request does not have this extension, and its actor is anonymous.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenSubject(pub Option<ActorName>);
 

@@ -10,8 +10,9 @@ use lambda_http::request::RequestContext;
 use crate::caller::{Caller, ConfidentialAccess, RefusedToken};
 use crate::{Problem, Rights, TokenRules, TokenSubject};
 
-/// Sets the caller of `request`, and the subject of its token, from the verified claims of its token. Removes any caller
-/// that was set before.
+/// Sets the caller of `request`, the subject of its token and the access to confidential data, from `rights`, the
+/// rights that the verified claims of the token grant. If the token grants no rights (`rights` is an error), the
+/// request has no caller, and routes that need one return this error. A caller that was set before is removed.
 pub fn set_caller(request: &mut Request, rights: Result<Rights, Problem>) {
     let extensions = request.extensions_mut();
     extensions.remove::<Caller>();

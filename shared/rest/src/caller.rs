@@ -1,5 +1,5 @@
-//! The caller of a request: an operator or an account, as the claims of the access token say. The authorizer of API
-//! Gateway has verified the claims.
+//! The caller of a request: an operator or an account. The claims of the access token, which the authorizer of API
+//! Gateway has verified, determine the caller.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -21,7 +21,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// Returns the account `id`, which may make all changes to its own data that an account can make.
+    /// Returns the caller for the account `id`, which may make every [`AccountAction`].
     pub fn account(id: AccountId) -> Self {
         Self::Account { id, actions: AccountActions::all() }
     }
@@ -48,7 +48,7 @@ impl Caller {
         }
     }
 
-    /// Returns the name of the caller, which is part of the hash of an idempotency key.
+    /// Returns the text that identifies the caller in the hash of an idempotency key.
     pub fn name(&self) -> String {
         match self {
             Caller::Operator => "operator".to_owned(),
@@ -98,6 +98,6 @@ impl<S: Sync> FromRequestParts<S> for ConfidentialAccess {
     }
 }
 
-/// The problem of a request whose token grants no rights. The extractor of [`Caller`] returns it.
+/// The problem of a request whose token grants no rights. The extractor of [`Caller`] responds with this problem.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusedToken(pub Problem);

@@ -29,7 +29,7 @@ impl ListCursor {
     }
 
     /// Decodes the cursor and reads its position with `parse`, which returns `None` for a cursor of another list.
-    /// Returns `Ok(None)` if the request has no cursor, so that the page begins at the beginning of the list.
+    /// Returns `Ok(None)` if the request has no cursor: the list page then begins at the start of the list.
     ///
     /// # Errors
     /// 422 for the cursor of another list.

@@ -51,7 +51,8 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
         if !parts.headers.contains_key(header::IF_MATCH) {
             return Ok(Self(AllowedVersions::Any));
         }
-        // Tags of this API contain no comma, so splitting at commas is safe. RFC 9110 allows empty list elements.
+        // Entity tags of this API contain no comma, so the header can be split at commas. Empty elements are ignored,
+        // as RFC 9110 allows them.
         let values = parts.headers.get_all(header::IF_MATCH).iter().map(|value| value.to_str().unwrap_or("?"));
         let tags = values.flat_map(|value| value.split(',')).map(str::trim).filter(|tag| !tag.is_empty());
         let tags: Vec<String> = tags.map(str::to_owned).collect();

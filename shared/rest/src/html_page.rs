@@ -26,15 +26,16 @@ pub fn render(name: &str, template: &str, values: Value) -> String {
     Environment::new().render_named_str(name, template, values).expect("every variable of the template has a value")
 }
 
-/// Creates the response with the HTML `page`. Its content security policy forbids it to load anything.
+/// Creates the response with the HTML `page` and a content security policy that forbids the page to load anything.
 pub fn response(page: String) -> Response {
     response_with_logo(page, None)
 }
 
-/// Creates the response with the HTML `page`. Its content security policy lets it load only images from the host of the
-/// URL `logo`.
+/// Creates the response with the HTML `page` and a content security policy that lets the page load only images from the
+/// host of the URL `logo`.
 pub fn response_with_logo(page: String, logo: Option<&str>) -> Response {
-    // The policy contains only scheme and host: a path may contain characters with a meaning in a policy, such as `;`.
+    // The policy contains only the scheme and the host of the logo's URL, because its path may contain characters that
+    // have a meaning in a policy, such as `;`.
     let host = logo.and_then(|logo| {
         let logo: Uri = logo.parse().ok()?;
         Some(format!("{}://{}", logo.scheme()?, logo.authority()?))

@@ -1,8 +1,8 @@
 //! Idempotency keys: the same caller, route, key and body get the same response for 48 hours.
 //!
 //! The response is stored in the same transaction as the change, so a crash cannot separate them. The response to a
-//! refused request is not stored, since nothing was changed: after the cause of the refusal is fixed, the caller can
-//! repeat the request with the same key.
+//! refused request is not stored, because the request has changed nothing. After the cause of the refusal is fixed, the
+//! caller can repeat the request with the same key.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -22,7 +22,8 @@ const MAX_CHARS: usize = 255;
 /// The header of a response that repeats the stored response to an earlier request.
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The hash of a request's idempotency key with its caller, method and path; `None` if the request has no key.
+/// The hash of a request's idempotency key together with the request's caller, method and path; `None` if the request
+/// has no key.
 #[derive(Debug, IntoParams)]
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct IdempotencyKey(
@@ -32,7 +33,8 @@ pub struct IdempotencyKey(
     Option<String>,
 );
 
-/// Returns the request's idempotency key below its caller, method and path; `None` if the request has no key.
+/// Returns the request's idempotency key, preceded by its caller, method and path, so that the same key of another
+/// caller or for another route is a different key. Returns `None` if the request has no key.
 async fn scoped_key<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Option<String>, Problem> {
     let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(None) };
     let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
@@ -52,7 +54,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-/// The idempotency key of a request that is refused without a key, below its caller, method and path.
+/// The idempotency key of a request, preceded by its caller, method and path. A request without a key is refused.
 #[derive(Debug, IntoParams)]
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct RequiredIdempotencyKey(
@@ -74,14 +76,16 @@ impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
 }
 
 impl RequiredIdempotencyKey {
-    /// Returns the key with another `name` after the last path segment `segment`. If a path can name an object in two
-    /// ways, requests under the same key are the same request, whichever name they use.
+    /// Returns the key with `name` in place of the path segment that follows the last path segment `segment`. Use this
+    /// if a path can name an object in two ways, such as a receipt by its id or its number: requests with the same
+    /// idempotency key are then the same request, whichever name their paths contain.
     #[must_use]
     pub fn with_name_after(self, segment: &str, name: &str) -> Self {
-        // Neither the key nor the path can contain a line break, but the name of the caller can.
+        // Split from the end, because the name of the caller can contain a line break. The idempotency key and the path
+        // cannot.
         let mut lines: Vec<&str> = self.0.rsplitn(3, '\n').collect();
         let mut segments: Vec<&str> = lines[1].split('/').collect();
-        // An account can have the name of the segment, so the last one counts.
+        // Look for the last such segment: the id of an account, which comes earlier in the path, can be the same text.
         if let Some(named) = segments.iter().rposition(|part| *part == segment).and_then(|at| segments.get_mut(at + 1))
         {
             *named = name;

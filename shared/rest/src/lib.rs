@@ -1,8 +1,8 @@
 //! The parts that all routes of the HTTP API share, whichever Lambda function serves them.
 //!
 //! Every request has a [`Caller`], which a middleware creates from the claims that the authorizer of API Gateway has
-//! verified. Without a caller, every route that needs one returns 401 or 403, with the reason. A request for the data of another account
-//! returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
+//! verified. If a request has no caller, every route that needs a caller returns 401 or 403, with the reason. A request
+//! for the data of another account returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod account_actions;
@@ -51,9 +51,10 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
         .layer(from_fn(show_problem_to_browser))
 }
 
-/// Adds the middlewares for functions behind API Gateway. They set the [`Caller`] of each request from the claims of the authorizer, and
-/// respond to the requests with the method `OPTIONS` that a browser sends before a request to another origin. API Gateway adds the
-/// headers that allow or forbid the request ("Configure CORS for HTTP APIs" in its documentation).
+/// Adds the middlewares for functions behind API Gateway. One middleware sets the [`Caller`] of each request from the
+/// claims of the authorizer. The other responds to requests with the method `OPTIONS`, which a browser sends before a
+/// request to another origin. API Gateway adds the headers to this response that allow or forbid the browser's request
+/// ("Configure CORS for HTTP APIs" in its documentation).
 pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
     let with_caller = router.layer(from_fn_with_state(rules, authentication::set_caller_from_claims));
     with_caller.layer(from_fn(respond_to_preflight))
@@ -63,7 +64,8 @@ async fn respond_to_preflight(request: Request, next: Next) -> Response {
     if request.method() == Method::OPTIONS { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await }
 }
 
-/// Returns a web page in place of a problem's JSON if the request comes from a browser.
+/// If the request comes from a browser and the response is a problem, returns a web page in place of the problem's
+/// JSON.
 async fn show_problem_to_browser(request: Request, next: Next) -> Response {
     let is_browser = html_page::prefers_html(request.headers());
     let response = next.run(request).await;

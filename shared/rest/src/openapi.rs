@@ -93,7 +93,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     paths.values_mut().flat_map(|path| path.as_object_mut()).flat_map(|path| path.values_mut())
 }
 
-/// Merges two documents for the local server, which serves the routes of both.
+/// Merges two documents for the local server, which serves the routes of both APIs.
 ///
 /// # Panics
 /// If one of the two documents was not created by [`document`].
@@ -130,8 +130,8 @@ pub fn without_tokens(mut document: Value) -> Value {
 fn add_example(operation: &mut Value, example: &Example) {
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();
-        // An Idempotency-Key gets no example: everyone who tries the operation would send that key, and get the
-        // response to the first of these requests.
+        // Add no example for the header Idempotency-Key: all people who try the operation would send the same key, and
+        // get the response to the first of their requests.
         if let Some(value) = example.parameters.get(name).filter(|_| name != "Idempotency-Key") {
             parameter["example"] = value.clone();
         }
@@ -149,7 +149,7 @@ fn add_example(operation: &mut Value, example: &Example) {
 const ITEM_PARAMETERS: [&str; 10] =
     ["account", "audit", "endpoint", "order", "product", "setup", "warehouse", "employee", "link", "number"];
 
-/// The operations that an account or a page may use only so often in an hour.
+/// The operations with an hourly limit for each account or page. They can return 429.
 const LIMITED: [&str; 4] =
     ["create_payment_method_setup", "open_card_link", "retry_subscription", "return_from_payment_method_setup"];
 

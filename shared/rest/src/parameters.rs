@@ -18,12 +18,12 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use crate::cursor::ListCursor;
 use crate::{Caller, Problem};
 
-/// The parameters of the path. If one of them is an account, the extractor has checked that the caller may see that
-/// account.
+/// The parameters of the path. If one of the parameters is an account, the extractor has checked that the caller may
+/// see the data of this account.
 #[derive(Debug)]
 pub struct Path<T>(pub T);
 
-/// The parameters of the query: the fields of `T`, each at most once, and no others.
+/// The parameters of the query. The query may contain each field of `T` at most once, and no other parameter.
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
@@ -35,7 +35,8 @@ pub struct AccountPath {
     pub account: AccountId,
 }
 
-/// An empty query. Unknown parameters are refused and not ignored, so that a misspelled parameter is noticed.
+/// A query without parameters. Every parameter is refused as unknown, so that the caller notices a misspelled
+/// parameter.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoParameters {}
@@ -77,8 +78,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        /// The account in the path. It is checked before the other parameters, so that errors reveal nothing about
-        /// another account.
+        /// The account in the path. The caller's access to this account is checked before the other parameters, so that
+        /// errors reveal nothing about the data of another account.
         #[derive(Deserialize)]
         struct AccountOfPath {
             account: Option<AccountId>,

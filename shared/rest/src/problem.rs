@@ -34,7 +34,8 @@ pub struct Problem {
     /// The field, parameter or header that caused the problem; absent if the problem concerns the whole request.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
-    /// After so many seconds, the same request may succeed (`Retry-After`); `None` if that is not known.
+    /// The number of seconds after which the same request may succeed (header `Retry-After`); `None` if the number is
+    /// unknown.
     #[serde(skip)]
     retry_after: Option<i64>,
 }
@@ -123,7 +124,8 @@ impl Problem {
         )
     }
 
-    /// Returns the value of the header `WWW-Authenticate` (RFC 6750); `None` if another token would not help.
+    /// Returns the value of the header `WWW-Authenticate` (RFC 6750), which asks the caller for another token; `None`
+    /// if the problem is not about the token.
     fn challenge(&self) -> Option<&'static str> {
         match self.kind {
             "urn:dueday:problem:unauthorized" => Some("Bearer"),
@@ -176,7 +178,8 @@ impl Problem {
         problem!(GONE, "gone", "Removed for good", detail)
     }
 
-    /// 429: `detail` may be done only so often in an hour, and the next hour begins in `seconds`.
+    /// 429: the caller has reached an hourly limit, which `detail` describes. The next hour begins in `seconds`
+    /// seconds.
     pub fn too_many(detail: impl Into<String>, seconds: i64) -> Self {
         let problem = problem!(TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", detail);
         Problem { retry_after: Some(seconds), ..problem }
@@ -283,7 +286,8 @@ impl From<InvalidInput> for Problem {
 }
 
 impl From<TableError> for Problem {
-    /// Logs the error. The problem contains no details of the table, only whether a repeated request may succeed.
+    /// Logs the error. The problem does not contain details of the table. It only shows whether the request may succeed
+    /// if it is repeated.
     fn from(error: TableError) -> Self {
         if error.is_conflict() {
             tracing::warn!(%error, "write conflict with another request");
@@ -356,7 +360,8 @@ impl From<DeskError> for Problem {
             | DeskError::AlreadyRestored(_)
             | DeskError::StillHasCustomers { .. }
             | DeskError::HandedOverToAnother { .. } => Self::conflict(error.to_string()),
-            // The same response as for the order of another account.
+            // The response must be the same as for an order of another account, so that it does not reveal whether that
+            // order exists.
             DeskError::NoOrder(_) => Self::not_found("there is no such order"),
             DeskError::NoEmployee(_) | DeskError::NoAccount(_) => Self::not_found(error.to_string()),
             DeskError::NoProduct(_) => Self::refused_field("product", error),
@@ -412,7 +417,8 @@ impl IntoResponse for Problem {
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        // A middleware shows browsers a page in place of the JSON body.
+        // Add the problem to the response, so that a middleware can show a web page in place of the JSON body to
+        // browsers.
         response.extensions_mut().insert(self);
         response
     }

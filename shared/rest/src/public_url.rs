@@ -6,11 +6,11 @@ use lambda_http::request::RequestContext;
 
 use crate::Problem;
 
-/// The address at which customers reach the API in a browser, such as `https://api.example.com`, without a slash at the end. A
-/// page of the payment gateway sends them back to this address.
+/// The address at which customers reach the API in a browser, such as `https://api.example.com`, without a slash at the
+/// end. The checkout page of the payment gateway sends customers back to this address.
 ///
-/// It is the extension that the server has added to the request. Without an extension, it is the domain that API Gateway
-/// serves. The header `Host` is never used, since the client sets it.
+/// If the server has added this type to the request as an extension, the extractor returns the extension; otherwise it
+/// returns the domain that API Gateway serves. The extractor never uses the header `Host`, because the client sets it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublicUrl(String);
 

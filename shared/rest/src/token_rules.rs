@@ -108,8 +108,9 @@ impl TokenRules {
     }
 }
 
-/// Checks that the claims do not belong to an ID token, a refresh token or a token that is bound to a key. Amazon Cognito
-/// names the kind of a token in `token_use`, and Keycloak in `typ`. Only ID tokens contain a hash of another token.
+/// Checks that the claims do not belong to an ID token, a refresh token or a token that is bound to a key. Amazon
+/// Cognito names the kind of a token in `token_use`, and Keycloak in `typ`. A token that contains a hash of another
+/// token is an ID token.
 fn check_is_access_token(claims: &HashMap<String, String>) -> Result<(), Problem> {
     for (claim, allowed) in [("token_use", "access"), ("typ", "Bearer")] {
         if claims.get(claim).is_some_and(|kind| !kind.eq_ignore_ascii_case(allowed)) {
@@ -127,9 +128,9 @@ fn check_is_access_token(claims: &HashMap<String, String>) -> Result<(), Problem
     }
 }
 
-/// Returns the scopes that the claims grant. In tokens of Entra ID for an application without a user, these are the
-/// roles. A user's ID token can have the same claim, so the roles count only if the claim `idtyp` says that the token is
-/// an application's access token.
+/// Returns the scopes that the claims grant. A token of Entra ID for an application without a user contains them in the
+/// claim `roles`. A user's ID token can also contain this claim, so it is read only if the claim `idtyp` shows that the
+/// token is an application's access token.
 fn granted_scopes(claims: &HashMap<String, String>) -> impl Iterator<Item = &str> {
     let is_application = claims.get("idtyp").is_some_and(|kind| kind == "app");
     let roles = is_application.then_some("roles");
@@ -144,7 +145,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the account of the subject `subject`. A subject that is a valid account id is the account's id. Any other
 /// subject, such as `auth0|123`, becomes `sha256-` and the first 32 hexadecimal digits of its SHA-256. A subject that
-/// begins with `sha256-` is hashed, too, so that no subject can name the account of another one.
+/// begins with `sha256-` is hashed, too: otherwise a subject could equal the account id that was computed for another
+/// subject, and would get access to that account.
 ///
 /// ```
 /// assert_eq!(rest::account_of_subject("acme").as_str(), "acme");

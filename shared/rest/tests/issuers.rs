@@ -1,4 +1,4 @@
-//! The callers of tokens of common issuers, and the problems of tokens that grant no rights.
+//! Tests of the callers that tokens of common issuers determine, and of the problems for tokens that grant no rights.
 
 use std::collections::HashMap;
 
@@ -106,7 +106,7 @@ async fn send(claims: Option<Value>) -> (u16, String, String, Option<String>) {
         context["authorizer"] = json!({"jwt": {"claims": texts, "scopes": null}});
     }
     let mut request = Request::builder().uri("/").body(Body::empty()).unwrap();
-    // A caller that was set earlier must not remain.
+    // Set another caller first: the middleware must remove this caller.
     request.extensions_mut().insert(Caller::Operator);
     request.extensions_mut().insert(RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap()));
     let response = router.oneshot(request).await.unwrap();

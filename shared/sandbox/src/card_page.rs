@@ -27,7 +27,8 @@ const CARDS: [(&str, &str); 7] = [
     ("pm_usBankAccount_success", "Bank account, succeeds two days later"),
 ];
 
-/// The checkout page may use its own style and load nothing else, and no other web page may embed it in a frame.
+/// The content security policy of the checkout page: the page may use inline styles but load nothing, and no other web
+/// page may embed it in a frame.
 ///
 /// The policy has no `form-action`: Chromium applies that directive also to every redirect after the form. The response
 /// to the form is a redirect to the API, which may redirect to the merchant's own page, an origin that the gateway does
@@ -35,9 +36,9 @@ const CARDS: [(&str, &str); 7] = [
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Hides the URL of the checkout page from all other origins, because anyone who knows it can enter a card. The browser
-/// still sends the page's `Origin` with the form; with `no-referrer` it would send `Origin: null`, which the guard
-/// refuses.
+/// The referrer policy of the checkout page. It hides the URL of the page from all other origins, because anyone who
+/// knows the URL can enter a card. The policy `no-referrer` would also do this, but the browser would then send
+/// `Origin: null` with the form, which the guard of the local server refuses.
 const REFERRER_POLICY: &str = "same-origin";
 
 /// Returns the checkout page, with a link back to `return_url`.

@@ -23,7 +23,7 @@ pub enum LedgerEntry {
     Payment(LedgerPayment),
     /// A payment that was processing has got its final `status`.
     Resolved { id: GatewayToken, status: PaymentStatus, at: DateTime<Utc> },
-    /// The id of the gateway account. It is created with the ledger, and differs between ledgers.
+    /// The id of the gateway account. It is created together with the ledger, and each ledger has another id.
     Account { id: String },
     /// A payment, or a part of it, was refunded.
     Refunded { request: RefundRequest, id: GatewayToken, at: DateTime<Utc> },
@@ -36,9 +36,10 @@ pub enum LedgerEntry {
 /// All payments, checkout pages and refunds of a sandbox, and the file in which they are stored.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// `None` if the ledger is kept in memory only.
+    /// The file of the ledger and its path; `None` if the ledger exists only in memory.
     file: Option<(PathBuf, File)>,
-    /// The entries about payments; the other fields contain the data of all other entries.
+    /// The entries about payments, in the order in which they were written. The other fields contain the data of all
+    /// other entries.
     entries: Vec<LedgerEntry>,
     /// For each idempotency key, the index in `entries` of its payment.
     by_key: HashMap<String, usize>,
@@ -146,7 +147,7 @@ impl Ledger {
         &self.refunds
     }
 
-    /// Returns the last stored status of `made`.
+    /// Returns the latest stored status of the payment `made`.
     pub fn status_of_payment(&self, made: &LedgerPayment) -> PaymentStatus {
         self.resolved.get(&made.id).cloned().unwrap_or_else(|| made.status.clone())
     }

@@ -21,7 +21,7 @@ use clock::Clock;
 pub struct Sandbox {
     clock: Arc<dyn Clock>,
     ledger: Mutex<Ledger>,
-    /// The base URL of the sandbox's checkout pages. It is set only if the sandbox is served over HTTP.
+    /// The base URL of the sandbox's checkout pages. The URL is set only if the sandbox is served over HTTP.
     url: OnceLock<String>,
 }
 
@@ -202,8 +202,8 @@ impl Sandbox {
     }
 }
 
-/// Returns a list page of what `select` returns for the entries of `all`. The position `after` is the number of entries
-/// before the list page: entries are only appended, so they keep their numbers.
+/// Returns a list page with the results of `select` for the entries in `all`. The position `after` is the number of
+/// entries before the list page. This number stays correct, because entries are only appended.
 fn list_page<E, T>(all: &[E], after: Option<&str>, select: impl Fn(&E) -> Option<T>) -> ListPage<T> {
     let before = after.and_then(|after| after.parse().ok()).unwrap_or(0);
     let (mut items, mut read) = (Vec::new(), before);

@@ -1,9 +1,9 @@
 //! The sandbox: a gateway that moves no money and otherwise behaves like a real gateway. It remembers idempotency keys
 //! for a day, and has test payment methods with the names of Stripe's test payment methods.
 //!
-//! The rules are pure functions ([`rules`]). A [`SandboxStore`] applies them to stored payments: [`Sandbox`] stores them
-//! in a file or in memory, on one machine; the Lambda function `sandbox` stores them in DynamoDB. The HTTP routes
-//! ([`gateway_router`]) are the same for both.
+//! The rules are pure functions ([`rules`]). A [`SandboxStore`] applies them to stored payments: [`Sandbox`] stores
+//! payments in a file or in memory, on one machine; the Lambda function `sandbox` stores them in DynamoDB. The HTTP
+//! routes ([`gateway_router`]) are the same for both.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod card_page;

@@ -35,7 +35,8 @@ pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<Behaviour> {
         return Some(Behaviour::Processes { time: DEBIT_PROCESSING_TIME, then });
     }
     let card = name.strip_prefix("card_")?;
-    // Stripe's names of most test cards that are declined contain the brand, but some of these names do not.
+    // The name of a declined test card at Stripe usually contains the brand, but not always, so both forms are
+    // accepted.
     match card.strip_prefix("visa_").unwrap_or(card) {
         "visa" | "visa_debit" | "debit" | "mastercard" | "amex" | "discover" | "diners" | "jcb" | "unionpay" => {
             Some(Behaviour::Succeeds)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::methods;
 use billing::{GatewayToken, Payment, PaymentStatus};
 
-/// A checkout page, as it was opened.
+/// A checkout page in its first state, before the customer entered a payment method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PageOpened {
     pub id: GatewayToken,
@@ -18,7 +18,7 @@ pub struct PageOpened {
 }
 
 impl PageOpened {
-    /// Returns this page in the form that the gateway reports, with an address below the base URL `url`.
+    /// Converts this page to the wire format of the gateway. Its URL begins with the base URL `url`.
     pub fn at(self, url: &str) -> CheckoutPage {
         CheckoutPage { url: format!("{url}/pages/{}", self.id), id: self.id, expires_at: self.expires_at }
     }
@@ -27,7 +27,7 @@ impl PageOpened {
 /// A payment method that a customer entered on a checkout page, and the time at which it was entered.
 pub type EnteredMethod = (GatewayToken, DateTime<Utc>);
 
-/// A payment, as it was made: the request and the first status.
+/// A payment in its first state: the request that made it, and the status in the first response.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LedgerPayment {
     pub id: GatewayToken,
@@ -39,7 +39,7 @@ pub struct LedgerPayment {
 }
 
 impl LedgerPayment {
-    /// Returns this payment in the form that the gateway reports, with `status` as its current status.
+    /// Converts this payment to the wire format of the gateway, with `status` as its current status.
     pub fn payment(&self, status: PaymentStatus) -> Payment {
         Payment {
             id: self.id.clone(),

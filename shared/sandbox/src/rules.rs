@@ -1,5 +1,6 @@
-//! The rules of the sandbox, as pure functions. Each decides on one request, from the stored payments, refunds and pages
-//! that the request concerns. A store reads these, and writes the decision only if they have not changed meanwhile.
+//! The rules of the sandbox, as pure functions. Each function decides on one request, from the stored payments, refunds
+//! and pages that the request concerns. The store reads these records, calls the function, and writes the result only
+//! if the records have not changed in the meantime.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use gateways::{
@@ -19,15 +20,15 @@ pub const IDEMPOTENCY_KEY_LIFETIME: TimeDelta = TimeDelta::hours(24);
 /// How long a checkout page is open.
 const CHECKOUT_PAGE_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
-/// The number of payments or refunds after which a list page of a time range ends.
+/// The largest number of payments or refunds in a list page of a time range.
 pub const LIST_PAGE_SIZE: usize = 100;
 
-/// The decision on a request.
+/// The decision on a charge or a refund.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision<Response, Record> {
     /// The request changes nothing and gets this response.
     Respond(Response),
-    /// This record is written. The request gets the response that follows from the record.
+    /// The store must write this record. The request gets the response that follows from the record.
     Write(Record),
 }
 
@@ -36,8 +37,8 @@ pub fn account(id: &str) -> GatewayAccount {
     GatewayAccount { kind: "sandbox".to_owned(), account: id.to_owned(), live: false }
 }
 
-/// Decides on the charge `request` at the time `now`. `before` is the last payment that was made under the idempotency
-/// key of the request; `None` if there is none. `new_id` creates the id of a new payment.
+/// Decides on the charge `request` at the time `now`. `before` is the latest payment that was made under the
+/// idempotency key of the request; `None` if there is none. `new_id` creates the id of a new payment.
 pub fn decide_charge(
     before: Option<&LedgerPayment>,
     request: &ChargeRequest,
@@ -77,8 +78,8 @@ pub fn first_response(made: &LedgerPayment) -> ChargeResponse {
     }
 }
 
-/// Returns the final status of the bank debit `made`, and the time from which it has this status. Returns `None` if its
-/// processing time is not over at `now`, or if `made` was not processing.
+/// Returns the final status of the bank debit `made`, and the time from which it has this status. Returns `None` if the
+/// payment is still processing at `now`, or if `made` was never processing.
 pub fn final_status(made: &LedgerPayment, now: DateTime<Utc>) -> Option<(PaymentStatus, DateTime<Utc>)> {
     match methods::behaviour_of_method(&made.request.payment_method.payment_method)? {
         Behaviour::Processes { time, then } if now >= made.created_at + time => Some((then, made.created_at + time)),
@@ -91,8 +92,9 @@ pub fn status_at(made: &LedgerPayment, now: DateTime<Utc>) -> PaymentStatus {
     final_status(made, now).map_or_else(|| made.status.clone(), |(status, _)| status)
 }
 
-/// Decides on the refund `request`. `before` is the request that made a refund with the same id; `payment` is the payment
-/// to refund, with its status and the sum of its refunds in minor units.
+/// Decides on the refund `request`. `before` is the earlier request that made a refund with the same id; `None` if
+/// there is none. `payment` is the payment to refund, with its status and the sum of its refunds in minor units; `None`
+/// if there is no such payment.
 pub fn decide_refund(
     before: Option<&RefundRequest>,
     payment: Option<(&LedgerPayment, &PaymentStatus, i64)>,
@@ -131,13 +133,13 @@ pub fn succeeded_refund(request: &RefundRequest) -> GatewayRefund {
     }
 }
 
-/// Returns the time at which the refund of `request` was requested, which its id contains.
+/// Returns the time at which the refund `request` was requested. The id of the refund, a ULID, contains this time.
 pub fn refund_time(request: &RefundRequest) -> DateTime<Utc> {
     request.refund.datetime().into()
 }
 
-/// Returns the code with which the sandbox rejects `amount`, named like the code of Stripe; `None` if the amount is the
-/// price of a product.
+/// Returns the code with which the sandbox rejects `amount`, which is a code that Stripe also uses; `None` if the
+/// amount is allowed as the price of a product.
 fn refused_amount(amount: Money) -> Option<&'static str> {
     match amount.currency().price(amount.minor()) {
         Ok(_) => None,
@@ -146,7 +148,8 @@ fn refused_amount(amount: Money) -> Option<&'static str> {
     }
 }
 
-/// Returns the checkout page for `request`, opened at the time `now`. Its id depends only on the payment method setup.
+/// Returns the checkout page for `request`, opened at the time `now`. The id of the page depends only on the id of the
+/// payment method setup.
 pub fn open_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> PageOpened {
     let new_customer = || format!("cus_{}", request.account).parse().expect("an account's id is a token");
     PageOpened {
@@ -158,7 +161,7 @@ pub fn open_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> PageOpene
 }
 
 /// Returns the state of the page `opened` at the time `now`. `entered` is the payment method that the customer has
-/// entered.
+/// entered; `None` if there is none yet.
 pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: DateTime<Utc>) -> CheckoutPageState {
     match entered {
         Some((payment_method, given_at)) => CheckoutPageState::Complete {

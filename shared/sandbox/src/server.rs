@@ -1,5 +1,5 @@
-//! The HTTP routes of the sandbox gateway. On one machine, `dueday` serves them in its own process; on AWS, the function
-//! `sandbox` does.
+//! The HTTP routes of the sandbox gateway. On one machine, the command `dueday` serves these routes in its own process;
+//! on AWS, the Lambda function `sandbox` serves them.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn checkout_page_routes() -> Router<Store> {
     Router::new().route("/pages/{id}", get(show_page).post(submit_card))
 }
 
-/// Passes signed requests on, and responds to all others with 401.
+/// A middleware that passes requests with a valid signature to the routes, and responds to all other requests with 401.
 async fn verify_signature(
     State((keys, clock)): State<(GatewayKeys, Arc<dyn Clock>)>,
     request: Request,
@@ -117,7 +117,7 @@ async fn open_checkout_page(
 ) -> Result<Json<CheckoutPage>, ErrorResponse> {
     let now = time_of_request(sandbox.as_ref(), &headers)?;
     let url = match sandbox.page_address() {
-        // The URL of the checkout page contains the host name that the caller uses for this server.
+        // The URL of the checkout page contains the host name to which the caller has sent this request.
         PageAddress::HostOfRequest => {
             let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
             format!("http://{host}")
@@ -128,7 +128,7 @@ async fn open_checkout_page(
     sandbox.open_page(&request, now).await.map(|opened| Json(opened.at(&url))).map_err(internal_error)
 }
 
-/// Returns the scheme and the host of `url`; `None` if it has none.
+/// Returns the scheme and the host of `url`; `None` if `url` has no scheme or no host.
 fn origin(url: &str) -> Option<String> {
     let url: Uri = url.parse().ok()?;
     Some(format!("{}://{}", url.scheme_str()?, url.authority()?))

@@ -1,4 +1,5 @@
-//! The interface between the HTTP routes of the sandbox and the place where it stores its payments.
+//! The interface between the HTTP routes of the sandbox and the store of its payments: a file, the memory, or a
+//! DynamoDB table.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use gateways::{
 use crate::records::PageOpened;
 use billing::{GatewayAccount, GatewayToken, Payment};
 
-/// The reason why a store could not read or write. After a write, the outcome of the request is unknown.
+/// The reason why a store could not read or write. If a write failed, the outcome of the request is unknown.
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The base URL of the checkout pages, which a customer opens in a browser.
@@ -24,11 +25,12 @@ pub enum PageAddress {
     OriginOfReturnUrl,
 }
 
-/// A sandbox with its stored payments. Each method takes the time of the request, because the caller may have sent it, and
-/// returns [`StoreError`] if the store cannot be read or written.
+/// A sandbox with its stored payments. Most methods have the time of the request as a parameter (`now`), because the
+/// caller can send a simulated time with its request. A method returns [`StoreError`] if the store cannot be read or
+/// written.
 #[async_trait]
 pub trait SandboxStore: Send + Sync + fmt::Debug {
-    /// Returns the time of a request whose caller sends no time.
+    /// Returns the current time. Requests whose caller sends no time are processed at this time.
     fn now(&self) -> DateTime<Utc>;
 
     /// Returns where the checkout pages are served.

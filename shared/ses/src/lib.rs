@@ -1,9 +1,10 @@
 //! Sends mails with the Amazon SES API, version 2. The message has the same encoding as for SMTP and is sent as raw
 //! data.
 //!
-//! The API has no idempotency key: a mail that is sent twice arrives twice. A request is retried only if SES has
-//! certainly not accepted the mail, because SES throttled the request or refused the connection. If the response is
-//! lost, the mail may or may not have been sent, and the caller decides whether to send it again; see [`Mailer::send`].
+//! The API has no idempotency keys: if a request is sent twice, the customer gets the mail twice. A request is retried
+//! only if SES has certainly not accepted the mail, because SES throttled the request or refused the connection. If the
+//! response is lost, the mail may or may not have been sent, and the caller decides whether to send it again; see
+//! [`Mailer::send`].
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::error::Error;
@@ -38,8 +39,8 @@ const MAX_NAME_CHARS: usize = 64;
 
 /// The maximum time to connect to SES.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The maximum time to wait for a response of SES. It is long, because SES may have sent the mail of a request that
-/// times out.
+/// The maximum time to wait for a response of SES. It is long, because after a timeout it is unknown whether SES has
+/// sent the mail.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay before the first retry of a request that SES has certainly not accepted.
 const MIN_DELAY: Duration = Duration::from_millis(500);
@@ -60,11 +61,11 @@ pub enum MailerError {
     Mail(#[from] MailError),
 }
 
-/// Creates the mailer of a Lambda function from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail service:
-/// `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the AWS configuration `sdk`, or any URL that [`mail::mailer`]
-/// supports. `DUEDAY_MAIL_FROM` is the sender. If `DUEDAY_MAIL_LOGIN_SECRET_NAME` is set, the user and the password of the mail
-/// server are read from AWS Secrets Manager when the first mail is sent, and again when `clock` says that they may be old, or when
-/// the server refuses them.
+/// Creates the mailer of a Lambda function from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail
+/// service: `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the AWS configuration `sdk`, or any URL that
+/// [`mail::mailer`] supports. `DUEDAY_MAIL_FROM` is the sender. If `DUEDAY_MAIL_LOGIN_SECRET_NAME` is set, the user and
+/// the password of the mail server are read from AWS Secrets Manager when the first mail is sent, again when they may
+/// be outdated (by the time of `clock`), and again when the server refuses them.
 ///
 /// # Errors
 /// [`MailerError`] if a variable is missing or not valid.
@@ -115,7 +116,8 @@ impl Ses {
             .build();
         let config = Builder::from(sdk)
             .timeout_config(timeouts)
-            // The SDK would also retry a request whose response was lost, and so might send the mail twice.
+            // Disable the SDK's retries: the SDK would also retry a request whose response was lost, and the mail might
+            // be sent twice.
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .build();
@@ -156,7 +158,7 @@ impl Mailer for Ses {
 }
 
 impl Ses {
-    /// Waits with the SDK's own sleep function, which tests replace.
+    /// Waits for `delay` with the sleep function of the SDK. Tests replace this function, so that they do not wait.
     async fn wait(&self, delay: Duration) {
         if let Some(sleep) = self.client.config().sleep_impl() {
             sleep.sleep(delay).await;
@@ -170,7 +172,8 @@ fn is_safe_to_retry(error: &SdkError<SendEmailError>) -> bool {
         || is_connection_refused(error)
 }
 
-/// Returns whether the connection was refused. If a connection breaks later, the request may have arrived.
+/// Returns whether the connection was refused, so that SES did not receive the request. If a connection breaks later,
+/// SES may have received the request.
 fn is_connection_refused(error: &SdkError<SendEmailError>) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {

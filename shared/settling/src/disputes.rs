@@ -29,11 +29,11 @@ impl Disputes {
     }
 
     /// Stores the dispute `id` of `account` as the gateway reports it, and updates the marks on the subscriptions and
-    /// the receipt. `read` asks the gateway for the dispute.
+    /// the receipt. `read` requests the current state of the dispute from the gateway.
     ///
-    /// Repeated, late and concurrent calls have the same result: the stored dispute is read before `read` asks the
-    /// gateway, and is replaced only if it has not changed after this read. Therefore no worker replaces a newer state
-    /// of the dispute with an older one.
+    /// Repeated, late and concurrent calls have the same result: this function reads the stored dispute before `read`
+    /// requests the dispute from the gateway, and replaces the stored dispute only if it has not changed since.
+    /// Therefore no worker replaces a newer state of the dispute with an older state.
     ///
     /// # Errors
     /// An error of `read`, or [`TableError`] if a request to the table fails or the stored dispute has changed: the
@@ -75,7 +75,8 @@ impl Disputes {
                 };
                 self.table.settle(subscription, settled).await?;
             }
-            // The receipt may have expired: a customer can dispute a debit up to 13 months after it.
+            // The receipt may have expired, because a customer can dispute a debit up to 13 months after the debit.
+            // Then there is no receipt to mark.
             if let Some(receipt) = self.table.get_receipt(account, receipt, self.clock.now()).await? {
                 let reversal = receipt.reversal_from(&disputes);
                 if reversal != receipt.reversal {

@@ -1,5 +1,5 @@
-//! Successful payments without a receipt. They are settled if that is safe; otherwise they are stored as findings,
-//! which a person must resolve.
+//! Handles successful payments without a receipt. Such a payment is settled if that is safe; otherwise it is stored as
+//! a finding, which a person must resolve.
 
 use chrono::NaiveDate;
 
@@ -15,12 +15,12 @@ use super::Settling;
 /// The log message for each new finding. The filter of an alarm in `template.yaml` contains the same text.
 pub const PAYMENT_WITHOUT_RECEIPT_MESSAGE: &str = "a successful payment has no receipt";
 
-/// The result of handling a successful payment that has no open attempt: the gateway reported its success late.
+/// The result of handling a successful payment that has no open attempt, because the gateway reported its success late.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LatePaymentOutcome {
     /// The payment was settled now: it has a receipt, and the subscription has advanced to the next period.
     Settled(Box<Subscription>),
-    /// The payment is stored as a finding, which a person may have resolved.
+    /// The payment is stored as a finding. If the finding was stored before, a person may have resolved it.
     FindingStored(Box<Finding>),
     /// The payment has a receipt already, or an attempt of its period is open, which a run or a gateway event will
     /// settle.
@@ -128,8 +128,8 @@ impl Findings<'_> {
             RewriteOutcome::Missing => return Ok(LatePaymentOutcome::Missing),
             RewriteOutcome::Unchanged(reason) => reason,
         };
-        // Another worker, or an earlier try whose response was lost, may have written the settlement after the receipt
-        // was read above.
+        // Read the receipt again: another worker, or an earlier try of this write whose response was lost, may have
+        // settled the payment since the receipt was read above.
         let receipt = self.settling.table.get_receipt_of_month(account, id, period, now).await?;
         if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
             return Ok(LatePaymentOutcome::HandledElsewhere);
@@ -155,7 +155,7 @@ impl Findings<'_> {
     }
 
     /// Resolves the open finding about `payment` of `account` with a person's `decision` and its reason `because`.
-    /// Returns the stored subscription afterwards.
+    /// Returns the subscription as it is stored after the decision.
     ///
     /// # Errors
     /// [`FindingError::Missing`] if there is no open finding about the payment. [`FindingError::StillPaid`] and

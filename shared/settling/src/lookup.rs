@@ -3,8 +3,8 @@
 use billing::{Attempt, Payment, Period, Subscription, successful_payments};
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 
-/// How long before the due date or the first claim (the earlier of the two) a look-up begins to list payments. This
-/// reserve is necessary because time zones and clocks differ.
+/// A look-up lists payments from this long before the due date or the claim of the attempt, whichever is earlier. This
+/// margin is necessary because time zones and clocks differ.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
 /// Returns the time from which a look-up of `attempt` must list payments. All payments of the period of `attempt`, also

@@ -110,9 +110,9 @@ impl PaymentMethodSetups {
     }
 
     /// Reads the state of the checkout page of `setup` from the gateway. If the customer has entered a payment method,
-    /// stores it in the subscriptions and returns the completed setup; otherwise returns `setup` unchanged. A
-    /// subscription whose payment method was entered later keeps it, so an older setup never replaces a newer payment
-    /// method. If the call is interrupted, the next call completes the setup.
+    /// stores it in the subscriptions and returns the completed setup; otherwise returns `setup` unchanged. The payment
+    /// method of a subscription is unchanged if it was entered later than the payment method of this setup, so an older
+    /// setup never replaces a newer payment method. If the call is interrupted, the next call completes the setup.
     ///
     /// # Errors
     /// [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.
@@ -141,7 +141,8 @@ impl PaymentMethodSetups {
                 all.items.into_iter().map(|subscription| subscription.id).collect()
             }
         };
-        // The gateway's clock may be behind ours, but the customer entered the payment method after the setup was opened.
+        // Use the time at which the setup was created if the gateway's time is earlier: the gateway's clock may be
+        // behind ours, but the customer entered the payment method after the setup was created.
         let payment_method_at = Some(given_at.max(setup.created_at));
         let payment_method = Some(entered.clone());
         let changes = Changes { payment_method, payment_method_at, ..Changes::default() };
@@ -155,7 +156,7 @@ impl PaymentMethodSetups {
             let changed = self.table.change_subscription(&setup.account, id, None, |_| String::new(), change).await?;
             match changed {
                 ChangeOutcome::Applied(_) => {}
-                // The subscription was cancelled or erased after the setup was opened, so it has nothing to pay.
+                // The subscription was cancelled or erased after the setup was opened, so it needs no payment method.
                 ChangeOutcome::Refused(_) | ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => {
                     tracing::info!(account = %setup.account, subscription = %id, "a cancelled or erased subscription does not get the payment method");
                 }

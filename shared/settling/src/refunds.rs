@@ -25,8 +25,8 @@ use store::{RewriteOutcome, Table, TableError};
 use ids::id_of_gateway_refund;
 pub use ids::{refund_id_with_key, refund_id_without_key};
 
-/// How long a worker leases a refund, so that only one worker requests it. A request to the gateway takes less time
-/// than this lease.
+/// How long a worker leases a refund. During the lease, no other worker requests the refund. A request to the gateway
+/// ends before the lease.
 const REFUND_LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// Refunds payments at the gateway, and stores the refunds in the table.
@@ -68,9 +68,10 @@ impl Refunds {
     }
 
     /// Makes the refund `id` of `minor` minor units of the receipt's payment; with `None`, of the whole amount that is
-    /// not refunded yet. Requests with the same id mean the same refund: the refund is made only once, and a repeated
-    /// request looks it up while it is pending. Before a new refund is made, other pending refunds of the receipt are
-    /// settled. `action` is logged if the refund is new, or is made again after the gateway refused it.
+    /// not refunded yet. Requests with the same id are requests for the same refund: the refund is made only once, and
+    /// a repeated request looks the refund up while it is pending. Before a new refund is made, other pending refunds
+    /// of the receipt are settled. Writes `action` to the action log if the refund is new, or is made again after the
+    /// gateway refused it.
     ///
     /// # Errors
     /// [`RefundError::AmountMismatch`] if the refund `id` was requested with another amount before.
@@ -114,8 +115,8 @@ impl Refunds {
         };
         match reserved {
             Some(reserved) => self.request_refund(reserved).await,
-            // Another request has changed the receipt or its refunds after this request read them. The caller can
-            // repeat the request.
+            // The amount could not be reserved, because another request has changed the receipt or its refunds since
+            // this request read them. The caller can repeat the request.
             None => Err(RefundError::InProgress),
         }
     }
@@ -293,8 +294,8 @@ impl Refunds {
         Ok(made.into_iter().find(|made| made.matches(refund)))
     }
 
-    /// Stores the state `made` that the gateway reports for `refund`. `is_leased` is true if this worker has leased the
-    /// refund, and the lease then ends now. It is false if the gateway's report came with an event, without a lease.
+    /// Stores the state `made` that the gateway reports for `refund`. `is_leased`: whether this worker has leased the
+    /// refund. If it has, its lease ends now. It has no lease if the report was caused by an inbound event.
     async fn store_reported_state(
         &self,
         refund: Refund,

@@ -1,6 +1,6 @@
 //! Resolves an open attempt outside of a run: with the outcome that the gateway reports, or with an outcome that a
-//! person states, for example because the gateway has lost the payment. The gateway is asked first. A stated outcome
-//! that contradicts the gateway is accepted only if the operator demands to ignore the gateway.
+//! person states, for example because the gateway has lost the payment. The attempt is looked up at the gateway first.
+//! A stated outcome that contradicts the gateway is accepted only if the operator requests that the gateway is ignored.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
@@ -46,9 +46,9 @@ pub enum ResolveOutcome {
 #[derive(Debug)]
 pub struct AttemptResolver<'a> {
     pub settling: &'a Settling,
-    /// The gateway that is asked first; `None` to ignore the gateway and use only the stated outcome.
+    /// The gateway at which the attempt is looked up; `None` to ignore the gateway and use only the stated outcome.
     pub gateway: Option<&'a dyn PaymentGateway>,
-    /// How long a take-over leases an attempt.
+    /// How long the resolver leases an attempt that it takes over.
     pub lease: TimeDelta,
 }
 
@@ -70,15 +70,15 @@ impl AttemptResolver<'_> {
         let Some(stored) = table.get_subscription(account, id).await? else { return Ok(ResolveOutcome::Missing) };
         let Some(attempt) = stored.attempt.clone() else { return Ok(ResolveOutcome::NoOpenAttempt) };
         let now = clock.now();
-        // A lease that ends later than any valid lease was written by a machine with a wrong clock, or this machine's
-        // clock is wrong. Only a person can decide which, so such a lease is ignored only if a person states the
-        // outcome.
+        // If the lease ends later than any valid lease, the clock of the machine that wrote the lease is wrong, or the
+        // clock of this machine is wrong. Only a person can decide which of them is wrong, so such a lease is ignored
+        // only if a person states the outcome.
         let is_lease_too_long = *stated != StatedOutcome::AsGatewayReports && attempt.leased_until > now + self.lease;
         if !attempt.is_in_doubt(now) && !is_lease_too_long {
             return Ok(ResolveOutcome::Leased(attempt.leased_until));
         }
-        // The look-up comes before the first write, so that after a contradiction the operator can repeat the command
-        // immediately, without waiting for the end of a lease.
+        // Look the attempt up before the first write (the lease): after a contradiction, the operator can then repeat
+        // the command immediately, without waiting for the end of a lease.
         let outcome = match self.decide_outcome(&stored, &attempt, stated).await {
             Ok(outcome) => outcome,
             Err(undecided) => return Ok(undecided),
@@ -150,7 +150,8 @@ impl AttemptResolver<'_> {
         match stated {
             StatedOutcome::AsGatewayReports => match resolve(stored, held, listed, self.settling.clock.now()) {
                 Resolution::Settle(outcome @ (Outcome::Succeeded(_) | Outcome::Declined(_))) => Ok(outcome),
-                // If the gateway does not have the payment, only a run may reject or drop the attempt.
+                // The gateway has no payment of this attempt. Only a run of the payment batch may settle such an
+                // attempt as rejected or dropped.
                 Resolution::Settle(Outcome::Rejected { .. } | Outcome::Dropped) => {
                     Err("the gateway has no payment of this attempt".to_owned())
                 }

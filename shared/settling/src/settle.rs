@@ -13,8 +13,8 @@ use store::{RewriteOutcome, Table, TableError};
 
 /// Settles attempts, and adds the charged amounts to the charge total of the day.
 ///
-/// The charged amounts are kept in memory until [`Settling::write_charge_total`] writes them. The payment batch calls
-/// this function once per page of rows; all other callers call it immediately after a settlement.
+/// The charged amounts are held in memory until [`Settling::write_charge_total`] writes them. The payment batch calls
+/// this function once per list page of rows; all other callers call it immediately after a settlement.
 #[derive(Debug)]
 pub struct Settling {
     pub(crate) table: Table,
@@ -22,7 +22,8 @@ pub struct Settling {
     pub(crate) clock: Arc<dyn Clock>,
     /// The charged amounts that are not yet in the stored charge total of the day.
     uncounted: Mutex<ChargeTotal>,
-    /// The action that is logged with each settlement; `None` if no person asked for the settlement.
+    /// The entry that is written to the action log with each settlement; `None` if no person has requested the
+    /// settlement.
     pub(crate) action: Option<NewAction>,
 }
 
@@ -71,7 +72,7 @@ impl Settling {
         Self { table, policy, clock, uncounted: Mutex::default(), action: None }
     }
 
-    /// Returns the same service for the decision of a person, which is logged as `action`.
+    /// Adds `action`, the decision of a person. It is written to the action log with each settlement.
     pub fn with_action(self, action: NewAction) -> Self {
         Self { action: Some(action), ..self }
     }
@@ -97,8 +98,8 @@ impl Settling {
         self.settle_as_decided(subscription, held, outcome, today).await
     }
 
-    /// Settles an attempt like [`Settling::settle`], but without verifying the payment, because a person has decided
-    /// the outcome.
+    /// Settles an attempt like [`Settling::settle`], but does not verify that the payment matches the attempt, because
+    /// a person has decided the outcome.
     pub(crate) async fn settle_as_decided(
         &self,
         subscription: Subscription,
@@ -108,7 +109,7 @@ impl Settling {
     ) -> Result<SettleOutcome, SettleError> {
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
         let account = subscription.account.clone();
-        // A subscription that began too late for the reminder of its first payment is not an error.
+        // A reminder is not missing if the subscription was created after the reminder date of its first payment.
         let could_be_reminded = |on| subscription.created_at.date_naive() <= on;
         let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today || !could_be_reminded(on));
         let settlement =
@@ -127,8 +128,8 @@ impl Settling {
             RewriteOutcome::Unchanged(NotSettled::StaysOpen) => return Ok(SettleOutcome::StaysOpen),
             RewriteOutcome::Unchanged(NotSettled::Already) | RewriteOutcome::Missing => {}
         }
-        // Another worker has settled the attempt. If its outcome was not this payment, the payment has no receipt,
-        // which is an error.
+        // Another worker has settled the attempt. If it settled the attempt with another outcome, this successful
+        // payment has no receipt, which is an error.
         let Outcome::Succeeded(payment) = outcome else { return Ok(SettleOutcome::AlreadySettled) };
         let receipt = self.table.get_receipt(&account, &receipt, self.clock.now()).await?;
         if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
@@ -194,8 +195,8 @@ impl Settling {
         self.uncounted().add(amount);
     }
 
-    /// Adds the amounts that were charged after the last call of this function. They are added to the stored charge
-    /// total of the day `today` in `shard`. Sends one UpdateItem request, or no request if nothing was charged.
+    /// Adds the amounts that were charged since the last call of this function to the stored charge total of the day
+    /// `today` in `shard`. Sends one UpdateItem request, or no request if nothing was charged.
     ///
     /// # Errors
     /// [`TableError`] if the request failed: the next call adds these amounts too.

@@ -12,9 +12,10 @@ use store::Paging;
 use crate::servers::start_merchant_server_with;
 use crate::world::{World, event};
 
-/// Processes two events for the endpoint with the path `endpoint` of the merchant's server, until the queue is empty. The
-/// endpoint rejects the first `rejected` requests. The call with the number `number` has the fault `fault`, which kills
-/// the function. Asserts that both events are delivered, and returns the total number of calls.
+/// Processes two events for the endpoint with the path `endpoint` of the merchant's server, until the queue is empty.
+/// The endpoint rejects the first `rejected` requests. The outgoing call with the number `number` has the fault
+/// `fault`, which kills the function. Asserts that both events are delivered, and returns the total number of outgoing
+/// calls.
 async fn run_with_kill_at(endpoint: &str, rejected: u32, number: u64, fault: Fault) -> u64 {
     let is_due = Arc::new(AtomicBool::new(true));
     let faults =
@@ -55,7 +56,8 @@ async fn run_with_kill_at(endpoint: &str, rejected: u32, number: u64, fault: Fau
     injector.calls()
 }
 
-/// Kills the function before and after each of its calls.
+/// Runs the test once for each outgoing call of the function and each fault: the function is killed before the call, or
+/// after it.
 async fn kill_at_every_call(endpoint: &str, rejected: u32) {
     let calls = run_with_kill_at(endpoint, rejected, u64::MAX, Fault::CrashBefore).await;
     assert!(calls >= 15, "{calls}");

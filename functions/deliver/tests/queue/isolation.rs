@@ -1,4 +1,5 @@
-//! Tests that endpoints do not wait for each other, and that an endpoint that fails as a whole is in back-off.
+//! Tests that a slow or failing endpoint does not delay the deliveries to other endpoints, and that an endpoint to
+//! which all deliveries fail is in back-off.
 
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ async fn hanging_endpoint_gets_four_requests_at_a_time_and_delays_no_other_endpo
             _ = &mut handle => panic!("four requests have no response"),
             () = all_arrived => {}
         }
-        // Two of six requests to the hanging endpoint wait, and the healthy endpoint has both events.
+        // Four of the six deliveries to the hanging endpoint are in progress, and two wait. The healthy endpoint has
+        // received both of its events.
         let ids: Vec<_> =
             received.lock().unwrap().iter().map(|(_, body)| body["id"].as_str().unwrap().to_owned()).collect();
         assert!(ids.contains(&"e6".to_owned()) && ids.contains(&"e7".to_owned()), "{ids:?}");
@@ -81,7 +83,8 @@ async fn endpoint_that_fails_three_times_is_paused_then_probed_with_one_request_
         Some(WebhookEndpoint { url: format!("{merchant}/200").parse().unwrap(), ..stored.clone() })
     };
     world.table.change_webhook_endpoint(stored, repaired).await.unwrap();
-    // The other deliveries wait until the claim of the probe has expired.
+    // The other deliveries were postponed until the end of the probe's lease of 30 seconds, so advance the clock by 30
+    // seconds.
     world.clock.set(world.clock.now() + TimeDelta::seconds(30));
     let (waiting, _) = world.take_sqs_requests();
     assert_eq!(world.handle(&waiting[..1]).await, Vec::<usize>::new());
@@ -113,7 +116,7 @@ async fn delivery_older_than_four_days_is_failed_instead_of_postponed_and_its_de
     let (sent, _) = world.take_sqs_requests();
     world.handle(&sent[..3]).await;
     world.take_sqs_requests();
-    // Probes fail until the fourth delivery is too old. It was never tried.
+    // The endpoint is in back-off until the fourth delivery is too old. This delivery was never tried.
     let end = world.clock.now() + MAX_DELIVERY_AGE;
     let backoff = |stored: &WebhookEndpoint| {
         let mut stored = stored.clone();
@@ -126,7 +129,7 @@ async fn delivery_older_than_four_days_is_failed_instead_of_postponed_and_its_de
     let (postponed, delays) = world.take_sqs_requests();
     assert_eq!(delays, [600], "four days old");
     world.clock.set(end + TimeDelta::minutes(10) - TimeDelta::seconds(1));
-    // A message of an earlier version contains no instant.
+    // A queue message that an earlier version wrote does not contain the instant before which it must wait.
     let old_message = serde_json::to_string(&key(&endpoint, "e3")).unwrap();
     assert_eq!(serde_json::from_str::<QueuedDelivery>(&postponed[0]).unwrap().key, key(&endpoint, "e3"));
     assert_eq!(world.handle(&[old_message]).await, Vec::<usize>::new());

@@ -1,4 +1,5 @@
-//! The test environment: the function with its table and its queue.
+//! The environment of the tests: the `deliver` function with a table in the embedded engine and a stand-in for its
+//! queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,8 +84,8 @@ impl World {
         self.engine.execute("UpdateItem", &remove).unwrap();
     }
 
-    /// Invokes the function with all messages in `queue`. Removes the finished messages, adds the new ones, and
-    /// advances the clock to the earliest retry. Returns whether the queue still has messages.
+    /// Invokes the function with all messages in `queue`. Removes the finished messages, adds the messages that the
+    /// function sent, and advances the clock to the earliest retry. Returns whether the queue still has messages.
     pub async fn process_queue(&self, queue: &mut Vec<String>) -> bool {
         let remaining = self.handle(queue).await;
         let mut index = 0..;
@@ -144,7 +145,7 @@ pub fn secret(n: u8) -> Secret {
     Secret::new([n; 32])
 }
 
-/// Returns the event with which SQS invokes the function for messages with `bodies`.
+/// Returns the Lambda event with which SQS invokes the function for messages with these `bodies`.
 fn batch(bodies: &[String]) -> SqsEvent {
     let records = bodies.iter().enumerate().map(|(n, body)| {
         json!({ "messageId": n.to_string(), "receiptHandle": format!("handle-{n}"), "body": body, "eventSource": "aws:sqs",

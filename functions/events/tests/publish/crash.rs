@@ -1,5 +1,5 @@
 //! Tests with a bus that rejects entries, fails or does not respond, and with a function that is killed at each of its
-//! calls.
+//! requests to the bus.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ async fn no_event_is_lost_and_ids_stay_the_same_if_the_function_is_killed_at_any
                 published = publisher.publish(&batch) => panic!("{published:?} although call {killed_at} hangs"),
                 () = bus.wait_until_request_hangs() => {}
             }
-            // Publish the same batch again, as Lambda does.
+            // Publish the same batch again, as Lambda does after a killed invocation.
             assert_eq!(publisher.publish(&batch).await.unwrap().first_unpublished, None);
             let accepted = bus.accepted();
             assert_eq!(ids(&accepted), expected, "killed at {killed_at}, {hangs:?}");

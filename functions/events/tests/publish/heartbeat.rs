@@ -1,4 +1,5 @@
-//! Tests of the heartbeat, whose arrival on the bus shows that the stream is published.
+//! Tests of the heartbeat: a schedule writes an item, and its event on the bus shows that the stream of the table is
+//! published.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;

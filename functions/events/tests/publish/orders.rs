@@ -61,7 +61,7 @@ async fn function_publishes_the_changes_of_orders_and_nothing_else_of_their_tabl
 async fn unreadable_order_is_published_with_its_key_and_without_its_address() {
     let mut batch = batch().await;
     let records = batch["Records"].as_array_mut().unwrap();
-    // The item of the customer has the same sort key, and another partition key.
+    // Two items have this sort key: the order, and an item of the customer with another partition key. Find the order.
     let is_order = |record: &&mut Value| {
         let keys = &record["dynamodb"]["Keys"];
         keys["SK"]["S"] == "CUSTOMER#acme" && keys["PK"]["S"].as_str().unwrap().starts_with("ORDER#")

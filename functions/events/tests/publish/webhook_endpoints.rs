@@ -1,4 +1,4 @@
-//! Tests that the entries of events show whether there is a webhook endpoint.
+//! Tests that the `Resources` of the published entries show whether there is a webhook endpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use testkit::{encryption_keys, sample};
 use crate::event_bridge::{Behavior, FakeEventBridge};
 use crate::world::{TABLE, World, publisher_with_table};
 
-/// The time of the tests.
+/// Returns a clock that is set to the time of the tests.
 fn clock() -> Arc<SimulatedClock> {
     Arc::new(SimulatedClock::new("2026-04-01T06:00:00Z".parse().unwrap(), 7))
 }
@@ -30,7 +30,8 @@ fn endpoint() -> WebhookEndpoint {
     WebhookEndpoint::new(id, "https://shop.example.com/webhooks".parse().unwrap(), secret, clock.now())
 }
 
-/// Publishes three months of changes with the endpoints in `table`. Returns the resources of all entries.
+/// Publishes three months of changes. `table` contains the webhook endpoints. Returns the `Resources` of all published
+/// entries.
 async fn published_resources(table: Table) -> Vec<String> {
     let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| Behavior::Accepts).await);
     let published = publisher_with_table(&bus, table).await.publish(&world.batch()).await.unwrap();

@@ -1,4 +1,5 @@
-//! The test environment: three months of billing for two subscriptions, on an engine with a stream.
+//! The test environment: three months of billing for two subscriptions, on an embedded DynamoDB engine with a change
+//! stream.
 
 use std::sync::Arc;
 

@@ -81,7 +81,8 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
     desk.set_shipping_address(&order.customer, address).await.unwrap();
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(1));
     assert_eq!(table.get_order(id).await.unwrap().unwrap().0.status, OrderStatus::Open);
-    // The index could lag behind the table, so the tasks stay until a pass starts 30 seconds after the change.
+    // The index may not show the latest change yet, so a fill task is stored until an invocation works on it more than
+    // 30 seconds after the change that created the task.
     assert_eq!(table.fill_tasks().await.unwrap().items.len(), 2);
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0));
 }

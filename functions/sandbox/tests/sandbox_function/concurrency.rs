@@ -16,7 +16,8 @@ fn now() -> DateTime<Utc> {
     "2027-01-31T06:00:00Z".parse().unwrap()
 }
 
-/// Lets concurrent requests take turns at each call to DynamoDB, so that all of them read before one of them writes.
+/// A fault injector without faults that pauses each request at each of its calls to DynamoDB. All concurrent requests
+/// therefore read the table before the first of them writes.
 struct TakingTurns;
 
 impl Faults for TakingTurns {
@@ -29,7 +30,7 @@ impl Faults for TakingTurns {
     }
 }
 
-/// Creates the sandbox's table on `engine`. The requests of the returned sandbox have `faults`.
+/// Creates the sandbox's table on `engine`. `faults` are injected into the DynamoDB requests of the returned sandbox.
 async fn sandbox_with(engine: &Engine, faults: impl Faults + 'static) -> SandboxTable {
     let clock = Arc::new(SimulatedClock::new(now(), 1));
     SandboxTable::new(engine.client(), "dueday-sandbox", clock.clone()).create_if_absent().await.unwrap();
@@ -64,7 +65,8 @@ async fn idempotency_key_charges_once_under_concurrent_requests() {
         .collect();
     assert_eq!((ids.len(), number_of_payments(&sandbox).await), (1, 1));
 
-    // The forgotten key makes one further payment, however many requests come at the same time.
+    // After 24 hours the sandbox has forgotten the idempotency key. Eight concurrent requests under this key make only
+    // one more payment.
     let later = now() + sandbox::IDEMPOTENCY_KEY_LIFETIME;
     let responses = join_all((0..8).map(|_| sandbox.charge(&request, later))).await;
     assert!(responses.iter().all(|response| matches!(response, Ok(ChargeResponse::Succeeded(_)))), "{responses:?}");
@@ -95,7 +97,7 @@ async fn concurrent_refunds_never_exceed_the_payment() {
     let responses = join_all(requests.iter().map(|request| sandbox.refund(request, now()))).await;
     let made = responses.iter().filter(|response| matches!(response, Ok(RefundResponse::Made(_)))).count();
     assert_eq!((made, sandbox.refunds(&paid.id).await.unwrap().len()), (2, 2), "{responses:?}");
-    // One refund, requested several times at once.
+    // Four concurrent requests for one refund make it once.
     let last = refund(200);
     let responses = join_all((0..4).map(|_| sandbox.refund(&last, now()))).await;
     assert!(responses.iter().all(|response| matches!(response, Ok(RefundResponse::Made(_)))), "{responses:?}");
@@ -121,7 +123,7 @@ async fn id_of_a_refund_refunds_only_one_of_two_payments() {
 async fn repeated_charge_after_a_lost_or_cancelled_request_makes_one_payment() {
     for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Cancelled("TransactionConflict")] {
         let engine = Engine::memory();
-        // The SDK sends a request three times: without a response to any of them, the first charge fails.
+        // The SDK tries a request three times. All three tries have the fault, so the first charge fails.
         let all_tries =
             move |call: &Call<'_>| (call.operation == Operation::DynamoDb("TransactWriteItems")).then_some(fault);
         let failing = sandbox_with(&engine, all_tries).await;

@@ -21,7 +21,7 @@ use crate::lambda_url::{Access, start};
 /// The key with which the test signs requests, if the function verifies signatures.
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// An observer that ignores everything: the test reads the report.
+/// An observer that ignores the progress of the conformance check: the test reads the report at the end.
 struct Ignored;
 
 impl Observer for Ignored {
@@ -58,7 +58,8 @@ async fn sample_event_of_the_function_url_returns_the_account() {
 async fn function_keeps_every_promise_of_a_gateway() {
     let url = start(Access::Iam, &[("DUEDAY_GATEWAY_KEY", KEY)]).await;
     let keys: GatewayKeys = KEY.parse().unwrap();
-    // The function verifies signatures at the time of the machine, and makes payments at the time that the client sends.
+    // The function verifies signatures with the clock of this machine, but makes payments at the time that the client
+    // sends, which is `clock`.
     let signing = client_of_functions(&url).await.with_keys(keys.into(), Arc::new(SystemClock));
     let clock = Arc::new(SimulatedClock::new(SystemClock.now(), 1));
     let parameters = CheckParameters {

@@ -1,5 +1,5 @@
-//! A stand-in for a Lambda function URL: passes HTTP requests as events to the processes of the function, which share one
-//! table. Each process handles one event at a time, as in Lambda.
+//! A stand-in for a Lambda function URL: passes HTTP requests as events to several processes of the function, which
+//! share one table. Each process handles one event at a time, as in Lambda.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ use serde_json::{Map, Value, json};
 use testkit::{Function, InvocationResult};
 use tokio::sync::{Mutex, mpsc};
 
-/// The number of processes, and so of events that are handled at the same time.
+/// The number of processes of the function, which is also the largest number of events that are handled at the same
+/// time.
 const PROCESSES: usize = 4;
 
-/// What the stand-in requires of a request, as the function URL's `AuthType` does.
+/// The requirement for requests to the stand-in, like the `AuthType` of a function URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// The request must have a signature for AWS IAM. The stand-in does not verify it.

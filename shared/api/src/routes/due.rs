@@ -116,7 +116,7 @@ pub async fn list(
     let (mut data, mut unreadable) = (Vec::new(), Vec::new());
     for row in page.rows {
         match row.due {
-            // Omit the item: its subscription is paused or cancelled, or will be cancelled on this due date.
+            // Omit the index entry: its subscription is paused or cancelled, or will be cancelled on this due date.
             Ok(due) if !due.will_be_charged() => {}
             Ok(due) => data.push(due.into()),
             Err(error) => unreadable.push(error),

@@ -1,4 +1,4 @@
-//! Idempotency records of responses that contain a secret. Such a record stores the response encrypted.
+//! Idempotency records of responses that contain a signing secret. These records store the response encrypted.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -9,7 +9,8 @@ use store::{IdempotentRequest, Replayed, StoredResponse};
 
 use crate::Api;
 
-/// Returns the context in which the response to `request` is encrypted.
+/// Returns the encryption context of the response to `request`: the response can be decrypted only with the same
+/// context.
 fn context_of(request: &IdempotentRequest) -> String {
     format!("response to the request {}", request.key_hash)
 }
@@ -40,8 +41,8 @@ impl Api {
         Ok(IdempotentRequest { response, ..request })
     }
 
-    /// Returns the decrypted response in `replayed`, the record of `request`, with `status`. Earlier versions stored the
-    /// response as plain text.
+    /// Returns the decrypted response in `replayed`, the idempotency record of `request`, with the status code
+    /// `status`. Earlier versions stored the response as plain text.
     ///
     /// # Errors
     /// 422 if the key was used for a request with another body; 409 if the response cannot be decrypted; 503 if this

@@ -25,11 +25,12 @@ use super::subscription_view::SubscriptionView;
 use super::why::{FailedAttempt, WaivedMonth};
 use crate::Api;
 
-/// The largest number of stored items of an account that a document contains.
+/// The largest number of stored items that the exported document of an account contains.
 pub const MAX_EXPORTED_ITEMS: usize = 10_000;
 /// The largest size of the response in bytes. A response of a Lambda function has at most 6 MB.
 const MAX_RESPONSE_BYTES: usize = 5_000_000;
-/// The largest age of a setup that may still be stored: its page closes after a day, and it is stored 30 days longer.
+/// The largest age of a payment method setup that may still be stored: the gateway's page closes after a day, and the
+/// setup is stored for 30 more days.
 const MAX_SETUP_AGE: TimeDelta = TimeDelta::days(32);
 
 /// Everything that is stored about an account. Tokens of payment methods and customers are shortened to `...` and their
@@ -148,7 +149,7 @@ pub struct ExportedSetup {
 pub enum ExportError {
     /// The table cannot be read.
     Table(TableError),
-    /// More than the allowed number of items is stored.
+    /// The table stores more items of the account than the document may contain.
     TooManyItems,
 }
 
@@ -158,7 +159,7 @@ impl From<TableError> for ExportError {
     }
 }
 
-/// Returns the payment method with shortened tokens.
+/// Returns `method` with shortened tokens, so that the reader of the export cannot charge the card.
 fn masked(method: &PaymentMethod) -> PaymentMethod {
     PaymentMethod { customer: method.customer.masked(), payment_method: method.payment_method.masked() }
 }
@@ -217,8 +218,8 @@ impl From<PaymentMethodSetup> for ExportedSetup {
 
 impl AccountExport {
     /// Reads everything that `table` stores about `account` at the time `now`; `None` if nothing is stored. Sends Query
-    /// requests for the partition of the account, and a GetItem request for each setup of the last 32 days, which the action
-    /// log names.
+    /// requests for the partition of the account. Sends a GetItem request for each payment method setup that was
+    /// created in the last 32 days: the ids of these setups are in the action log.
     ///
     /// # Errors
     /// [`ExportError::TooManyItems`] if more than `max_items` items are stored.
@@ -263,7 +264,8 @@ impl AccountExport {
     }
 }
 
-/// Returns the setups that the action log in `partition` names, and that are still stored.
+/// Returns the stored payment method setups of the account. Setups are not in the account's `partition`: their ids are
+/// in its action log.
 async fn setups_of(
     table: &Table,
     partition: &AccountPartition,

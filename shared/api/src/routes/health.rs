@@ -1,5 +1,5 @@
-//! `GET /health`: checks that the API responds. Needs no token, so it makes no request to the table, for which anyone
-//! could otherwise make the merchant pay.
+//! `GET /health`: checks that the API responds. The route needs no token. It therefore makes no request to the table:
+//! otherwise anyone could cause costs for the merchant.
 
 use axum::Json;
 use rest::parameters::{NoParameters, Query};

@@ -1,4 +1,5 @@
-//! `GET /status`: what the system has done yesterday and today, and what needs a person. For operators.
+//! `GET /status`: the state of both batches yesterday and today, and the problems that a person must look at. For
+//! operators.
 
 use std::collections::BTreeMap;
 

@@ -158,7 +158,8 @@ pub(super) fn json_of(subscription: &Subscription) -> String {
     serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view can be serialized")
 }
 
-/// Returns the response with the JSON view and the version of `subscription`, as idempotency records store it.
+/// Returns the response, with the JSON view and the version of `subscription`, in the form in which idempotency records
+/// store it.
 pub(super) fn response_of(subscription: &Subscription) -> StoredResponse {
     StoredResponse { json: json_of(subscription), version: subscription.version }
 }

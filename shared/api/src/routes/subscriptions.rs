@@ -135,8 +135,8 @@ pub async fn create(
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
     let mut request = key.request(&body.hash, now.at);
-    // Look up the stored response before any validation. A repeated request must get it even if the first request was
-    // on an earlier date and the same request would not be valid today.
+    // Look up the stored response of an earlier, equal request before the validation. A repeated request must get this
+    // response even if the first request was on an earlier date and would not be valid today.
     if let Some(request) = &request
         && let Some(replayed) = api.table.get_stored_response(request).await?
     {
@@ -337,7 +337,8 @@ pub async fn change(
 }
 
 impl Api {
-    /// Applies `change` to the subscription in `path`, stores `records` with it, and returns the response.
+    /// Applies `change` to the subscription in `path`, writes `records` in the same transaction, and returns the
+    /// response.
     pub(crate) async fn change_subscription<S: Into<Settlement>>(
         &self,
         path: &SubscriptionPath,

@@ -201,8 +201,8 @@ pub async fn retry(State(api): State<Api>, request: Transition<ChangeReason>) ->
 }
 
 impl Api {
-    /// Applies `change` to the subscription of `request`. A repeated request gets the stored response instead, and is not counted as
-    /// a retry.
+    /// Applies `change` to the subscription of `request`. If the request is repeated under its idempotency key, returns
+    /// the stored response instead, and does not count the request toward the hourly limit of retries.
     ///
     /// # Errors
     /// 403 if the caller is an account that may not make the change `action`, 412 if `If-Match` does not allow the stored version,
@@ -215,7 +215,8 @@ impl Api {
         change: impl Fn(&Subscription) -> Result<S, Refusal>,
     ) -> Result<Response, Problem> {
         request.caller.check_action(action)?;
-        // A repeated request returns the stored response, whatever the state of the subscription is now.
+        // A request that is repeated under its idempotency key gets the stored response, whatever the state of the
+        // subscription is now.
         if let Some(stored) = self.stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
             return Ok(stored);
         }

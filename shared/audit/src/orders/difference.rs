@@ -1,4 +1,4 @@
-//! The differences that the audit of the order desk finds.
+//! The type of the differences that the audit of the order desk finds.
 
 use orders::{AuditedNumber, NumberDifference};
 use serde::Serialize;
@@ -6,12 +6,13 @@ use store::TableError;
 
 use super::super::{BrokenInvariant, Invariant};
 
-/// A stored number or item of the order desk that is not as the records say.
+/// A difference that the audit of the order desk found: the stored value of a number or item is not the value that
+/// follows from other records.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct OrderDifference {
     /// The violated invariant.
     pub check: Invariant,
-    /// What is compared, such as `house-blend in cork` or the id of an order.
+    /// The name of the compared number or item, such as `house-blend in cork` or the id of an order.
     pub item: String,
     pub expected: String,
     pub found: String,

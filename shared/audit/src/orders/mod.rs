@@ -1,5 +1,5 @@
-//! The checks of the order desk's table: the comparison of its orders with the receipts of their payments, and the differences
-//! of its stored numbers.
+//! The checks of the order desk's table: the comparison of its orders with the receipts of their payments, and the
+//! check of its stored numbers.
 
 mod difference;
 mod numbers;

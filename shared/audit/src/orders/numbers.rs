@@ -8,7 +8,7 @@ use store::TableError;
 use super::OrderDifference;
 use crate::{BrokenInvariant, Invariant};
 
-/// The largest number of scans that verify the differences of the first scan.
+/// The largest number of further scans that verify the differences which the first scan has found.
 const VERIFYING_SCANS: i32 = 3;
 
 /// Returns the violation of a number that could not be compared, for the reason `what`.
@@ -16,14 +16,15 @@ fn not_compared(key: impl ToString, what: impl Into<String>) -> BrokenInvariant 
     BrokenInvariant { invariant: Invariant::Compared, key: key.to_string(), what: what.into() }
 }
 
-/// Returns the violation if [`check_stored_numbers`] was too late in an invocation with all its time.
+/// Returns the violation to report if [`check_stored_numbers`] did not end in time although it had the whole time of an
+/// invocation.
 pub fn numbers_not_compared() -> BrokenInvariant {
     not_compared("orders table", "the scans of the table did not end in time")
 }
 
-/// Compares the stock and the quarter totals in `table` with the records from which they can be computed again. A change during
-/// the check is no violation. Returns `None` if the scans do not end before `deadline`: nothing was compared then. Leaves
-/// out the items that cannot be read: [`orders::OrdersScan`] returns their errors.
+/// Compares the stock and the quarter totals in `table` with the records from which they can be computed again. A
+/// number that changes during the check is no violation. Returns `None` if the scans do not end before `deadline`; then
+/// no number was compared. Ignores items that cannot be read, because [`orders::OrdersScan`] returns their errors.
 pub async fn check_stored_numbers(
     table: &OrdersTable,
     clock: &dyn Clock,

@@ -1,4 +1,4 @@
-//! The check of a receipt against its order, and of an order against its receipt.
+//! Checks whether a receipt has its order, and whether an order has its receipt, with the same amount.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,10 +12,11 @@ use store::{Table, TableError};
 use super::OrderDifference;
 use crate::Invariant;
 
-/// The longest time after a payment until its order is placed on AWS.
+/// The longest time from a payment until its order is placed, on AWS. A payment without an order is a difference only
+/// after this time.
 pub const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
 
-/// The number of receipts that are read at the same time.
+/// The number of concurrent requests that read receipts.
 const AT_ONCE: usize = 16;
 
 /// Compares receipts in the payments table with orders in the orders table.
@@ -23,9 +24,9 @@ const AT_ONCE: usize = 16;
 pub struct OrderChecker<'a> {
     payments: &'a Table,
     orders: &'a OrdersTable,
-    /// Whether each payment for the SKU has an order, by SKU.
+    /// For each SKU, whether each payment for it must have an order.
     skus: BTreeMap<Sku, bool>,
-    /// The differences of items that could not be read. Each is returned once.
+    /// The differences that were already returned for items that cannot be read. They are not returned again.
     unreadable: BTreeSet<OrderDifference>,
 }
 
@@ -67,20 +68,22 @@ impl<'a> OrderChecker<'a> {
         self.orders.totals_of_orders(&ids).await
     }
 
-    /// Returns whether each payment for `sku` has an order: the SKU has products, and it had products at each payment.
+    /// Returns whether each payment for `sku` must have an order: the SKU has products, and no payment was made while
+    /// it had none.
     pub(super) async fn is_ordered(&mut self, sku: &Sku) -> Result<bool, TableError> {
         if let Some(is_ordered) = self.skus.get(sku) {
             return Ok(*is_ordered);
         }
         let has_products = !self.orders.lines_of_sku(sku).await?.is_empty();
-        // A month that was paid while the SKU had no products stays without an order.
+        // A payment that was made while the SKU had no products never gets an order, so then do not require orders for
+        // this SKU.
         let is_ordered = has_products && !self.orders.is_without_products_reported(sku).await?;
         self.skus.insert(sku.clone(), is_ordered);
         Ok(is_ordered)
     }
 
-    /// Compares `receipts` with their orders. The order of each payment of the period `ordered` must have been placed. Sends one
-    /// BatchGetItem request for each 100 receipts, and further requests for each missing order.
+    /// Compares `receipts` with their orders. Each payment that was made in the time range `ordered` must have an
+    /// order. Sends one BatchGetItem request for each 100 receipts, and further requests for each missing order.
     pub async fn check_receipts(
         &mut self,
         receipts: &[Receipt],
@@ -94,8 +97,8 @@ impl<'a> OrderChecker<'a> {
         Ok(differences)
     }
 
-    /// Compares `receipt` with its order, which has the amount `total` ([`OrderChecker::totals_of_orders`]). `must_exist` is
-    /// whether the order of each payment at this time must have been placed.
+    /// Compares `receipt` with its order. `total` is the amount of the order, as [`OrderChecker::totals_of_orders`]
+    /// returns it. `must_exist`: whether a receipt of this time must have an order.
     pub(super) async fn check_receipt(
         &mut self,
         receipt: &Receipt,
@@ -108,12 +111,14 @@ impl<'a> OrderChecker<'a> {
                 Err(error) => self.unreadable_once(error),
                 difference => difference,
             },
-            // The scan of the orders reports an order that cannot be read.
+            // The amounts agree, or no order is required, or the order cannot be read. The scan of the orders reports
+            // an order that cannot be read.
             Some(_) | None => Ok(None),
         }
     }
 
-    /// Returns the difference of an item that cannot be read; `None` if it was returned before. Returns each other error.
+    /// Converts an error about an item that cannot be read into a difference; returns `None` if that difference was
+    /// returned before. Returns any other `error` as an error.
     pub(super) fn unreadable_once(&mut self, error: TableError) -> Result<Option<OrderDifference>, TableError> {
         let TableError::Unreadable { .. } = error else { return Err(error) };
         let difference = OrderDifference::unreadable(&error);
@@ -123,7 +128,7 @@ impl<'a> OrderChecker<'a> {
     /// Returns the difference if the order of `receipt` does not exist although it must.
     async fn missing_order(&mut self, receipt: &Receipt) -> Result<Option<OrderDifference>, TableError> {
         let order = order_of(receipt);
-        // A payment that was refunded in full or reversed, and the account of an erased customer, need no order.
+        // A payment needs no order if it was refunded in full or reversed, or if its account was erased.
         let needs_order = receipt.net().minor() > 0 && self.is_ordered(&receipt.sku).await?;
         if !needs_order
             || self.orders.get_order(order).await?.is_some()
@@ -136,9 +141,9 @@ impl<'a> OrderChecker<'a> {
         Ok(Some(OrderDifference { check: Invariant::Ordered, item: order.to_string(), expected, found }))
     }
 
-    /// Compares `orders` with the receipts of their payments, which have not expired at `now`, and the follow-up orders in `orders`
-    /// with their main orders. Sends one Query request for each main order, and one BatchGetItem request for each 100 follow-up
-    /// orders.
+    /// Compares the main orders in `orders` with the receipts of their payments, which must not have expired at `now`.
+    /// Checks that the main order of each follow-up order in `orders` exists. Sends one Query request for each main
+    /// order, and one BatchGetItem request for each 100 follow-up orders.
     pub async fn check_orders(&self, orders: &[Order], now: DateTime<Utc>) -> Result<Vec<OrderDifference>, TableError> {
         let (main, follow_ups): (Vec<&Order>, Vec<&Order>) = orders.iter().partition(|order| order.follow_up.is_none());
         let compared = stream::iter(main).map(|order| self.check_order(order, now)).buffered(AT_ONCE);
@@ -162,7 +167,8 @@ impl<'a> OrderChecker<'a> {
         Ok(without_main.map(difference).collect())
     }
 
-    /// Compares `order` with the receipt of its payment, which has not expired at `now`. Sends one Query request.
+    /// Compares the main order `order` with the receipt of its payment, which must not have expired at `now`. Sends one
+    /// Query request.
     async fn check_order(&self, order: &Order, now: DateTime<Utc>) -> Result<Option<OrderDifference>, TableError> {
         let OrderId { due_on, subscription, .. } = order.id;
         let period = Period::from_day(due_on);

@@ -1,9 +1,10 @@
 //! The comparison of all orders with the receipts of their payments, in both directions.
 //!
-//! The scan of the receipts finds the receipts without an order. It also computes the digest of the orders that have a receipt. Only
-//! if it differs from the digest of all recent orders, the receipts of the orders with the different due dates are read. An order
-//! that is placed between both scans only adds such a due date. It cannot hide an order without a receipt, as it could if the
-//! numbers of orders were compared. A follow-up order has no receipt; its main order must exist.
+//! An earlier scan of the orders has computed a digest of all recent orders. The scan of the receipts in this module
+//! finds each receipt without an order, and computes a digest of the orders that have a receipt. If the two digests
+//! differ for a due date, the receipts of all orders with this due date are read one by one. An order that is placed
+//! between the two scans only adds a due date to this check. It cannot hide an order without a receipt, as it could if
+//! only the numbers of orders were compared. A follow-up order has no receipt; its main order must exist.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,13 +17,13 @@ use store::{Table, TableError};
 
 use super::{OrderChecker, OrderDifference, order_of};
 
-/// The number of orders in one batch read.
+/// The number of receipts whose orders are read together, with one BatchGetItem request.
 const BATCH: usize = 100;
 
-/// The orders of a scan, as far as the comparison needs them.
+/// A summary of the orders that a scan has read, with the values that the comparison with the receipts needs.
 #[derive(Clone, Debug)]
 pub struct RecentOrders {
-    /// Receipts of earlier payments may have expired.
+    /// The time from which all receipts are stored. The receipts of payments before this time may have expired.
     receipts_kept_from: DateTime<Utc>,
     /// The number of all orders.
     orders: u64,
@@ -43,7 +44,8 @@ pub struct Comparison {
 }
 
 impl RecentOrders {
-    /// Creates the state before the first order. `receipt_retention` is the time until a receipt expires.
+    /// Creates an empty summary, to which [`RecentOrders::add`] adds orders. `receipt_retention` is the time until a
+    /// receipt expires.
     pub fn new(now: DateTime<Utc>, receipt_retention: TimeDelta) -> Self {
         let receipts_kept_from = now - receipt_retention + TimeDelta::days(1);
         Self {
@@ -60,12 +62,12 @@ impl RecentOrders {
         self.receipts_kept_from
     }
 
-    /// Returns whether the receipt of a payment at this time has not expired.
+    /// Returns whether the receipt of a payment that was made at `paid_at` cannot have expired.
     fn has_receipt(&self, paid_at: DateTime<Utc>) -> bool {
         paid_at >= self.receipts_kept_from
     }
 
-    /// Adds `order`.
+    /// Adds `order` to the summary.
     pub fn add(&mut self, order: &Order) {
         self.orders = self.orders.saturating_add(1);
         if order.follow_up.is_some() {
@@ -89,8 +91,9 @@ impl RecentOrders {
     }
 }
 
-/// Compares the orders in `orders` with the receipts in `table`. `recent` are the orders of an earlier scan. Each payment of the
-/// period `ordered` must have an order. Calls `on_receipts` with the number of receipts that were read.
+/// Compares the orders in `orders` with the receipts in `table`. `recent` is the summary of an earlier scan of the
+/// orders. Each payment that was made in the time range `ordered` must have an order. Calls `on_receipts` with the
+/// number of receipts that were read.
 pub async fn compare_orders_with_receipts(
     (table, orders): (&Table, &OrdersTable),
     recent: &RecentOrders,
@@ -130,7 +133,7 @@ pub async fn compare_orders_with_receipts(
     }
     let due_dates = recent.digest.different_due_dates(&with_receipt);
     if !due_dates.is_empty() || recent.has_follow_ups {
-        // Receipts expire, so older orders have none.
+        // Only check orders that were paid at this time or later: the receipts of older orders may have expired.
         let from = first_receipt_at.map_or(recent.receipts_kept_from, |first| first.max(recent.receipts_kept_from));
         comparison.differences.extend(check_orders_of(&checker, orders, &due_dates, from, now).await?);
     }

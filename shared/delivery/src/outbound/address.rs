@@ -1,6 +1,6 @@
-//! The check that deliveries go only to public addresses (protection against server-side request forgery). The creator
-//! of a webhook endpoint chooses its URL, and must not make this service send requests to hosts that only this service
-//! can reach, such as the metadata service of a cloud.
+//! Checks that deliveries are sent only to public addresses (protection against server-side request forgery). The
+//! creator of a webhook endpoint chooses its URL. The URL must not make this service send requests to hosts that only
+//! this service can reach, such as the metadata service of a cloud.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -16,7 +16,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 /// Finds the addresses of host names.
 #[async_trait]
 pub trait HostResolver: Send + Sync + fmt::Debug {
-    /// Returns the addresses of `host`; an empty list if none could be found.
+    /// Returns the IP addresses of `host`; an empty list if no address could be found.
     async fn resolve(&self, host: &str) -> Vec<IpAddr>;
 }
 
@@ -49,18 +49,19 @@ pub struct AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// Returns the policy that allows `allowed` addresses and finds addresses with the resolver of the operating system.
+    /// Returns the policy that allows only `allowed` addresses. The addresses of host names are found with the resolver
+    /// of the operating system.
     pub fn new(allowed: AllowedAddresses) -> Self {
         Self { allowed, resolver: Arc::new(SystemResolver) }
     }
 
-    /// Returns the policy that allows only public addresses and finds them with `resolver`.
+    /// Returns the policy that allows only public addresses. The addresses of host names are found with `resolver`.
     pub fn public_only_with(resolver: Arc<dyn HostResolver>) -> Self {
         Self { allowed: AllowedAddresses::PublicOnly, resolver }
     }
 
     /// Checks whether `url` may be the URL of an endpoint. A host name without a known address is accepted, because its
-    /// DNS entry may be created later. Every delivery checks the address again.
+    /// DNS entry may be created later. The address is also checked before every delivery.
     ///
     /// # Errors
     /// Returns an error if only public addresses are allowed, and `url` is not an https URL or has no public address.

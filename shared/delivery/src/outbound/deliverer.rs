@@ -20,7 +20,8 @@ const DISABLED: &str = "the endpoint is disabled";
 const NOT_SUBSCRIBED: &str = "the endpoint does not receive events of this type";
 /// The reason why a delivery failed, if its endpoint could not be read for four days.
 const NOT_READABLE: &str = "the stored endpoint cannot be read";
-/// How long the deliveries to an endpoint wait if the endpoint cannot be read, until an operator has repaired it.
+/// If the stored endpoint cannot be read, its deliveries wait for this time before they are tried again. An operator
+/// can repair the endpoint in the meantime.
 const UNREADABLE_ENDPOINT_WAIT: TimeDelta = TimeDelta::hours(1);
 
 /// Creates and tries the deliveries of events to webhook endpoints.
@@ -40,9 +41,8 @@ impl Deliverer {
 
     /// Tries the delivery `key`, if it is pending and due, and its endpoint is not in back-off.
     ///
-    /// # Errors
-    /// Returns an error if a request to the table fails or the delivery cannot be read. The endpoint may have received
-    /// the event, and will receive it again.
+    /// # Errors Returns an error if a request to the table fails or the delivery cannot be read. The endpoint may have
+    /// received the event already, and will receive it again when the delivery is retried.
     pub async fn deliver(&self, key: &DeliveryKey) -> Result<NextTry, TableError> {
         let Some(delivery) = self.table.get_delivery(key).await? else { return Ok(NextTry::Done) };
         let now = self.clock.now();
@@ -88,13 +88,15 @@ impl Deliverer {
 
     /// Stores `updated` in place of `delivery`, and returns the time of the next try.
     async fn store(&self, delivery: &Delivery, updated: Delivery) -> Result<NextTry, TableError> {
-        // If another worker has tried the delivery at the same time and stored an outcome, keep the stored outcome.
+        // If another worker has tried the delivery at the same time and stored an outcome, do not overwrite the stored
+        // outcome.
         let update_if_unchanged = |stored: &Delivery| (stored.version == delivery.version).then(|| updated.clone());
         let stored = self.table.change_delivery(delivery.clone(), update_if_unchanged).await?;
         Ok(stored.and_then(|stored| stored.next_try_at).map_or(NextTry::Done, NextTry::At))
     }
 
-    /// Postpones `delivery`, whose endpoint cannot be read because of `error`. Fails it if it is too old to be postponed.
+    /// Postpones `delivery`, because its stored endpoint cannot be read (`error`). If the delivery is too old to be
+    /// postponed, stores it as failed.
     async fn wait_for_repair(
         &self,
         delivery: &Delivery,
@@ -112,9 +114,10 @@ impl Deliverer {
         }
     }
 
-    /// Sends the event of `delivery`, signed with `secrets`, to the endpoint. Returns the delivery with the outcome of this
-    /// try, which the caller stores. Stores the outcome in the endpoint if it changes the endpoint's state, and encrypts
-    /// the stored secrets after a success if they are not encrypted with the first key.
+    /// Sends the event of `delivery`, signed with `secrets`, to the endpoint. Returns the delivery with the outcome of
+    /// this try, which the caller stores. If the outcome changes the state of the endpoint, also stores this state in
+    /// the endpoint's item. After a success, encrypts the endpoint's stored secrets with the first key, if they are not
+    /// encrypted with it yet.
     async fn try_delivery(
         &self,
         endpoint: &WebhookEndpoint,
@@ -175,11 +178,12 @@ impl Deliverer {
             tracing::error!(endpoint = %id, event, because, "{EVENT_NOT_DELIVERED}; its endpoint accepts other events");
             return Ok(());
         }
-        // Log before the write: if the worker is killed right after the write, no later run logs the disabled endpoint.
+        // Log before the write: if the worker were killed between the write and the log message, no later try would log
+        // that the endpoint was disabled.
         tracing::error!(endpoint = %id, because, "{ENDPOINT_DISABLED}");
         let disable_if_dead = |stored: &WebhookEndpoint| {
-            // The stored endpoint may be newer than the copy that this try used: the merchant may have changed the URL,
-            // or the endpoint may have accepted another event. In both cases the endpoint stays enabled.
+            // The stored endpoint may be newer than the copy that this try used. The endpoint stays enabled if the
+            // merchant has changed its URL since, or if it has accepted another event since.
             let is_dead = stored.url == endpoint.url && stored.has_no_success_since(delivery.created_at);
             is_dead.then(|| stored.disabled(because))
         };

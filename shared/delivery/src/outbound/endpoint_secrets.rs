@@ -16,8 +16,9 @@ pub struct EndpointSecrets {
     clock: Arc<dyn Clock>,
 }
 
-/// Returns the context in which the secrets of `endpoint` are encrypted. It does not say whether a secret is the current
-/// or the previous one, so a rotation moves the encrypted text without encrypting it again.
+/// Returns the encryption context of the secrets of `endpoint`: a secret can be decrypted only with the same context.
+/// The context is the same for the current and the previous secret, so a rotation can move the encrypted text to
+/// another attribute without encrypting it again.
 fn context_of(endpoint: Ulid) -> String {
     format!("signing secret of the webhook endpoint {endpoint}")
 }
@@ -77,9 +78,9 @@ impl EndpointSecrets {
         }
     }
 
-    /// Encrypts the secrets of `endpoint` again with the first key, if an earlier version has stored them as plain text,
-    /// or another key has encrypted them. Then it also removes a previous secret that is not valid any more at `now`. A
-    /// secret that the first key has encrypted, or that cannot be decrypted, stays unchanged.
+    /// Encrypts the secrets of `endpoint` again with the first key, if an earlier version has stored them as plain
+    /// text, or another key has encrypted them. In that case, also removes the previous secret if it is no longer valid
+    /// at `now`. A secret that the first key has encrypted, or that cannot be decrypted, stays unchanged.
     #[must_use]
     pub fn encrypt_with_first_key(&self, endpoint: WebhookEndpoint, now: DateTime<Utc>) -> WebhookEndpoint {
         if self.are_encrypted_with_first_key(&endpoint, now) {

@@ -1,4 +1,4 @@
-//! The changes of webhook endpoints that an operator makes, with the HTTP API or with a command.
+//! Creates, changes and removes webhook endpoints for an operator, who uses the HTTP API or a command.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{AddressError, AddressPolicy, EndpointSecrets};
 
 /// The value of `disabled_because` for an endpoint that an operator has disabled.
 const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
-/// The largest number of webhook endpoints. There is a limit because all endpoints are read for each event.
+/// The largest number of webhook endpoints. The number is limited because all endpoints are read for each event.
 const MAX_ENDPOINTS: usize = 20;
 
 /// The reason why a webhook endpoint was not created or changed, or an event not redelivered.
@@ -23,7 +23,7 @@ pub enum EndpointError {
     /// The URL is not valid.
     #[error("{0}")]
     Url(UrlError),
-    /// No event may be sent to the address of the URL.
+    /// Events must not be sent to the address of the URL, for example because it is a private address.
     #[error("{0}")]
     Address(AddressError),
     #[error("there are already {MAX_ENDPOINTS} webhook endpoints; remove one first")]
@@ -105,7 +105,7 @@ impl WebhookEndpoints {
         self.table.get_webhook_endpoint(id).await?.ok_or(EndpointError::NoEndpoint)
     }
 
-    /// Makes `change` to the endpoint `id`, logs it as `action`, and returns the changed endpoint.
+    /// Makes `change` to the endpoint `id`, writes `action` to the action log, and returns the changed endpoint.
     ///
     /// # Errors
     /// If the new URL is not allowed, or if there is no such endpoint.
@@ -139,8 +139,9 @@ impl WebhookEndpoints {
         self.table.change_webhook_endpoint_with_action(stored, action, changed).await?.ok_or(EndpointError::NoEndpoint)
     }
 
-    /// Replaces the secret of the endpoint `id`, logs it as `action`, and returns the endpoint and its new secret. If a valid secret cannot be
-    /// decrypted, no event can be signed, so all former secrets become invalid at once.
+    /// Replaces the secret of the endpoint `id`, writes `action` to the action log, and returns the endpoint and its
+    /// new secret. The replaced secret stays valid for 24 hours. The exception is a valid secret that cannot be
+    /// decrypted: no event can be signed with it, so then all former secrets become invalid at once.
     ///
     /// # Errors
     /// If there are no encryption keys, there is no such endpoint, or its previous secret is still valid.
@@ -164,13 +165,13 @@ impl WebhookEndpoints {
         let endpoint = written.ok_or(EndpointError::NoEndpoint)?;
         match endpoint.previous_secret_until(now) {
             // The new secret was not stored, because the secret was already rotated less than 24 hours ago. If a
-            // concurrent request did that, its caller has received the stored secret.
+            // concurrent request rotated it, the caller of that request has received the stored secret.
             Some(until) if endpoint.secret != new => Err(EndpointError::SecretStillValid(until)),
             _ => Ok((endpoint, secret)),
         }
     }
 
-    /// Encrypts the secrets of the endpoint `id` with the first encryption key, and logs it as `action`.
+    /// Encrypts the secrets of the endpoint `id` with the first encryption key, and writes `action` to the action log.
     ///
     /// # Errors
     /// If there are no encryption keys, there is no such endpoint, or a valid secret cannot be decrypted.
@@ -184,7 +185,7 @@ impl WebhookEndpoints {
         Ok(())
     }
 
-    /// Deletes the endpoint `id`, and logs it as `action`.
+    /// Deletes the endpoint `id`, and writes `action` to the action log.
     ///
     /// # Errors
     /// [`EndpointError::NoEndpoint`] if there is none.
@@ -192,8 +193,8 @@ impl WebhookEndpoints {
         if self.table.delete_webhook_endpoint(id, action).await? { Ok(()) } else { Err(EndpointError::NoEndpoint) }
     }
 
-    /// Restarts the delivery `key`, which the caller must then add to the queue, and logs it as `action`. Returns the
-    /// restarted delivery.
+    /// Restarts the delivery `key`, and writes `action` to the action log. Returns the restarted delivery, which the
+    /// caller must add to the queue.
     ///
     /// # Errors
     /// If the endpoint or the delivery does not exist, the endpoint is disabled, or the event cannot be recovered.

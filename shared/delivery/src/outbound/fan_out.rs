@@ -11,7 +11,8 @@ impl Deliverer {
     /// pending deliveries. A delivery that already exists is not created again. Sends one Query for the endpoints, then
     /// one PutItem for each delivery.
     ///
-    /// An endpoint that cannot be read gets deliveries too. They wait until an operator has repaired the endpoint.
+    /// A delivery is also created for an endpoint whose item cannot be read, because its event types are unknown. This
+    /// delivery waits until an operator has repaired the endpoint.
     pub async fn fan_out(&self, events: &[ReceivedEvent]) -> Result<Vec<DeliveryKey>, TableError> {
         let mut pending = Vec::new();
         let subscribers = self.table.get_webhook_subscribers().await?;
@@ -40,7 +41,8 @@ impl Deliverer {
         }
         match self.table.get_delivery(key).await {
             Ok(stored) => Ok(stored.is_some_and(|stored| stored.status == DeliveryStatus::Pending)),
-            // The other deliveries must not wait for the repair of this one.
+            // An unreadable delivery is only logged, so that the other deliveries do not have to wait until an operator
+            // has repaired it.
             Err(error @ TableError::Unreadable { .. }) => {
                 tracing::error!(%error, "{DELIVERY_UNREADABLE} and is not made");
                 Ok(false)

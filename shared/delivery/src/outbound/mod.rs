@@ -1,6 +1,7 @@
 //! Outbound webhooks: delivers events to the merchant's endpoints by HTTP. Requests are signed, retried for three days,
-//! and never sent to private network addresses. Endpoints do not wait for each other: [`Schedule`] limits the deliveries
-//! in progress to each endpoint, and an endpoint that fails as a whole is in back-off.
+//! and never sent to private network addresses. A slow or failing endpoint does not delay deliveries to other
+//! endpoints: [`Schedule`] limits the number of deliveries in progress to each endpoint, and an endpoint to which all
+//! deliveries fail is in back-off.
 
 mod address;
 mod address_policy;

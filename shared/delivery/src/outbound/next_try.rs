@@ -9,7 +9,8 @@ pub enum NextTry {
     Done,
     /// The next try must not be before this instant.
     At(DateTime<Utc>),
-    /// No delivery to the endpoint must be tried before this instant. This delivery was not tried.
+    /// This delivery was not tried, because the endpoint is in back-off or cannot be read. No delivery to the endpoint
+    /// must be tried before this instant.
     EndpointWaits(DateTime<Utc>),
 }
 

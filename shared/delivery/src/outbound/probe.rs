@@ -1,4 +1,5 @@
-//! The back-off of endpoints that fail as a whole: counts failed tries, and admits one probe at the end of a back-off.
+//! The back-off of webhook endpoints to which all deliveries fail: counts failed tries, and admits one delivery as a
+//! probe at the end of a back-off.
 
 use billing::{BackoffState, WebhookEndpoint};
 use chrono::{DateTime, Utc};
@@ -7,16 +8,16 @@ use ulid::Ulid;
 
 /// Whether a delivery to an endpoint may be tried now.
 pub enum Admission {
-    /// The endpoint may be tried, with this stored state.
+    /// A delivery to the endpoint may be tried. Contains the stored endpoint.
     Try(Box<WebhookEndpoint>),
-    /// The endpoint must not be tried before this instant.
+    /// No delivery to the endpoint must be tried before this instant. Also contains the stored endpoint.
     Wait(Box<WebhookEndpoint>, DateTime<Utc>),
     /// The endpoint does not exist any more.
     Removed,
 }
 
-/// Decides whether a delivery to `endpoint` may be tried at `now`. If a probe is due, claims it with a conditional write,
-/// so that only one worker sends a request. `id` is the unique id of the try.
+/// Decides whether a delivery to `endpoint` may be tried at `now`. If a probe of the endpoint is due, claims the probe
+/// with a conditional write, so that only one worker sends a request. `id` is the unique id of this try.
 pub async fn admit(
     table: &Table,
     endpoint: WebhookEndpoint,
@@ -29,7 +30,8 @@ pub async fn admit(
         BackoffState::WaitsUntil(until) => return Ok(Admission::Wait(Box::new(endpoint), until)),
         BackoffState::ProbeIsDue => {}
     }
-    // After a write conflict, the change is computed again. If another worker has claimed the probe, nothing is written.
+    // `change_webhook_endpoint` calls this closure again after a write conflict. If another worker has claimed the
+    // probe in the meantime, the closure returns `None`, and nothing is written.
     let claim = |stored: &WebhookEndpoint| {
         let backoff = seen.with_claimed_probe(now, id);
         (stored.backoff == seen).then(|| WebhookEndpoint { backoff, ..stored.clone() })
@@ -39,7 +41,8 @@ pub async fn admit(
         // Another worker's probe has succeeded.
         BackoffState::Inactive => None,
         BackoffState::WaitsUntil(until) => Some(until),
-        // The clocks of two workers differ. Read the endpoint again.
+        // Another worker, whose clock is behind, has changed the back-off, and a probe is due again. Let the caller try
+        // again at once, with the endpoint read again.
         BackoffState::ProbeIsDue => Some(now),
     };
     let has_claim = stored.backoff.changed_by == Some(id);
@@ -49,8 +52,9 @@ pub async fn admit(
     })
 }
 
-/// Counts the try `id` of `endpoint`, which failed at `now`. `endpoint` is the stored state when the try began. Writes
-/// nothing if the merchant has changed the URL since then, or if another try has started or continued the back-off.
+/// Counts the try with the id `id`, a try of a delivery to `endpoint` that failed at `now`. `endpoint` is the endpoint
+/// as it was stored when the try began. Writes nothing if the merchant has changed the URL since then, or if another
+/// try has started or continued the back-off.
 pub async fn count_failure(
     table: &Table,
     endpoint: &WebhookEndpoint,

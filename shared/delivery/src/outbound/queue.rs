@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 pub trait DeliveryQueue: Send + Sync + fmt::Debug {
     /// Adds the deliveries `keys` to the queue, to be tried at once.
     ///
-    /// # Errors
-    /// Returns an error if the queue did not accept all of them. Some of them may be in the queue nevertheless.
+    /// # Errors Returns an error if the queue did not accept all deliveries. Some of the deliveries may be in the queue
+    /// nevertheless.
     async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError>;
 }
 
@@ -28,8 +28,9 @@ pub struct QueuedDelivery {
     /// The delivery.
     #[serde(flatten)]
     pub key: DeliveryKey,
-    /// The instant before which the delivery is not due, so that its item need not be read; `None` if the delivery may
-    /// be due already. Messages of earlier versions have no instant.
+    /// The instant before which the delivery is not due; `None` if the delivery may be due already. Before this
+    /// instant, the function need not read the stored delivery. A message that an earlier version has sent does not
+    /// contain this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<DateTime<Utc>>,
 }

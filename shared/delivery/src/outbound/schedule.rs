@@ -1,4 +1,5 @@
-//! Chooses which deliveries are tried next, so that webhook endpoints do not wait for each other.
+//! Chooses which deliveries are tried next, so that a slow webhook endpoint does not delay deliveries to other
+//! endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +12,15 @@ use super::NextTry;
 /// The largest numbers of deliveries in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScheduleLimits {
-    /// The largest number for each endpoint.
+    /// The largest number of deliveries in progress to one endpoint.
     pub per_endpoint: usize,
-    /// The largest number for all endpoints together.
+    /// The largest number of deliveries in progress to all endpoints together.
     pub total: usize,
 }
 
-/// The deliveries that wait for a try or are in progress. It does not send anything: the caller starts each delivery
-/// that [`Schedule::start_next`] returns, and reports its result to [`Schedule::finish`].
+/// The deliveries of a worker that wait for a try or are in progress. The schedule only decides and sends no requests:
+/// the caller starts each delivery that [`Schedule::start_next`] returns, and passes its result to
+/// [`Schedule::finish`].
 #[derive(Clone, Debug)]
 pub struct Schedule {
     limits: ScheduleLimits,
@@ -35,7 +37,7 @@ struct EndpointQueue {
     /// The ids of the events whose delivery is in progress.
     in_progress: BTreeSet<String>,
     /// The instant until which no delivery to the endpoint is started; `None` if the endpoint is not paused. After this
-    /// instant, one delivery is started first. The others wait for its result.
+    /// instant, only one delivery is started at first. The other deliveries to the endpoint wait for its result.
     paused_until: Option<DateTime<Utc>>,
 }
 
@@ -51,7 +53,8 @@ impl EndpointQueue {
             return None;
         }
         let mut due = self.waiting.iter().take_while(|(then, _)| *then <= now);
-        // A delivery may be waiting and in progress at once, if a person restarted it during a try.
+        // If an operator restarts a delivery during its try, the delivery is waiting and in progress at the same time.
+        // Do not start it a second time until the first try has ended.
         due.find(|(_, event)| !self.in_progress.contains(event))
     }
 }
@@ -86,8 +89,8 @@ impl Schedule {
         Some(DeliveryKey { endpoint, event })
     }
 
-    /// Ends the try of the delivery `key`. If there is a next try, the delivery waits for it. If the endpoint must wait,
-    /// no other delivery to it is started in the meantime.
+    /// Ends the try of a delivery, with the result `next_try`. If there is a next try, the delivery waits for it. If
+    /// the result is [`NextTry::EndpointWaits`], no delivery to the endpoint is started before that instant.
     pub fn finish(&mut self, DeliveryKey { endpoint, event }: DeliveryKey, next_try: NextTry) {
         let queue = self.endpoints.entry(endpoint).or_default();
         if queue.in_progress.remove(&event) {

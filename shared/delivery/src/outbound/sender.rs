@@ -36,7 +36,7 @@ impl Sender {
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(timeout)
             .redirect(Policy::none())
-            // A proxy would resolve the host name itself, without the check of the address.
+            // Use no proxy, because a proxy would resolve the host name itself, without the check of the address.
             .no_proxy()
             .user_agent(concat!("Dueday/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Arc::new(FilteringResolver(allowed_addresses)));

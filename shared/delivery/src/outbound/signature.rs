@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn signature_matches_the_example_of_the_specification() {
-        // The example in the tests of the libraries that the specification links to.
+        // The values are those of an example in the tests of the libraries to which the specification links.
         let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         let signature = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");

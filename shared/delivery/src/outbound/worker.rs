@@ -1,4 +1,4 @@
-//! A worker that makes the deliveries of one process. Its queue is in memory.
+//! A worker that tries the deliveries of events on one machine. Its queue is in the memory of the process.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 
 use super::{Deliverer, DeliveryQueue, NextTry, QueueError, Schedule, ScheduleLimits};
 
-/// The largest numbers of concurrent deliveries. An endpoint that does not respond uses only its own part of them.
+/// The largest numbers of concurrent deliveries. An endpoint that does not respond occupies at most four of the 64, so
+/// deliveries to other endpoints continue.
 const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 64 };
 /// The longest time that the worker waits before it looks for due deliveries.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,7 +38,7 @@ impl DeliveryQueue for MemoryQueue {
     }
 }
 
-/// Makes the deliveries that were sent to its queue.
+/// Tries the deliveries that were sent to the queue of this worker.
 #[derive(Debug)]
 pub struct DeliveryWorker {
     deliverer: Deliverer,
@@ -63,8 +64,8 @@ impl DeliveryWorker {
         self.schedule.waiting()
     }
 
-    /// Makes the due deliveries until the future is dropped. Calls `report` with each error. A delivery that cannot be
-    /// read is not tried again; after any other error the delivery is tried again.
+    /// Tries the due deliveries, until the caller drops the future. Calls `report` with each error. A delivery that
+    /// cannot be read is not tried again; after any other error the delivery is tried again.
     pub async fn run(mut self, clock: &dyn Clock, mut report: impl FnMut(TableError)) {
         let mut in_progress: JoinSet<(DeliveryKey, Result<NextTry, TableError>)> = JoinSet::new();
         loop {

@@ -1,4 +1,5 @@
-//! Tests of notices, from the table's stream to the mail: each notice is sent once, and only if it is still true.
+//! Tests of notices, from the change stream of the table to the mail: each notice is sent once, and only if its content
+//! is still true.
 
 use std::sync::{Arc, Mutex};
 
@@ -154,7 +155,7 @@ async fn receipt_mail_that_is_switched_off_needs_no_request() {
 #[tokio::test]
 async fn receipt_is_sent_once_even_if_its_event_is_redelivered() {
     let mut world = World::new("pm_card_visa").await;
-    // It is still March 9 in New York.
+    // No payment is charged yet: it is still March 9 in New York, the billing time zone.
     assert_eq!(world.run_payments("2026-03-10T03:00:00Z").await, Vec::<String>::new());
     let events = world.run_payments("2026-03-11T03:00:00Z").await;
     assert_eq!(world.notify(&events).await, [NoticeOutcome::Sent]);
@@ -223,7 +224,8 @@ async fn outdated_notice_is_not_sent() {
     let declined = world.run_payments("2026-03-10T12:00:00Z").await;
     world.replace_card().await;
     let mut paid = world.run_payments("2026-03-11T12:00:00Z").await;
-    // The time of the other events is the time of the change stream, which is not simulated.
+    // Use only the event `payment.succeeded`: the other events contain the time of the change stream, which is the real
+    // time and not the simulated time.
     paid.retain(|event| event.contains("\"payment.succeeded\""));
     world.notify(&declined).await;
     assert_eq!(world.mail_kinds(), Vec::<String>::new(), "the payment was made since the decline");
@@ -270,8 +272,8 @@ async fn notice_is_sent_at_least_once_and_at_most_twice_after_a_fault_at_any_cal
             if injector.calls() < calls {
                 break;
             }
-            // The queue delivers the message again after its visibility timeout; the lease of the claim has expired by
-            // then.
+            // The queue delivers the message again after its visibility timeout. By then, the lease of the killed
+            // worker's claim has expired.
             world.system.clock.set(at("2026-03-10T12:24:00Z"));
             world.notify(std::slice::from_ref(paid)).await;
             let sent = world.mailbox.mails().len();

@@ -31,7 +31,7 @@ fn order_data(world: &World, version: u64) -> OrderData {
         missing: Vec::new(),
         warehouse: Some("cork".to_owned()),
         written_off: false,
-        // In New York, the time zone of the world, this is still March 11.
+        // In New York, the billing time zone of the test, this is still March 11.
         shipped_at: Some("2026-03-12T01:00:00Z".parse().unwrap()),
         carrier: Some("An Post".parse().unwrap()),
         tracking_number: Some("RR123456785IE".parse().unwrap()),
@@ -52,7 +52,8 @@ async fn each_shipped_order_has_one_mail_with_its_number_and_its_parcel() {
     let world = World::new(CARD).await;
     let shipped = |version| message(EventData::OrderShipped(order_data(&world, version)));
     assert_eq!(world.notify(&[shipped(4)]).await, [NoticeOutcome::Sent]);
-    // The event is delivered again; and an event of the same order with another id, as after a restored table.
+    // Neither of two messages causes a second mail: the same event again, and an event about the same order with
+    // another id, which can occur after the table was restored from a backup.
     assert_eq!(world.notify(&[shipped(4), shipped(9)]).await, [NoticeOutcome::AlreadySent, NoticeOutcome::AlreadySent]);
     let mails = world.mails();
     let [(kind, text)] = mails.as_slice() else { panic!("one mail, not {mails:?}") };

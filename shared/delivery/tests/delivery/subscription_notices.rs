@@ -1,4 +1,5 @@
-//! Tests of the notices about changes of a subscription: each says what has changed, and is sent only if it is true.
+//! Tests of the notices about changes of a subscription: each notice describes the change, and is sent only if its
+//! content is still true.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +65,8 @@ async fn each_change_of_a_subscription_sends_one_mail_that_says_what_happens_nex
     assert_mail(&mails, "cancellation-undone", &["no longer set to end", "Next payment: Tuesday, March 10, 2026"]);
 
     let mails = mails_after(&mut world, |stored| stored.cancel(today, clock_now()).subscription).await;
-    // The date is the time of the change stream, which is not simulated.
+    // Do not compare the date in the mail: it is the time of the change stream, which is the real time and not the
+    // simulated time.
     assert_mail(&mails, "ended", &["Your subscription ended on ", "End date: "]);
 }
 
@@ -149,7 +151,7 @@ async fn new_card_of_an_unpaid_subscription_is_confirmed() {
     let entered = Changes { payment_method: Some(method), ..Changes::default() };
     let change =
         |stored: &Subscription| stored.change(&entered, LeadDays::default(), "2026-03-20".parse().unwrap()).unwrap();
-    // The event is `subscription.revived`, and names the payment method as changed.
+    // The event of this change is `subscription.revived`, with the payment method in its list of changed fields.
     assert_mail(&mails_after(&mut world, change).await, "card-saved", &[]);
 }
 

@@ -14,8 +14,8 @@ use crate::{ChargeRequest, ChargeResponse, FullGateway, GatewayError};
 use billing::{Currency, GatewayToken, Money, Payment, PaymentMethod, PaymentStatus, SubscriptionId};
 use clock::Timer;
 
-/// The largest number of times that the same request is sent, while its outcome is unknown or the gateway limits the
-/// rate of requests.
+/// The largest number of times that the check sends the same request while its outcome is unknown or the gateway limits
+/// the rate of requests.
 pub(super) const MAX_REQUESTS: u32 = 8;
 /// How long to wait before a request is repeated, if the gateway does not return a time to wait.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
@@ -42,11 +42,11 @@ pub(super) const OTHER_CUSTOMER: u32 = 13;
 pub(super) const CONCURRENT_CHARGES: std::ops::Range<u32> = 20..26;
 /// The attempt number of a request that reuses the idempotency key of the first charge.
 pub(super) const KEY_REUSED_ATTEMPT: u32 = 90;
-/// The numbers of many charges. There are so many that no gateway returns all their payments in one list page.
+/// The numbers of many charges. They are so many that a gateway cannot return all their payments in one list page.
 pub(super) const MANY_CHARGES: std::ops::Range<u32> = 100..205;
 
-/// The result of checking a promise, or of one step of this check. `Ok` means that the gateway keeps the promise; the
-/// error is the verdict otherwise.
+/// The result of checking a promise, or of one step of this check. `Ok` means that the gateway keeps the promise. The
+/// error is the verdict if the promise is broken or could not be checked.
 pub(super) type CheckResult<T = ()> = Result<T, Verdict>;
 
 /// Returns the verdict of a broken promise; `how` describes the violation.
@@ -115,7 +115,7 @@ impl<'a> ConformanceCheck<'a> {
             _ => None,
         };
         let default_amount = ROUNDING_SENSITIVE_AMOUNTS[no as usize % ROUNDING_SENSITIVE_AMOUNTS.len()];
-        // The keys are as long as the idempotency keys of the payment batch.
+        // The idempotency keys of the check are as long as those of the payment batch.
         let idempotency_key = match no {
             no if SIMILAR_KEYS.contains(&no) => format!("{run}-{no:0>37}"),
             no => format!("{:x}", Sha256::digest(format!("{run}\n{no}"))),
@@ -169,8 +169,8 @@ impl<'a> ConformanceCheck<'a> {
         self.gateway.charge(request).await
     }
 
-    /// Makes the charge `no`. The charge must succeed with the requested data. If it was made before, the gateway must
-    /// return the same payment again.
+    /// Makes the charge `no`. The charge must succeed, and its payment must contain the data of the request. If this
+    /// check has made the charge before, the gateway must return the same payment again.
     pub async fn make_payment(&self, no: u32) -> CheckResult<Payment> {
         let request = self.charge_request(no);
         let response = self.send_charge(&request).await;

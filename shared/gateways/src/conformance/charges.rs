@@ -69,7 +69,8 @@ impl ConformanceCheck<'_> {
         for no in [ZERO_DECIMALS, THREE_DECIMALS] {
             let request = self.charge_request(no);
             match self.send_charge(&request).await {
-                // The merchant's account at the gateway does not have to accept every currency.
+                // A rejection is not a broken promise: the merchant's account at the gateway does not have to accept
+                // every currency.
                 ChargeResponse::Rejected { .. } => rejected.push(request.amount.currency().to_string()),
                 _ => drop(self.make_payment(no).await?),
             }

@@ -15,7 +15,7 @@ use billing::{Currency, GatewayToken, Money, SubscriptionId};
 /// How many copies of the same request are sent concurrently.
 const COPIES: usize = 6;
 
-/// Returns whether `response` says that no payment is made. Such a response is wrong while a concurrent copy of the
+/// Returns whether `response` states that no payment was made. Such a response is wrong while a concurrent copy of the
 /// request may still succeed.
 fn denies_payment(response: &ChargeResponse) -> bool {
     match response {
@@ -32,7 +32,7 @@ fn denies_payment(response: &ChargeResponse) -> bool {
 }
 
 impl ConformanceCheck<'_> {
-    /// Makes the charge `no`, and checks that the list contains exactly one payment of this charge.
+    /// Makes the charge `no`, and checks that the gateway's list contains exactly one payment of this charge.
     async fn check_makes_one_payment(&self, no: u32) -> CheckResult {
         self.make_payment(no).await?;
         let listed = self.list_payments_of_charge(no).await?;

@@ -7,9 +7,8 @@ use super::case::{CheckResult, ConformanceCheck};
 use super::{Step, Verdict};
 
 impl ConformanceCheck<'_> {
-    /// Waits until the total waiting time of this check is `until`, or the longest time that the parameters allow,
-    /// whichever is shorter. Reports the progress every second. Returns [`Verdict::NotChecked`] if the parameters allow
-    /// no wait.
+    /// Waits until this check has waited for `until` in total, but not longer than the parameters of the check allow.
+    /// Reports the progress every second. Returns [`Verdict::NotChecked`] if the parameters allow no wait.
     pub async fn wait_until(&self, until: Duration) -> CheckResult {
         let total = self.parameters.wait.as_secs();
         if total == 0 {

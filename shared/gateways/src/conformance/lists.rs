@@ -13,8 +13,8 @@ use crate::GatewayError;
 use billing::{GatewayToken, Payment, PaymentStatus};
 
 /// The start times of the lists that are read, in minutes before the start of the check. A gateway that misreads the
-/// time zone is off by at least fifteen minutes. After an outage the batch looks up attempts whose due date is long
-/// ago, so the last start time is 400 days ago.
+/// time zone is off by at least fifteen minutes. The last start time is 400 days ago: after a long outage, the batch
+/// looks up attempts whose due date is long ago.
 const MINUTES_BEFORE_START: [i64; 3] = [15, 24 * 60, 400 * 24 * 60];
 
 /// Describes how the payment `made` differs from its entry in `listed`; `None` if there is no difference.
@@ -113,7 +113,8 @@ impl ConformanceCheck<'_> {
                 Ok(listed) => ensure(listed.is_empty(), || {
                     format!("the list of {similar}, who has paid nothing, has {} payments", listed.len())
                 })?,
-                // A gateway may refuse to list the payments of an unknown customer.
+                // A gateway may respond with an error to a list request for an unknown customer. This is not a broken
+                // promise.
                 Err(GatewayError::Unknown { .. }) => {}
                 Err(error) => return Err(broken(format!("the list of {similar}, who is unknown: {error}"))),
             }
@@ -121,7 +122,8 @@ impl ConformanceCheck<'_> {
         Ok(())
     }
 
-    /// Returns ids of customers who do not exist, which are similar to the id of the first customer.
+    /// Returns ids that are similar to the id of the first customer, but belong to no customer. A gateway that compares
+    /// ids inexactly would list the payments of the first customer for them.
     fn similar_customers(&self) -> Vec<GatewayToken> {
         let name = self.parameters.customer.as_str();
         let shorter = name.char_indices().next_back().map_or("", |(last, _)| &name[..last]);

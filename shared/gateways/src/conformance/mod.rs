@@ -2,7 +2,7 @@
 //! (`docs/gateways.md`). It is for authors of gateway adapters.
 //!
 //! The check makes real payments and refunds at the gateway, so run it in the gateway's test mode only. It does not
-//! delete them.
+//! delete these payments and refunds.
 
 mod case;
 mod charges;
@@ -116,8 +116,8 @@ impl Report {
     }
 }
 
-/// Checks every promise of `gateway`, in order. Waits with `timer`, and passes each result and the progress to
-/// `observer`.
+/// Checks every promise of `gateway`, one after the other. Uses `timer` to wait, and passes each result and the
+/// progress to `observer`.
 pub async fn check(
     gateway: &dyn FullGateway,
     parameters: &CheckParameters,
@@ -180,8 +180,8 @@ pub async fn check(
         "a setup has one checkout page, which is open until the customer enters a payment method",
         check.check_checkout_page().await,
     );
-    // Most late payments appear within seconds. With this short wait, the author of an adapter sees them before the
-    // long wait ends.
+    // Wait a few seconds first. Most wrong late payments appear within seconds, so the author of an adapter sees them
+    // before the long wait ends.
     let waited = check.wait_until(FIRST_WAIT).await;
     report(
         "some seconds later, no declined, rejected or refused request has become a payment",

@@ -7,7 +7,7 @@ use super::case::{CheckResult, broken, ensure};
 use crate::HttpGateway;
 use crate::http_gateway::Forgery;
 
-/// Each promise about signatures, with the requests that the gateway must refuse.
+/// Each promise about signatures, with the forged requests that the gateway must refuse.
 pub(super) const REFUSED: [(&str, &[Forgery]); 3] = [
     ("a request without a valid signature is refused", &[Forgery::Unsigned, Forgery::WrongKey]),
     ("a request with a signature that is older than five minutes is refused", &[Forgery::Old]),

@@ -1,5 +1,5 @@
-//! The identity of the Stripe account that a key belongs to. A restricted key cannot read its account, so this software
-//! creates a customer object in the account as a marker and recognizes the account by it.
+//! The identity of the Stripe account that a key belongs to. A restricted key cannot read its account. For such a key,
+//! this software creates a customer object in the account as a marker, and recognizes the account by this marker.
 
 use reqwest::StatusCode;
 
@@ -20,8 +20,8 @@ pub(super) fn refusal(status: StatusCode, error: Option<&Error>) -> String {
     }
 }
 
-/// Returns whether `reason`, from [`refusal`], is a missing permission. Stripe refuses an invalid key with another status
-/// ("Errors" in Stripe's API reference).
+/// Returns whether `reason`, a text that [`refusal`] returned, means that the key lacks a permission. Stripe refuses an
+/// invalid key with another HTTP status ("Errors" in Stripe's API reference).
 pub(super) fn is_missing_permission(reason: &str) -> bool {
     reason.starts_with(StatusCode::FORBIDDEN.as_str())
 }

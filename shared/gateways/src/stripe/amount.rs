@@ -25,7 +25,7 @@ fn stripe_unit(currency: Currency) -> StripeUnit {
     match currency.code() {
         "ISK" | "UGX" => StripeUnit::Hundredths,
         "MGA" => StripeUnit::MajorUnits,
-        // If a currency has three decimals, Stripe requires that the last digit is 0.
+        // If a currency has three decimals, Stripe requires that the last digit of an amount is 0.
         _ if currency.exponent() == 3 => StripeUnit::MinorUnits { step: 10 },
         _ => StripeUnit::MinorUnits { step: 1 },
     }

@@ -1,4 +1,4 @@
-//! Customers at Stripe, and the list of payments of a customer that does not exist at Stripe.
+//! Reads customers from Stripe, and returns the payments of a customer that does not exist at Stripe.
 
 use reqwest::StatusCode;
 

@@ -1,4 +1,4 @@
-//! Requests that check a Stripe account and its key before the first charge. They only read.
+//! Checks a Stripe account and its key before the first charge, with requests that change nothing.
 
 use futures::future::join_all;
 use serde::Deserialize;
@@ -39,8 +39,8 @@ impl Listed for StripeWebhookEndpoint {
 }
 
 impl Stripe {
-    /// Returns the read permissions that the key lacks. Sends one request for each permission. Write permissions cannot
-    /// be checked without a change.
+    /// Returns the read permissions that the key lacks. Sends one request for each permission. Write permissions are
+    /// not checked, because this would require a change in the account.
     ///
     /// # Errors
     /// [`GatewayError`] if a response does not show whether the permission is missing, for example because Stripe refuses
@@ -51,7 +51,8 @@ impl Stripe {
         Ok(missing?.into_iter().flatten().collect())
     }
 
-    /// Returns `permission`, with Stripe's name of it, if the key must not read the list at `path`.
+    /// If the key lacks the permission to read the list at `path`, returns the text `permission`, with Stripe's own
+    /// name of the permission if Stripe returned it. Otherwise returns `None`.
     async fn lacks_permission(&self, path: &str, permission: &str) -> Result<Option<String>, GatewayError> {
         let first = self.http.get(self.api_url(path)).query(&[("limit", "1")]);
         match self.send::<serde_json::Value>(first).await {

@@ -1,4 +1,4 @@
-//! Reading of complete lists from Stripe, with all list pages ("Pagination" in Stripe's API reference).
+//! Reads lists from Stripe, page by page ("Pagination" in Stripe's API reference).
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

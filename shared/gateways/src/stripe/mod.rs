@@ -1,8 +1,9 @@
-//! Stripe: off-session PaymentIntents, created and confirmed in one call.
+//! The gateway Stripe: charges with off-session PaymentIntents, which are created and confirmed in one request.
 //!
 //! A PaymentIntent that has not succeeded can still succeed later, if it is confirmed again. Therefore the adapter
-//! cancels it before it reports a decline. If the PaymentIntent has succeeded before the cancellation, the charge is
-//! reported as succeeded. `wire.rs` contains the metadata of a PaymentIntent and the fields of responses that are read.
+//! cancels the PaymentIntent before it reports a decline. If the PaymentIntent has succeeded before the cancellation,
+//! the charge is reported as succeeded. `wire.rs` contains the metadata of a PaymentIntent and the fields of responses
+//! that are read.
 
 mod account;
 mod amount;
@@ -60,7 +61,7 @@ const PAGE_SIZE: &str = "100";
 /// A client of Stripe's API with a secret or restricted key.
 #[derive(Clone)]
 pub struct Stripe {
-    /// Builds requests; the transport sends them.
+    /// Only builds requests. `transport` sends them.
     http: reqwest::Client,
     transport: Arc<dyn Transport>,
     base: String,
@@ -90,9 +91,9 @@ enum RequestFailure {
 
 impl RequestFailure {
     /// Combines this failure of a request with `earlier`, the reason why the outcome of the previous, identical request
-    /// is unknown. `earlier` is `None` for the first request. If there was a previous request, Stripe may have carried
-    /// it out, so the outcome stays unknown. The exception is an error that contains the PaymentIntent, because the
-    /// PaymentIntent shows the outcome.
+    /// is unknown. `earlier` is `None` if this is the first request. Stripe may have carried out the previous request,
+    /// so after a previous request the outcome stays unknown, whatever this failure is. The exception is an error that
+    /// contains the PaymentIntent, because the PaymentIntent shows the outcome.
     fn after_earlier_failure(self, earlier: Option<String>) -> Self {
         match (earlier, self) {
             (None, failure) => failure,
@@ -206,7 +207,8 @@ impl Stripe {
         }
         let error = serde_json::from_slice::<ErrorBody>(&body).map(|body| Box::new(body.error));
         let failure = request_failure(status, &headers, error.ok());
-        // A request that the rate limit refused is not repeated here: the caller must first lower its rate of requests.
+        // Do not repeat a request here that Stripe's rate limit has refused: the caller must first lower its rate of
+        // requests.
         let may_retry =
             matches!(failure, RequestFailure::Unknown(_)) && headers.get(SHOULD_RETRY).is_some_and(|is| is == "true");
         Err((failure, may_retry))
@@ -227,8 +229,8 @@ impl Stripe {
             | Status::RequiresAction
             | Status::RequiresCapture => {
                 let path = self.api_url(&format!("payment_intents/{}/cancel", intent.id));
-                // The request has no idempotency key. With a key, Stripe would return the error of the first request
-                // again for a day. A repeated cancellation has no effect, and returns an error that contains the
+                // Send the cancellation without an idempotency key. With a key, Stripe would return an error of the
+                // first request again for a day. A repeated cancellation has no effect, and its error contains the
                 // PaymentIntent.
                 match self.send::<PaymentIntent>(self.http.post(path)).await {
                     Ok(cancelled) => cancelled.status.status_after_cancel(intent),
@@ -352,7 +354,7 @@ impl PaymentGateway for Stripe {
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
-        // A charge can take two requests (create and cancel), but the caller plans with one timeout for the whole
+        // A charge can need two requests (create and cancel), but the caller allows only one timeout for the whole
         // charge.
         let response = tokio::time::timeout(self.timeout, self.create_payment_intent(request));
         response.await.unwrap_or_else(|_| ChargeResponse::Unknown { reason: "no response in time".to_owned() })
@@ -373,7 +375,7 @@ impl PaymentGateway for Stripe {
                     page => page?,
                 };
             for intent in &page.data {
-                // PaymentIntents of other programs are ignored, and never cancelled.
+                // Ignore PaymentIntents that other programs have created. They must never be cancelled.
                 if intent.payment(PaymentStatus::Processing).is_some() {
                     let status = self.resolve_status(intent).await?;
                     payments.extend(intent.payment(status));

@@ -85,8 +85,8 @@ impl CheckoutPages for Stripe {
     async fn create_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         let created = self.create_session(request, format!("setup-{}", request.setup)).await;
         let session = match created {
-            // The customer was deleted at Stripe, or belongs to another gateway. Let the Checkout Session create a new
-            // customer.
+            // Stripe does not know the customer: it was deleted, or is the customer of another gateway. Send the
+            // request again without a customer, so that the Checkout Session creates a new customer.
             Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") && request.customer.is_some() => {
                 let without_customer = CheckoutPageRequest { customer: None, ..request.clone() };
                 self.create_session(&without_customer, format!("setup-{}-new", request.setup)).await?

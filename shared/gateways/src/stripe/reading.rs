@@ -1,5 +1,5 @@
-//! Reads single objects from Stripe in their current state. The object of an event is read again, because events can
-//! arrive late and in any order.
+//! Reads single objects from Stripe in their current state. The handler of inbound webhooks uses this to read the
+//! object of an event again, because events can arrive late and in any order.
 
 use std::collections::HashMap;
 

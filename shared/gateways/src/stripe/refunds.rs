@@ -110,7 +110,8 @@ impl Refunds for Stripe {
     ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
         let since = since.timestamp().to_string();
         let refunds: Vec<Refund> = self.list_all("refunds", Some(("created[gte]", &since))).await?;
-        // This software makes PaymentIntents only, so a refund of a charge without a PaymentIntent is not relevant.
+        // Ignore refunds of charges without a PaymentIntent: this software creates only PaymentIntents, so such a
+        // charge belongs to another program.
         let of_intents = refunds.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
         of_intents
             .map(|(payment, refund)| Ok((payment, refund.into_gateway_refund()?)))

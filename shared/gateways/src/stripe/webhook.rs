@@ -34,7 +34,7 @@ pub const NEEDED_EVENTS: [&str; 10] = [
     "charge.dispute.funds_reinstated",
 ];
 
-/// The types of the events that merchants with bank debits need in addition.
+/// The types of the events that our webhook endpoint must also receive if the merchant accepts bank debits.
 pub const DEBIT_EVENTS: [&str; 3] =
     ["payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.canceled"];
 
@@ -69,7 +69,8 @@ pub enum WebhookError {
     NotAnEvent,
 }
 
-/// The parts of an event that are read: its id, its type, and the id of its object.
+/// An event from Stripe, with only the fields that this software uses: the id and the type of the event, and the id of
+/// its object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StripeEvent {
     /// The id of the event. It is the same when Stripe sends the event again.
@@ -103,8 +104,9 @@ impl SigningSecrets {
         if secrets.is_empty() || !secrets.iter().all(is_valid) { Err(SecretError) } else { Ok(Self(secrets)) }
     }
 
-    /// Verifies the signature of the request `body` and returns its event. `signature` is the header
-    /// `Stripe-Signature`. It must be made with one of the secrets, at most 300 seconds before or after `now`.
+    /// Verifies the signature of the request `body` and returns its event. `signature` is the value of the header
+    /// `Stripe-Signature`. The signature must be made with one of the secrets, at most 300 seconds before or after
+    /// `now`.
     ///
     /// # Errors
     /// [`WebhookError`] if the header or the signature is not valid, the time is too old or too new, or the body is not
@@ -115,7 +117,7 @@ impl SigningSecrets {
             match name {
                 "t" => timestamp = Some(value),
                 "v1" => signatures.extend(hex::decode(value).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok())),
-                // Stripe's documentation says to ignore other signature schemes.
+                // Ignore signatures with other schemes, as Stripe's documentation requires.
                 _ => {}
             }
         }

@@ -32,8 +32,8 @@ pub struct PaymentIntent {
     created: i64,
     #[serde(default)]
     metadata: HashMap<String, String>,
-    /// The latest charge, if the response contains it in expanded form; otherwise its id. It is kept as untyped JSON,
-    /// so that an unexpected value in it cannot make the PaymentIntent unreadable.
+    /// The latest charge, if the response contains it in expanded form; otherwise its id. The charge is stored as
+    /// untyped JSON, so that an unexpected value in the charge cannot make the PaymentIntent unreadable.
     #[serde(default)]
     latest_charge: serde_json::Value,
     #[serde(default)]
@@ -188,7 +188,8 @@ impl PaymentIntent {
             Status::Succeeded => matches!(charge, "failed" | "pending"),
             Status::Processing => charge == "failed",
             Status::RequiresPaymentMethod => charge == "succeeded",
-            // A PaymentIntent can have one of these statuses whatever the status of its latest charge is.
+            // These statuses never contradict the charge: a PaymentIntent can have them whatever the status of its
+            // latest charge is.
             Status::Canceled | Status::RequiresConfirmation | Status::RequiresAction | Status::RequiresCapture => false,
         };
         is_contradicted.then(|| format!("{} is {:?}, and its latest charge is {charge}", self.id, self.status))

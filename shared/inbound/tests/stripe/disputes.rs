@@ -1,4 +1,4 @@
-//! Disputes: a disputed payment method is not charged, in whichever order the events arrive.
+//! Tests of disputes: a disputed payment method is not charged, whatever the order in which the events arrive.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ async fn disputed_card_is_not_charged_until_the_dispute_is_won() {
         "April is owed, but is not charged"
     );
     world.server.dispute("pi_000001", "won");
-    // A late event about an earlier state stores the current state.
+    // An event about an earlier state of the dispute arrives late. The handler reads the dispute from Stripe again, and
+    // so stores its current state.
     let late = world.server.event("evt_2", "charge.dispute.updated", &id);
     assert_eq!(world.send_event(&late).await.unwrap(), InboundOutcome::Processed);
     let disputes = world.table().get_disputes_by_account(&world.gold.account).await.unwrap();

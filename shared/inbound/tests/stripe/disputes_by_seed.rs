@@ -1,6 +1,6 @@
 //! A random simulation of half a year with inquiries, disputes, reversals and changed cards. The seed determines every
-//! random decision. Events are late, repeated, out of order and interrupted. The test compares the table with the state
-//! of the stand-in for Stripe, not with the stand-in's responses.
+//! random decision. Events are late, repeated, out of order and interrupted. The test compares the table with the
+//! internal state of the stand-in for Stripe, not with the responses that the stand-in returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +34,8 @@ impl Dice {
     }
 }
 
-/// The number of times that each action happened in all simulations. The test fails if an action happened too rarely.
+/// How often each kind of action happened, in all simulations together. The test fails if a kind of action happened too
+/// rarely.
 #[derive(Default, Debug)]
 struct Occurrences {
     charges: usize,
@@ -114,8 +115,8 @@ impl Simulation {
         }
     }
 
-    /// While the payment method is disputed, sometimes changes the payment method, or requests a retry with the
-    /// disputed one.
+    /// If the payment method is disputed, sometimes changes the payment method, or requests a retry with the disputed
+    /// payment method.
     async fn change_card_or_retry(&mut self) {
         let stored = self.world.stored_subscription().await;
         if stored.disputed_at.is_none() || self.dice.roll(50) > 0 {
@@ -133,8 +134,8 @@ impl Simulation {
         }
     }
 
-    /// Delivers each pending event with a probability of one half (or certainly if `is_all`), in any order, sometimes
-    /// twice, sometimes with a fault.
+    /// Delivers each pending event with a probability of one half, or all pending events if `is_all` is true. Delivers
+    /// them in random order, sometimes twice, and sometimes with a fault.
     async fn deliver_events(&mut self, is_all: bool) {
         let mut left = Vec::new();
         while !self.pending.is_empty() {
@@ -156,7 +157,7 @@ impl Simulation {
         self.pending = left;
     }
 
-    /// Handles `event` with a random fault at a random call, and ignores the result.
+    /// Handles `event` with a random fault at a random outgoing call, and ignores the result.
     async fn handle_with_fault(&mut self, event: &str) {
         let fault = self.dice.pick(&FAULTS);
         let call = u64::try_from(self.dice.roll(8)).unwrap() + 1;
@@ -185,7 +186,8 @@ impl Simulation {
         let was_pending = !self.pending.is_empty();
         self.deliver_events(false).await;
         self.change_card_or_retry().await;
-        // While events are pending, the gateway's lists may be newer than the table: check the table alone.
+        // While events are pending, the gateway's lists may be newer than the table. Then check only the table, without
+        // the gateway's lists.
         if was_pending || !self.pending.is_empty() {
             assert_eq!(violations_in_table(&self.world).await, [] as [&str; 0], "{story}");
         }

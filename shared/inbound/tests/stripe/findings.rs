@@ -1,5 +1,5 @@
-//! Events about successful payments without a receipt. The payment is settled if the rules allow it; otherwise it
-//! becomes a finding, which blocks charging of the period until a person decides.
+//! Tests of events about successful payments without a receipt. The payment is settled if the rules allow it; otherwise
+//! it becomes a finding, which blocks charging of the period until a person decides.
 
 use billing::{ActionKind, Finding, FindingReason, GatewayToken, Money};
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, RefundRequest, Refunds as _};
@@ -47,7 +47,7 @@ impl World {
         self.table().get_open_findings().await.unwrap()
     }
 
-    /// Returns the items of the entries in the action log of the account.
+    /// Returns the id of the changed item in each entry of the account's action log.
     async fn logged_items(&self) -> Vec<String> {
         let actions =
             self.table().get_actions_by_account(&self.gold.account, &Paging::all(), DateTime::UNIX_EPOCH).await;
@@ -68,7 +68,7 @@ impl World {
         findings.resolve((&self.gold.account, payment), decision, "asked the customer", today).await
     }
 
-    /// Creates a world with a rejected attempt of 10 March, for which Stripe made no payment.
+    /// Creates a world with an attempt on 10 March that was rejected: Stripe made no payment.
     async fn with_rejected_attempt() -> Self {
         let world = World::new("pm_card_visa").await;
         world.server.set_next_faults([

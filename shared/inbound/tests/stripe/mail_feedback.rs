@@ -1,4 +1,4 @@
-//! Bounces and complaints: the email address is marked, and gets no more mail.
+//! Tests of bounces and complaints: the email address is marked, and no more mail is sent to it.
 
 use billing::{Account, MailStatus};
 use inbound::MailFeedbackHandler;

@@ -1,5 +1,5 @@
-//! Tests of events from Stripe, sent by a strict stand-in: in any order, repeatedly, late, and before the response to
-//! our own request.
+//! Tests of events from Stripe, which a strict stand-in sends: in any order, repeatedly, late, and before it responds
+//! to our own request.
 
 mod disputes;
 mod disputes_by_seed;
@@ -83,8 +83,8 @@ impl World {
         &self.system.deployment.table
     }
 
-    /// Runs the payment batch at the time `when`. Returns the number of rows for each outcome, without the outcomes
-    /// that no row had.
+    /// Runs the payment batch at the time `when`. Returns the number of rows for each outcome. Leaves out outcomes with
+    /// the number 0.
     async fn run_payments(&self, when: &str) -> Vec<(&'static str, u64)> {
         self.system.clock.set(at(when));
         let deployment = Deployment { gateway: self.stripe.clone(), ..self.system.deployment.clone() };
@@ -321,7 +321,8 @@ async fn receipt_is_found_after_change_of_payment_day() {
     assert_eq!(world.receipts().await[0].refunded.minor(), 500);
 }
 
-/// Returns a DynamoDB request with the key of a receipt: that of the subscription `of` for the payment due on `due_on`.
+/// Returns a DynamoDB request with the key of a receipt: the receipt of the subscription `of` for the payment due on
+/// `due_on`.
 fn receipt_key(of: &Subscription, due_on: &str) -> serde_json::Value {
     let sort = format!("REC#{due_on}#SKU#{}#SUB#{}", of.sku, of.id);
     serde_json::json!({"TableName": "dueday", "Key": {"PK": {"S": format!("ACC#{}", of.account)}, "SK": {"S": sort}}})
@@ -356,8 +357,8 @@ async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
                 if injector.calls() < calls {
                     break;
                 }
-                // Stripe sends the event until it is processed. The killed worker may have leased the attempt, so the
-                // second try is two hours later, after the end of the lease.
+                // Stripe sends the event until it is processed. The killed worker may have leased the attempt, so send
+                // the event again two hours later, after the end of the lease.
                 if world.send_event(&event).await.is_err() {
                     world.system.clock.set(at("2026-03-12T09:00:00Z"));
                     world.send_event(&event).await.unwrap_or_else(|error| panic!("{story}: {error}"));

@@ -1,4 +1,5 @@
-//! Payments that the bank reversed: the receipt shows the reversal, and the batch never charges the period again.
+//! Tests of payments that the bank reversed: the receipt shows the reversal, and the batch never charges the period
+//! again.
 
 use audit::{InvariantChecker, Reconciliation, ReportSource, explain, report};
 use billing::{DisputeStatus, ItemImage, PaymentStatus, events_between_images};
@@ -167,7 +168,7 @@ fn invariant_checker(world: &World) -> InvariantChecker {
     }
 }
 
-/// Returns the violations that the audit finds in the table alone.
+/// Returns the violations that the audit finds in the table, without a comparison with the gateway's lists.
 pub async fn violations_in_table(world: &World) -> Vec<String> {
     let partition = world.table().partitions().next().await.unwrap().unwrap();
     let broken = invariant_checker(world).check(&partition).into_iter();

@@ -10,8 +10,8 @@ const MAX_SHOWN_CHARS: usize = 64;
 /// The error for an invalid value in a request: the field, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidInput {
-    /// The name of the invalid field, followed by the names of the objects that contain it, outermost last. Empty if
-    /// the whole input is invalid.
+    /// The name of the invalid field, followed by the names of the objects that contain the field, the outermost object
+    /// last. Empty if the whole input is invalid.
     path: Vec<String>,
     /// The reason, and the allowed values.
     pub detail: String,

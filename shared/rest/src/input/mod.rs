@@ -1,7 +1,8 @@
-//! Reads the input of a request into typed values. Errors name the field and use plain words.
+//! Reads the input of a request into typed values. An error contains the name of the invalid field, and a text that
+//! callers of the API understand.
 //!
 //! serde's own messages name Rust types (`expected i64`), so this module has its own text for each kind of error. If a
-//! domain type rejects a value, the text is that of the domain type.
+//! domain type rejects a value, the error contains the text of the domain type.
 
 mod invalid;
 mod read;
@@ -14,7 +15,7 @@ use serde_json::Number;
 
 pub use invalid::InvalidInput;
 
-/// A value from a request, not yet validated.
+/// A value from a request that is not validated yet.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Input {
     Null,
@@ -55,7 +56,8 @@ impl Input {
         T::deserialize(self)
     }
 
-    /// Describes this value in an error text: a number by its digits, a text, list or object only by its kind.
+    /// Returns the description of this value for an error text: a number as its digits, but a text, list or object only
+    /// as its kind.
     fn description(&self) -> String {
         match self {
             Input::Null => "null".to_owned(),

@@ -1,5 +1,5 @@
-//! The serde deserializer of an [`Input`]. It checks the JSON type of each value itself, so that the error text is ours
-//! and not serde's.
+//! The serde deserializer of an [`Input`]. The deserializer checks the JSON type of each value itself, so that errors
+//! contain the texts of this crate and not those of serde.
 
 use serde::de::value::{SeqDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};

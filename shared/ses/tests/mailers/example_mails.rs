@@ -100,7 +100,7 @@ pub fn assert_message_is(raw: &[u8], mail: &Mail) {
         names_and_addresses(message.reply_to()),
         [(None, mail.reply_to.as_ref().map(|address| address.as_str()))]
     );
-    // Mail programs show the subject in one line.
+    // Compare the subject without its line breaks, because mail programs show the subject in one line.
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(message.subject().map(one_line), Some(one_line(&mail.subject)), "{kind}");
     assert_eq!(message.date().unwrap().to_timestamp(), mail.written_at.timestamp(), "{kind}");

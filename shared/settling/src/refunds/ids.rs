@@ -18,9 +18,9 @@ pub fn refund_id_with_key(account: &AccountId, receipt: &ReceiptId, key: &str) -
 }
 
 /// Returns the id of a refund that an operator requests without an idempotency key. The id is the same for the same
-/// receipt and amount (`None`: the whole remaining amount), so a command that is repeated after an interruption means
-/// the same refund. `stored` are the refunds of the receipt: after a failed refund, the same command makes a new
-/// refund.
+/// receipt and amount (`None`: the whole remaining amount), so a command that is repeated after an interruption does
+/// not make a second refund. `stored` are the stored refunds of the receipt: if the refund with this id has failed, the
+/// function returns another id, so that the same command makes a new refund.
 pub fn refund_id_without_key(account: &AccountId, receipt: &ReceiptId, minor: Option<i64>, stored: &[Refund]) -> Ulid {
     let amount = minor.map_or_else(|| "remainder".to_owned(), |minor| minor.to_string());
     let nth_id = |n: usize| id_from_hash(&format!("no key\n{account}\n{receipt}\n{amount}\n{n}"));

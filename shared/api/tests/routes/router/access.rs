@@ -1,4 +1,4 @@
-//! Rights of operators and accounts, and the problems of refused requests.
+//! Tests of the rights of operators and accounts, and of the problems in the responses to refused requests.
 
 use billing::{Account, Subscription};
 use rest::{AccountActions, Caller};
@@ -82,7 +82,8 @@ async fn account_may_make_only_the_changes_that_the_merchant_allows() {
     let method = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_mastercard"}}"#;
     let change_both =
         r#"{"payment_day": 12, "payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa"}}"#;
-    // The columns are: the action, a request that needs it, its body, and the `field` of the problem.
+    // The columns are: the action that the merchant can allow or forbid, a request that needs this action, its body,
+    // and the `field` of the problem if the action is not allowed.
     for (action, request, body, field) in [
         ("pause", "POST {gold}/pause", "", "-"),
         ("resume", "POST {gold}/resume", "", "-"),
@@ -101,7 +102,8 @@ async fn account_may_make_only_the_changes_that_the_merchant_allows() {
             actions: AccountActions::parse(actions).unwrap(),
         };
         let before = world.stored_gold().await;
-        // Of two fields that are refused, the problem names the first.
+        // If no action is allowed, both fields of `change_both` are refused, and the problem names only the first
+        // field. So do not test this case.
         let none = if body == change_both { None } else { Some("none") };
         for actions in none.into_iter().chain([others.join(",").as_str()]) {
             let refused = world.request_as(&with(actions), request, &[], body).await.problem();
@@ -137,7 +139,8 @@ async fn list_subscriptions_with_a_cursor_reaches_no_other_account() {
     let cursor = page["next_cursor"].as_str().unwrap();
     let next = world.request(&format!("GET /accounts/rival/subscriptions?limit=1&cursor={cursor}"), "").await.json();
     assert_eq!((&next["data"][0]["payment_day"], &next["next_cursor"]), (&12.into(), &Value::Null));
-    // With a cursor of another account, the caller still gets its own list.
+    // A cursor from the list of another account does not give access to that list: the caller still gets its own
+    // subscriptions.
     let own = world.request_as(&acme(), &format!("GET /accounts/acme/subscriptions?cursor={cursor}"), &[], "").await;
     let accounts: Vec<_> = own.json()["data"].as_array().unwrap().iter().map(|s| s["account"].clone()).collect();
     assert!(own.status == 200 && accounts.iter().all(|account| account == "acme"), "{}", own.text);

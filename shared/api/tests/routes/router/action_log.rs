@@ -1,4 +1,5 @@
-//! The action log: each route that changes something writes one entry, and a refused request writes none.
+//! Tests of the action log: each route that changes stored data writes one entry, and a refused request writes no
+//! entry.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ use ulid::Ulid;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
-/// A request that changes something, a refused request to the same route, and the kind of the entry.
+/// A request that changes stored data, the body of a refused request to the same route, and the kind of the entry in
+/// the action log. If `refused_body` is `-`, the refused request is a request for an item that does not exist.
 struct Case {
     operation: &'static str,
     request: &'static str,
@@ -32,7 +34,7 @@ const fn case(
     Case { operation, request, body, refused_body, kind }
 }
 
-/// The requests, in an order in which each of them changes something.
+/// The test cases, in an order in which each request succeeds.
 const CASES: [Case; 17] = [
     case(
         "put_account",
@@ -104,7 +106,8 @@ const CASES: [Case; 17] = [
         "delivery.redeliver",
     ),
     case("remove_webhook_endpoint", "DELETE /webhook-endpoints/{endpoint}", "", "-", "webhook_endpoint.remove"),
-    // The first request is refused, because the subscriptions are not cancelled.
+    // For this route, the test sends the same request twice. The first request is refused, because the subscriptions
+    // are not cancelled yet.
     case("erase_account", "DELETE /accounts/acme", "", "", "account.erase"),
 ];
 
@@ -120,7 +123,7 @@ impl World {
     }
 }
 
-/// The items that the paths of the requests name.
+/// The ids of the receipt and the webhook endpoint in the paths of the requests.
 struct Ids {
     receipt: String,
     endpoint: String,
@@ -134,14 +137,15 @@ impl Ids {
     }
 }
 
-/// Sends `request`; every request for a refund gets a key of its own.
+/// Sends `request`. Only a request for a refund gets the idempotency key `key`, because refunds require one.
 async fn send(world: &World, request: &str, key: &str, body: &str) -> u16 {
     let headers = [("idempotency-key", key)];
     let headers: &[(&str, &str)] = if request.ends_with("/refund") { &headers } else { &[] };
     world.request_with_headers(request, headers, body).await.status
 }
 
-/// Lets the payment of the subscription be declined, so that it is owed, and stores a card link for it.
+/// Sets a card that is declined and runs the payment batch, so that the payment of the subscription `gold` is owed.
+/// Stores a card link for this payment.
 async fn decline_payment(world: &World) {
     let card = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa_chargeDeclinedInsufficientFunds"}}"#;
     assert_eq!(world.request("PATCH {gold}", card).await.status, 200);
@@ -151,7 +155,7 @@ async fn decline_payment(world: &World) {
     world.table.put_card_link(Ulid(77), &link, world.clock.now()).await.unwrap();
 }
 
-/// Stores a delivery of the event `e1` to the endpoint, whose id it returns.
+/// Stores a delivery of the event `e1` to the first webhook endpoint. Returns the id of the endpoint.
 async fn store_delivery(world: &World) -> String {
     let list = world.request("GET /webhook-endpoints", "").await.json();
     let endpoint = list["data"][0]["id"].as_str().unwrap().to_owned();
@@ -299,7 +303,8 @@ async fn change_whose_response_was_lost_is_made_and_logged_once() {
     let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
     let wire = Wire::with_faults(lost).without_retries().without_transaction_tokens();
     let world = World::with_wire(wire).await;
-    // The table repeats the transaction, and its condition fails because the first one was executed.
+    // The transaction is executed, but its response is lost. The code sends the transaction again, and its condition
+    // fails because the first transaction was executed.
     let if_match = [("if-match", "\"1\"")];
     let changed = world.request_with_headers("PATCH {gold}", &if_match, r#"{"amount": 1499}"#).await;
     assert_eq!((changed.status, changed.header("etag")), (200, "\"2\""), "{}", changed.text);

@@ -1,4 +1,4 @@
-//! Tests of card links, and of the pages that a browser gets in place of problems.
+//! Tests of card links, and of the web pages that a browser gets in place of problems in JSON.
 
 use billing::Locale;
 use store::CardLink;

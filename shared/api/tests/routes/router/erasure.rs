@@ -1,4 +1,5 @@
-//! The erasure of an account: who may request it, what refuses it, and what it forbids.
+//! Tests of the erasure of an account: which callers may request it, in which states of the account it is refused, and
+//! which requests are refused after it.
 
 use erasing::Eraser;
 

@@ -1,4 +1,5 @@
-//! The export of an account: everything that is stored about it, and nothing that lets the reader charge its cards.
+//! Tests of the export of an account: the document contains everything that is stored about the account, but no token
+//! with which a reader could charge its cards.
 
 use api::{AccountExport, ExportError};
 use clock::Clock as _;

@@ -1,5 +1,5 @@
-//! The state of the first payment in the responses to a sign-up with `charge_now`: to the first request, and to each
-//! repetition under the same key.
+//! Tests of the state of the first payment in the response to a sign-up with `charge_now`, and in the responses to its
+//! repetitions under the same idempotency key.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ async fn sign_up_response_contains_the_state_of_the_first_payment() {
     for (card, subscription_status, expected) in [
         ("pm_card_visa", "active", json!([201, "paid", null, ["2026-03-05", 599]])),
         ("pm_card_chargeDeclinedInsufficientFunds", "past_due", json!([201, "declined", "insufficient_funds", null])),
-        // The subscription is active although nothing was paid, so a shop must look at `payment` before it delivers.
+        // The subscription is active although no payment succeeded. A shop must therefore check `payment`, not
+        // `status`, before it delivers the goods.
         ("pm_none", "active", json!([201, "rejected", "resource_missing", null])),
         ("pm_usBankAccount_success", "active", json!([202, "processing", null, null])),
     ] {
@@ -81,8 +82,8 @@ async fn repeated_sign_up_returns_the_current_state_of_the_first_payment() {
         ),
     ] {
         let (world, server) = World::with_stripe().await;
-        // The first request reads Stripe's account and succeeds. The second request is the charge: its response is
-        // lost.
+        // The first request to Stripe reads the account and succeeds. The second request to Stripe is the charge, whose
+        // response is lost.
         server.set_next_faults([None, Some(StripeFault::LostAfter)]);
         let created = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
         assert_eq!(first_payment_in(&created), json!([202, "unknown", null, null]), "{card}: {}", created.text);
@@ -149,8 +150,8 @@ async fn customer_never_gets_the_decline_code() {
 async fn idempotency_key_of_a_sign_up_names_the_same_subscription_for_48_hours() {
     let world = World::new().await;
     let created = world.request_with_key(CREATE, "daily", &sign_up_with("pm_card_visa")).await;
-    // The first repetition is 25 hours later. A day on which the clocks are set back has 25 hours, and no day is
-    // longer.
+    // The first repetition is 25 hours after the sign-up: a day on which the clocks are set back has 25 hours, and no
+    // day is longer.
     for (at, is_stored) in
         [("2026-03-06T13:00:00Z", true), ("2026-03-07T11:59:59Z", true), ("2026-03-07T12:00:01Z", false)]
     {

@@ -1,4 +1,4 @@
-//! What an account or a page may do only so often in an hour.
+//! Tests of the hourly limits for requests of an account or of the return page of a setup.
 
 use rest::Caller;
 

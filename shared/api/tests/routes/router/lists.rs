@@ -1,4 +1,4 @@
-//! Lists with stored items that cannot be read.
+//! Tests of lists that contain stored items which cannot be read.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use testkit::sample;

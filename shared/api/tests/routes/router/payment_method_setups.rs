@@ -1,4 +1,4 @@
-//! Payment method setups: a customer enters a card on the gateway's page, and the subscriptions use it.
+//! Tests of payment method setups: a customer enters a card on the gateway's page, and the subscriptions use this card.
 
 use billing::{GatewayToken, Status};
 use chrono::{SubsecRound as _, TimeDelta};

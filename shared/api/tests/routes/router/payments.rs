@@ -1,4 +1,4 @@
-//! Responses about payments: open payments, receipts, due payments and runs.
+//! Tests of responses about payments: open payments, receipts, due payments and runs.
 
 use billing::{Account, Reversal};
 use clock::Clock as _;
@@ -152,7 +152,7 @@ async fn due_payments_and_runs_are_listed_page_by_page() {
 #[tokio::test]
 async fn today_is_the_day_in_the_billing_time_zone() {
     let world = World::in_zone("Pacific/Auckland").await;
-    // In Auckland it is already the sixth.
+    // The clock shows 5 March in UTC, but in Auckland it is already 6 March.
     let due = world.request("GET /due/payments", "").await.json();
     assert_eq!(due["date"], "2026-03-06", "{due}");
     let new =

@@ -1,10 +1,11 @@
-//! Refunds over HTTP: the required idempotency key, and repeated requests under the same key.
+//! Tests of the route for refunds: the required idempotency key, and repeated requests under the same key.
 
 use serde_json::Value;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World};
 
-/// Creates a world with a payment of 12.99 EUR. Returns it with the method and path of the request for a refund.
+/// Creates a world with a payment of 12.99 EUR. Returns the world, and the method and path of the request for a refund
+/// of this payment.
 async fn charge_payment() -> (World, String) {
     let world = World::new().await;
     world.run_payments("2026-03-10T06:00:00Z").await;
@@ -13,7 +14,7 @@ async fn charge_payment() -> (World, String) {
     (world, format!("POST /accounts/acme/receipts/{id}/refund"))
 }
 
-/// Returns the refunded amount of the receipt, in minor units.
+/// Returns the refunded amount of the only receipt, in minor units.
 async fn refunded_amount(world: &World) -> Value {
     world.request("GET /accounts/acme/receipts", "").await.json()["data"][0]["refunded_amount"].clone()
 }

@@ -46,7 +46,8 @@ async fn pause_and_cancel_repeated_under_the_same_key_have_no_further_effect() {
     let own = world.request_as(&acme(), "POST {gold}/uncancel", &[("idempotency-key", "k2")], "").await;
     assert_eq!((own.status, &own.json()["cancel_date"]), (200, &Value::Null), "a key is valid for one caller only");
 
-    // Responses to refused requests are not stored: the same key works once the request is possible.
+    // The response to a refused request is not stored, so the request can be repeated under the same idempotency key
+    // when it is possible.
     world.request_with_key("POST {gold}/cancel", "k3", r#"{"at_period_end": true}"#).await;
     assert_eq!(world.request_with_key("POST {gold}/pause", "k4", "").await.status, 409);
     world.request_with_key("POST {gold}/uncancel", "k5", "").await;
@@ -55,7 +56,8 @@ async fn pause_and_cancel_repeated_under_the_same_key_have_no_further_effect() {
 
 #[tokio::test]
 async fn write_conflicts_are_retried_and_returned_as_409_if_they_persist() {
-    // The error that DynamoDB returns for concurrent transactions on the same item.
+    // Returns a wire on which the first `times` transactions fail with the error that DynamoDB returns for concurrent
+    // transactions on the same item.
     let conflicts = |times| {
         Wire::with_faults(fault_in_first_calls(
             times,
@@ -86,8 +88,9 @@ async fn create_and_pause_are_repeated_under_the_same_key_after_a_lost_response(
             let wire = Wire::with_faults(lost);
             let world = World::with_wire(if has_retries { wire } else { wire.without_retries() }).await;
             let first = world.request_with_key(request, "k", body).await;
-            // The code of the table retries a change after this error, but only the AWS SDK retries a creation. Without
-            // the SDK's retries, the caller of a creation gets 503 and must repeat the request under the same key.
+            // After this error, the crate `store` retries a change of a subscription, but only the AWS SDK retries the
+            // creation of a subscription. Without the SDK's retries, the caller of a creation gets 503 and must repeat
+            // the request under the same key.
             let succeeds = has_retries || request.ends_with("pause");
             assert_eq!(first.status == 503, !succeeds, "{}", first.text);
             let again = world.request_with_key(request, "k", body).await;

@@ -31,8 +31,8 @@ pub fn charge_count(world: &World) -> usize {
 
 #[tokio::test]
 async fn first_payment_is_charged_before_the_response_and_only_once_that_day() {
-    // The columns are: the card; and the status code, the status of the subscription and the number of receipts after
-    // the sign-up.
+    // The columns are: the card, and then three expected values: the status code of the response, the status of the
+    // subscription, and the number of receipts.
     for (card, status, subscription_status, receipts) in [
         ("pm_card_visa", 201, "active", 1),
         ("pm_card_chargeDeclinedInsufficientFunds", 201, "past_due", 0),

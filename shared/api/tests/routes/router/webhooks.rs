@@ -15,7 +15,7 @@ use super::world::{TestResponse, World};
 
 /// The request that creates an endpoint.
 const CREATE: &str = "POST /webhook-endpoints";
-/// The event of the delivery in the tests.
+/// The event that the deliveries in the tests contain.
 const EVENT: &str = r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#;
 
 #[tokio::test]

@@ -119,7 +119,7 @@ impl World {
         Self { router, clock, table: table.clone(), sandbox, payments, gold }
     }
 
-    /// Returns this world, changed so that its API links to its documentation.
+    /// Returns this world with an API whose route `/` links to the documentation.
     pub async fn with_docs(self) -> Self {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
         let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
