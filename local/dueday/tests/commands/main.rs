@@ -30,6 +30,7 @@ mod orders_stock;
 mod outputs;
 mod permissions;
 mod process;
+mod reconcile;
 mod refund;
 mod run_interrupted;
 mod server;

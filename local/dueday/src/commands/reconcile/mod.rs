@@ -190,7 +190,7 @@ fn text(days: &[ReconciledDay]) -> String {
     let count: u64 = days.iter().flat_map(|day| day.differences.values()).fold(0, |sum, n| sum.saturating_add(*n));
     let steps: String = kinds.into_iter().map(|kind| format!("{kind}: {}\n", kind.next_step())).collect();
     format!(
-        "{}\n{}{}\n\nNext steps\n{steps}",
+        "{}\n{}{}\n\nNext steps\n{steps}If a difference must stay, accept it with `dueday reconcile accept DAY ID --because REASON`.\n",
         table(&DAY_COLUMNS, rows),
         table(&DIFFERENCE_COLUMNS, rows_of_differences),
         format_count(count, "difference"),
