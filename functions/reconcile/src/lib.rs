@@ -19,7 +19,7 @@ use reconciling::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use settling::GatewayAccountCheck;
-use store::{Table, TableConfig, TableError, load_sdk_config};
+use store::{Settings, Table, TableConfig, TableError, load_sdk_config};
 
 /// The maximum duration of a request to the gateway.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -168,12 +168,17 @@ impl DailyComparison {
             self.clock.clone(),
             now.with_timezone(&self.billing.zone).date_naive(),
         );
+        let days = match request.date {
+            Some(_) => days,
+            None => [days, self.days_to_compare_again(&settings, latest).await?].concat(),
+        };
+        let processing_days = settings.payment_limits.max_processing_days;
+        let needs_comparison = |day: &DayReconciliation| day.needs_second_comparison(processing_days, now);
         let deadline = deadline.checked_sub_signed(MARGIN);
         let (mut last, mut failed) = (None, None);
         for on in days {
-            if request.date.is_none()
-                && let Some(ended) = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some())
-            {
+            let ended = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some());
+            if let Some(ended) = ended.filter(|day| request.date.is_none() && !needs_comparison(day)) {
                 last.get_or_insert(Response::from(&ended));
                 continue;
             }
@@ -199,6 +204,25 @@ impl DailyComparison {
             Some(error) => Err(error.into()),
             None => Ok(last.expect("there is at least one day")),
         }
+    }
+
+    /// Returns the days with payments that the bank was processing when the day was compared, and which must be compared
+    /// again now. Reads the comparisons of [`AUTOMATIC_DAYS`] days.
+    async fn days_to_compare_again(
+        &self,
+        settings: &Settings,
+        latest: NaiveDate,
+    ) -> Result<Vec<NaiveDate>, InvocationError> {
+        let (processing_days, now) = (settings.payment_limits.max_processing_days, self.clock.now());
+        let mut days = Vec::new();
+        for ago in (0..AUTOMATIC_DAYS).map(|ago| ago.saturating_add(processing_days.into())) {
+            let Some(on) = latest.checked_sub_days(Days::new(ago)) else { continue };
+            let stored = self.table.get_reconciliation(on).await?;
+            if stored.is_some_and(|day| day.needs_second_comparison(processing_days, now)) {
+                days.push(on);
+            }
+        }
+        Ok(days)
     }
 }
 

@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::Display;
+
+use crate::days_after;
 
 /// How long the result of a comparison is stored, counted from the start of the comparison.
 pub const RECONCILIATION_RETENTION: TimeDelta = TimeDelta::days(400);
@@ -56,6 +58,9 @@ pub struct ReconciledCounts {
     /// The differences that a person has accepted.
     #[serde(default)]
     pub accepted: u64,
+    /// The payments that the bank was still processing. They are not compared; the day is compared again later.
+    #[serde(default)]
+    pub processing: u64,
 }
 
 /// A list of the gateway that is compared with the table.
@@ -200,6 +205,15 @@ impl DayReconciliation {
         self.differences.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
+    /// Returns whether the day must be compared again at `now`: when it was compared, the bank was still processing
+    /// payments of the day, and now no payment of the day can be processing, because a bank processes a payment for at most
+    /// `max_processing_days`.
+    pub fn needs_second_comparison(&self, max_processing_days: u32, now: DateTime<Utc>) -> bool {
+        let processed_by =
+            days_after(self.on, max_processing_days.saturating_add(1)).and_time(NaiveTime::MIN).and_utc();
+        self.counts.processing > 0 && self.started_at < processed_by && processed_by <= now
+    }
+
     /// Returns whether the comparison is complete, all lists were compared, and there is no difference.
     pub fn is_clean(&self) -> bool {
         self.ended_at.is_some() && self.not_compared.is_empty() && self.differences.is_empty()
@@ -237,5 +251,24 @@ mod tests {
         assert!(!not_listed.is_clean());
         day.add(difference(1));
         assert!(!day.is_clean());
+    }
+
+    #[test]
+    fn day_with_processing_payments_is_compared_again_when_none_can_be_processing() {
+        let on: NaiveDate = "2027-01-10".parse().unwrap();
+        let at = |day: &str| format!("{day}T02:00:00Z").parse::<DateTime<Utc>>().unwrap();
+        let compared = |processing: u64, started: &str| DayReconciliation {
+            counts: ReconciledCounts { processing, ..ReconciledCounts::default() },
+            ..DayReconciliation::new(on, at(started))
+        };
+        for (processing, started, now, expected) in [
+            (1, "2027-01-11", "2027-02-05", true),
+            (1, "2027-01-11", "2027-02-04", false),
+            (0, "2027-01-11", "2027-02-05", false),
+            (1, "2027-02-05", "2027-02-06", false),
+        ] {
+            let needs = compared(processing, started).needs_second_comparison(25, at(now));
+            assert_eq!(needs, expected, "{processing} {started} {now}");
+        }
     }
 }

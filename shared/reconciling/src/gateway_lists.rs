@@ -46,6 +46,10 @@ impl Reconciler {
         let is_compared =
             |payment: &&Payment| payment.status == PaymentStatus::Succeeded && self.is_of_this_table(payment);
         let payments: Vec<&Payment> = page.items.iter().filter(is_compared).collect();
+        let is_processing =
+            |payment: &&Payment| payment.status == PaymentStatus::Processing && self.is_of_this_table(payment);
+        let processing = u64::try_from(page.items.iter().filter(is_processing).count()).unwrap_or(u64::MAX);
+        day.counts.processing = day.counts.processing.saturating_add(processing);
         for payments in payments.chunks(CONCURRENT_REQUESTS) {
             let receipts = try_join_all(payments.iter().map(|payment| self.receipt_of_period(payment))).await?;
             for (payment, receipt) in payments.iter().zip(&receipts) {

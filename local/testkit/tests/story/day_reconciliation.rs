@@ -166,7 +166,8 @@ async fn day_without_a_difference_is_clean() {
     charged.charge_at_gateway(1, DAY, 9, Ulid::from_parts(9, 9)).await;
     let day = charged.reconcile().await;
     assert!(day.is_clean(), "{day:?}");
-    let counts = ReconciledCounts { payments: 2, refunds: 1, disputes: 0, receipts: 2, settled: 0, accepted: 0 };
+    let counts =
+        ReconciledCounts { payments: 2, refunds: 1, disputes: 0, receipts: 2, settled: 0, accepted: 0, processing: 0 };
     assert_eq!(day.counts, counts);
     assert_eq!(charged.world.table.get_reconciliation(date(DAY)).await.unwrap(), Some(day), "the result is stored");
     let days = charged.world.table.get_reconciliations(&Paging::all()).await.unwrap().items;
@@ -320,7 +321,15 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     let day = reconciler.reconcile(date(DAY), None).await.unwrap();
     assert!(day.is_clean(), "{day:?}");
     let all = PAYMENTS as u64;
-    let counts = ReconciledCounts { payments: all, refunds: 0, disputes: 0, receipts: all, settled: 0, accepted: 0 };
+    let counts = ReconciledCounts {
+        payments: all,
+        refunds: 0,
+        disputes: 0,
+        receipts: all,
+        settled: 0,
+        accepted: 0,
+        processing: 0,
+    };
     assert_eq!(day.counts, counts, "no payment is counted twice");
     assert_eq!(reconciler.seen_payments().len(), MAX_SEEN);
     // The requests are: three lists (payments, refunds and disputes) of one list page each, and one request for each receipt

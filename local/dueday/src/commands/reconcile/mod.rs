@@ -41,7 +41,8 @@ const DIFFERENCE_COLUMNS: [Column; 4] =
 Compares all payments, refunds and disputes that the gateway has created on a day in UTC with the table, and the \
 receipts, refunds and disputes of that day in the table with the gateway. A payment without a receipt is settled if \
 that is safe; otherwise it is a finding (`dueday findings`). `settled` is the number of payments that this command has \
-settled. Payments that the bank is still processing are not compared.
+settled. Payments that the bank is still processing are not compared; the function on AWS compares their day again when the bank \
+has had its time (`max-processing-days` of `dueday settings`).
 
 If a difference must stay, `accept` stores the decision of a person and its reason. A later comparison of the day only \
 counts the accepted difference.
@@ -123,7 +124,13 @@ impl ReconciledDay {
             parts.push("not complete".to_owned());
         }
         parts.retain(|part| !part.is_empty());
-        if parts.is_empty() { "no difference".to_owned() } else { parts.join("; ") }
+        if parts.is_empty() {
+            parts.push("no difference".to_owned());
+        }
+        if self.counts.processing > 0 {
+            parts.push(format!("{} not compared", format_count(self.counts.processing, "processing payment")));
+        }
+        parts.join("; ")
     }
 }
 
@@ -172,7 +179,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
 
 fn text(days: &[ReconciledDay]) -> String {
     let rows = days.iter().map(|day| {
-        let ReconciledCounts { payments, refunds, disputes, receipts, settled, accepted } = day.counts;
+        let ReconciledCounts { payments, refunds, disputes, receipts, settled, accepted, processing: _ } = day.counts;
         let result = if day.clean { output::green(&day.result()) } else { output::red(&day.result()) };
         let counts = [payments, refunds, disputes, receipts, settled, accepted].map(|count| count.to_string());
         [day.date.to_string()].into_iter().chain(counts).chain([result]).collect()
