@@ -82,7 +82,7 @@ enum Command {
     /// Replay recorded requests over plain sockets
     #[command(hide = true)]
     Floor(floor::FloorArgs),
-    /// Replay recorded requests with hyper
+    /// Send recorded requests again with the HTTP client hyper
     #[command(hide = true)]
     Hyper(floor::FloorArgs),
 }

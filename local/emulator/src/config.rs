@@ -20,7 +20,7 @@ pub struct Config {
     pub charging: ChargeConfig,
 }
 
-/// Returns the environment variables of all Lambda functions, in the order of the help text of `dueday`.
+/// Returns each environment variable that at least one Lambda function reads, in the order of the help text of `dueday`.
 pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
     [
         store::VARIABLES,

@@ -15,7 +15,8 @@ pub struct QueueState {
     pub waiting: u64,
     /// The number of messages that a function is processing, or that it will get again because it failed.
     pub in_progress: u64,
-    /// Whether the queue keeps messages that could not be processed. No function reads it, so a person must look at its messages.
+    /// Whether the queue is a dead-letter queue: it stores messages that could not be processed. No function
+    /// reads this queue, so a person must look at its messages.
     pub keeps_failed_messages: bool,
 }
 

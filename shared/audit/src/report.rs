@@ -97,7 +97,7 @@ pub enum ReportedDaysError {
     FromIsExpired { first: NaiveDate },
     #[error("must not be later than today, {today}: the report contains only payments that were made")]
     FromIsInFuture { today: NaiveDate },
-    #[error("must be {from} or later, the first day of the report")]
+    #[error("must not be before {from}, the first day of the report")]
     ToIsBeforeFrom { from: NaiveDate },
 }
 

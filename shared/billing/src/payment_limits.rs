@@ -66,7 +66,7 @@ impl PaymentLimit {
             Self::MaxCharges => "The largest number of charges per day; a day with more charges is not started",
             Self::MaxSums => "The largest sums of charges per day; a day with a larger sum is not started",
             Self::MaxProcessingDays => {
-                "Days for which the bank may process a debit; after that, runs report its row as failed"
+                "Days for which the bank may process a debit; after that, runs report the row of the payment as failed"
             }
             Self::GatewayFailures => {
                 "A run stops after this many consecutive requests to the gateway without a usable response"

@@ -33,7 +33,8 @@ pub struct SystemStatus {
     pub charging: bool,
     /// The limits of the payment batch, by name.
     pub limits: BTreeMap<String, String>,
-    /// The days of both batches: yesterday, unless the table was created today, and today.
+    /// The state of the payment batch and of the reminder batch on yesterday (unless the table was created today) and on
+    /// today.
     pub days: Vec<BatchDay>,
     /// The charges of today.
     pub charged_today: ChargedToday,

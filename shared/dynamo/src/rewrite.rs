@@ -92,7 +92,7 @@ impl<S> Dynamo<S> {
     /// again from the newly stored item. Retries with back-off after a transient error. Sends one UpdateItem request
     /// for each try, or one TransactWriteItems request if there are further writes.
     ///
-    /// If the idempotency record or another record exists already, `exists` converts the stored record to the reason in
+    /// The further writes can create records, such as an idempotency record. If such a record exists already, `exists` converts the stored record to the reason in
     /// [`RewriteOutcome::Unchanged`].
     ///
     /// # Errors

@@ -129,7 +129,8 @@ impl HttpGateway {
         Self { iam: Some((signer, clock)), ..self }
     }
 
-    /// Requests a list page of the list `name` of the time range `range`. Returns `None` if the gateway does not offer this
+    /// Requests one page of the gateway's list `name` (such as `payments`), restricted to objects that were created in
+    /// `range`. Returns `None` if the gateway does not offer this
     /// list.
     async fn list_range<T: DeserializeOwned>(
         &self,

@@ -126,7 +126,7 @@ pub enum ChargeResponse {
 pub enum GatewayError {
     #[error("the gateway returned no usable response: {reason}")]
     Unknown { reason: String },
-    #[error("the gateway limits the rate of requests")]
+    #[error("the gateway refused the request because too many requests were sent")]
     Throttled { retry_after: Option<Duration> },
     #[error("the gateway refuses our requests: {reason}")]
     Unusable { reason: String },

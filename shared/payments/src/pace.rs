@@ -149,7 +149,7 @@ impl PaceState {
         tracing::warn!(
             pause_ms = pause.as_millis(),
             eighths_of_rate = self.eighths,
-            "the gateway limits the rate of requests: requests pause, and continue at a lower rate"
+            "the gateway refused a request because of too many requests: requests pause, and continue at a lower rate"
         );
     }
 }

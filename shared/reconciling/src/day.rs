@@ -106,7 +106,8 @@ impl Reconciler {
         Self { seen: SeenPayments::new(max), ..self }
     }
 
-    /// Returns the payments that are in memory because they were found at the gateway with a matching receipt.
+    /// Returns the set of payments for which this comparison has found both a payment at the gateway and a matching receipt
+    /// in the table.
     pub fn seen_payments(&self) -> &SeenPayments {
         &self.seen
     }

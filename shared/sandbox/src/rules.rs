@@ -63,7 +63,7 @@ pub fn decide_charge(
     Decision::Write(LedgerPayment { id, request: request.clone(), status, created_at: now })
 }
 
-/// Returns whether the sandbox still remembers the idempotency key of the payment `made` at the time `now`.
+/// Returns whether at the time `now` the sandbox still remembers the idempotency key of the earlier payment `made`.
 fn is_key_remembered(made: &LedgerPayment, now: DateTime<Utc>) -> bool {
     now.signed_duration_since(made.created_at) < IDEMPOTENCY_KEY_LIFETIME
 }

@@ -93,7 +93,7 @@ counts!(
     {
         /// Payments that succeeded and have a receipt.
         paid,
-        /// Payments that the gateway declined. A later run charges them again, unless this was the last attempt.
+        /// Payments that the gateway declined. A later run charges them again, except after a hard decline or the last attempt.
         declined,
         /// Charges that the gateway rejected without making a payment.
         rejected,

@@ -58,7 +58,7 @@ pub enum SweepError {
     ClockBehind { now: DateTime<Utc>, latest: DateTime<Utc> },
     #[error("there is no shard {shard}: the table has {shards} shards, numbered from 0")]
     NoShard { shard: u32, shards: u32 },
-    #[error("the position `next` of the request is in shard {shard}, but in a lane or shard that was not requested")]
+    #[error("the position `next` of the request (shard {shard}) is in a lane or shard that was not requested")]
     NextElsewhere { shard: u32 },
     #[error("the run was not started: {reason}")]
     Refused { reason: String },
@@ -112,7 +112,7 @@ pub struct Sweep<T> {
 }
 
 impl<T: Task> Sweep<T> {
-    /// The batch of the rows: payments or reminders.
+    /// Which batch this sweep runs: the payment batch or the reminder batch.
     pub(super) const BATCH: Batch = <CountsOf<T> as Counts>::BATCH;
 
     /// Creates the batch that processes the due rows of `table` with `task`. Stores the initial settings if the table

@@ -72,7 +72,7 @@ struct ExportArgs {
 /// The arguments of `dueday account change`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is not given stays unchanged. A new e-mail address gets mails even if the former address refused them.
+Values that are not given stay unchanged. A new e-mail address gets mails even if the former address refused them.
 
 Example:
   dueday account change acme --email books@acme.example.com --locale de")]

@@ -138,7 +138,7 @@ pub(crate) enum Command {
     Webhooks(webhooks::WebhooksArgs),
     /// Manage orders, shipments and stock
     Orders(orders::OrdersArgs),
-    /// Show the state of yesterday and today, and what needs a person
+    /// Show the state of yesterday and today, and the tasks for a person
     Status(status::StatusArgs),
     /// Check the invariants of all items in the table
     Audit(audit::AuditArgs),

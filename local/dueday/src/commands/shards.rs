@@ -72,7 +72,7 @@ struct ShardCount {
 #[derive(Serialize)]
 struct ShardEstimate {
     due_on_the_busiest_day: u64,
-    /// The time in seconds to charge all payments of the busiest day.
+    /// The estimated time, in seconds, that charging all payments of the busiest day takes.
     seconds: u64,
     /// The number of shards that the reads of due rows require.
     for_reads: u32,

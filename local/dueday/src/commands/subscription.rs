@@ -42,11 +42,11 @@ pub enum Action {
     Change(ChangeArgs),
     /// Stop the payments until the subscription is resumed; refused while a payment is owed or open
     Pause(SubscriptionSelector),
-    /// Resume the payments; the last one that fell due in the pause is charged, or waived with --resume wait
+    /// Resume the payments; the last payment that fell due in the pause is charged, or waived with --resume wait
     ///
-    /// All earlier payments that fell due in the pause are waived. With --resume charge, the default, the last one is
-    /// owed and is charged by the next run. With --resume wait it is waived too, unless it is due today, and the next
-    /// payment day is the first one to be charged.
+    /// All earlier payments that fell due in the pause are waived. With --resume charge, the default, the last of
+    /// these payments is owed and is charged by the next run. With --resume wait the last payment is waived too, unless it
+    /// is due today, and the first charge is on the next payment day.
     Resume(SubscriptionSelector),
     /// Cancel the subscription permanently
     Cancel {

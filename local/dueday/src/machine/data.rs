@@ -199,7 +199,7 @@ impl LockedFolder {
         Ok(Deliverer::new(table, sender, self.keys.clone(), context.clock.clone()))
     }
 
-    /// Creates the sender of notices to the customers of this folder's table.
+    /// Creates the sender of e-mails about payment outcomes (notices) to the customers in the table of this data folder.
     async fn create_notice_sender(&self, context: &Context) -> Result<NoticeSender, Failure> {
         let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
         let config = &context.config;

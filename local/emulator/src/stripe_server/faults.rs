@@ -5,8 +5,8 @@ use super::{JsonResponse, error_response};
 /// A fault of a request to the stand-in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StripeFault {
-    /// 429: the rate limiter refuses the request before it begins. Nothing is stored under its idempotency key ("Rate
-    /// limits").
+    /// 429: the rate limiter refuses the request before it begins. Nothing is stored under its idempotency key (see
+    /// "Rate limits" in Stripe's documentation).
     RateLimited,
     /// 429: another request has locked the customer ("Rate limits", object lock time-outs).
     LockTimeout,

@@ -205,7 +205,8 @@ impl Oracle {
                 "the payment due on {due} was charged, although the subscription was stopped before the take-over"
             ));
         }
-        // A charge request that arrives after its time-out has the actor id 0, so its sender is not checked.
+        // The actor id 0 belongs to charge requests that the gateway received after their sender had stopped waiting for the
+        // response. Their sender is not checked.
         if id != 0 && open.holder != id {
             return Err(format!("the payment due on {due} was charged by an actor that does not hold the claim"));
         }

@@ -248,7 +248,7 @@ async fn run_stops_after_many_429_responses_and_later_runs_charge_each_month_onc
     let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
     // The eight payments with the payment days 21 to 28 are owed for February, too.
     let stopped = world.run_payment_batch(&payments, "2026-03-28", billing_time("2026-03-28")).await;
-    let expected = "the gateway failed 20 times in a row, the last error: the gateway limits the rate of requests";
+    let expected = "the gateway failed 20 times in a row, the last error: the gateway refused the request because too many requests were sent";
     assert_eq!(stopped.stopped.as_deref(), Some(expected));
     for (day, hours) in [("2026-03-28", 2), ("2026-03-29", 24), ("2026-03-30", 48), ("2026-03-31", 72)] {
         world.run_payment_batch(&payments, day, billing_time("2026-03-28") + TimeDelta::hours(hours)).await;

@@ -35,8 +35,8 @@ pub struct CreatedView {
     /// The subscription.
     #[serde(flatten)]
     subscription: SubscriptionView,
-    /// The state of the first payment; absent without `charge_now`. The field `status` does not say whether it was
-    /// paid.
+    /// The state of the first payment; absent without `charge_now`. The field `status` does not show
+    /// whether the payment succeeded.
     #[schema(required = false)]
     payment: PaymentState,
     /// The gateway's code for a declined or rejected first payment; null otherwise, absent without `charge_now`. Do not

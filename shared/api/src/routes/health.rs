@@ -16,7 +16,7 @@ pub struct Health {
 
 /// Check the health of the API
 ///
-/// Says whether the API responds. Needs no token, and makes no request to the table.
+/// Returns `ok` if the API responds. The request needs no token, and causes no request to the table.
 #[utoipa::path(
     get,
     path = "/health",

@@ -61,8 +61,8 @@ impl PlannedPayment {
 
 /// Get the payment schedule of a subscription
 ///
-/// Returns the next payments and their reminders. There are none while the subscription is paused, unpaid or cancelled,
-/// and none from `cancel_date` on.
+/// Returns the next payments and their reminders. No payments are planned while the subscription is paused, unpaid or
+/// cancelled, and none from `cancel_date` on.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions/{subscription}/schedule",

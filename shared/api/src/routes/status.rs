@@ -117,7 +117,7 @@ async fn read_queues(api: &Api) -> Option<Vec<QueueState>> {
 
 /// Get the state of the system
 ///
-/// Returns whether yesterday is complete, how far today is, whether charging is on, the ceilings, the oldest due
+/// Returns whether yesterday is complete, the progress of the batches of today, whether charging is on, the ceilings, the oldest due
 /// payment, the queues, and what a person must look at.
 #[utoipa::path(
     get,

@@ -52,7 +52,7 @@ pub struct SubscriptionFields {
     #[schema(value_type = Option<NaiveDate>)]
     first_payment_date: Option<CivilDate>,
     /// Whether to charge the first payment before the response, and not in the next run. It requires a
-    /// `first_payment_date` of today and an Idempotency-Key. `payment` in the response says whether the payment has
+    /// `first_payment_date` of today and an Idempotency-Key. The field `payment` of the response shows whether the payment has
     /// succeeded.
     #[serde(default)]
     charge_now: bool,

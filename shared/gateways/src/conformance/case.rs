@@ -153,7 +153,7 @@ impl<'a> ConformanceCheck<'a> {
         self.timer.sleep(wait.min(MAX_RETRY_WAIT)).await;
     }
 
-    /// Sends `request`. Repeats it under the same idempotency key if the gateway limits the rate of requests or the
+    /// Sends `request`. Repeats it under the same idempotency key if the gateway refuses it because of too many requests or the
     /// outcome is unknown.
     pub async fn send_charge(&self, request: &ChargeRequest) -> ChargeResponse {
         for _ in 1..MAX_REQUESTS {
@@ -204,7 +204,7 @@ impl<'a> ConformanceCheck<'a> {
     }
 
     /// Lists the payments of `customer` that were made at or after `since`, without the payments of other checks.
-    /// Repeats the request if the gateway limits the rate of requests.
+    /// Repeats the request if the gateway refuses it because of too many requests.
     pub async fn list_payments(
         &self,
         customer: &GatewayToken,

@@ -26,7 +26,8 @@ use clock::Timer;
 /// How long the check waits before it looks for late payments for the first time.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
 
-/// The parameters of a check: the test customers and test payment methods of the gateway, and how long to wait.
+/// The parameters of a gateway check: the test customers and test payment methods of the gateway, and how long the check
+/// waits before it repeats its look-ups.
 #[derive(Clone, Debug)]
 pub struct CheckParameters {
     pub customer: GatewayToken,

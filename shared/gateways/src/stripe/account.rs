@@ -38,7 +38,8 @@ impl Stripe {
         Ok(GatewayAccount { kind: GATEWAY_KIND.to_owned(), account: id, live: is_live(&self.current_key().await?) })
     }
 
-    /// Creates a customer object as the marker of the account of a restricted key. Returns `None` for a secret key,
+    /// Creates a customer object at Stripe that later identifies the Stripe account (the marker), because a restricted key
+    /// cannot read the account. Returns `None` for a secret key,
     /// which can read the account.
     pub(super) async fn new_marker(&self) -> Result<Option<GatewayAccount>, RequestFailure> {
         if !self.current_key().await?.starts_with(RESTRICTED_PREFIX) {

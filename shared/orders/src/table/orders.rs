@@ -1,4 +1,5 @@
-//! Reading and writing of orders, together with their edges, their stock and the totals of their representatives.
+//! The requests that read and write orders. The same transaction also writes the stock of the ordered products, the sales
+//! total of the account representative, and the edges of the order (items that lead from another entity to the order).
 
 use super::super::{
     Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderRefunds, OrderStatus,

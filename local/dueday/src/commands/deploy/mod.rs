@@ -26,7 +26,7 @@ pub struct DeployArgs {
 /// The subcommands of `dueday deploy`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Ask what a deployment must know, and write the profiles dev and prod to samconfig.toml
+    /// Ask questions about the deployment, and write the profiles dev and prod to samconfig.toml
     Init(InitArgs),
 }
 
@@ -65,7 +65,7 @@ pub struct InitArgs {
     /// The folder with template.yaml
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Replace the answers in the profiles of an earlier `dueday deploy init`; other parameters in them are kept
+    /// Replace the answers in the profiles of an earlier `dueday deploy init`; the other parameters of these profiles are kept
     #[arg(long)]
     replace: bool,
 }

@@ -144,8 +144,8 @@ async fn due_payments_and_runs_are_listed_page_by_page() {
         let Some(cursor) = page["next_cursor"].as_str() else { break };
         query = format!("&cursor={cursor}");
     }
-    // The payment batch ran twice, and each time walked two lanes (the due payments and the open attempts), so it has
-    // four records.
+    // The payment batch ran twice. Each of its runs writes one run record for the due payments and one for the open
+    // attempts, so the payment batch has four run records.
     assert_eq!(seen, [["reminders", "reminders"], ["payments", "payments"], ["payments", "payments"]]);
 }
 
