@@ -19,13 +19,17 @@ use reconciling::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use settling::GatewayAccountCheck;
-use store::{Settings, Table, TableConfig, TableError, load_sdk_config};
+use store::{Paging, Settings, Table, TableConfig, TableError, load_sdk_config};
 
 /// The maximum duration of a request to the gateway.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The number of days, up to the latest comparable day, that the function compares if the event names no day.
 const AUTOMATIC_DAYS: u64 = 7;
+
+/// The number of the latest compared days among which interrupted comparisons, and days with processing payments, are
+/// searched.
+const DAYS_TO_CHECK: usize = 100;
 
 /// The comparison stops this long before Lambda ends the invocation. The requests for one list page take less time.
 const MARGIN: TimeDelta = TimeDelta::minutes(2);
@@ -206,23 +210,24 @@ impl DailyComparison {
         }
     }
 
-    /// Returns the days with payments that the bank was processing when the day was compared, and which must be compared
-    /// again now. Reads the comparisons of [`AUTOMATIC_DAYS`] days.
+    /// Returns the days before those of [`AUTOMATIC_DAYS`] whose comparison was interrupted, or which must be compared again
+    /// because the bank was processing payments of the day. Reads the latest [`DAYS_TO_CHECK`] comparisons.
     async fn days_to_compare_again(
         &self,
         settings: &Settings,
         latest: NaiveDate,
     ) -> Result<Vec<NaiveDate>, InvocationError> {
         let (processing_days, now) = (settings.payment_limits.max_processing_days, self.clock.now());
-        let mut days = Vec::new();
-        for ago in (0..AUTOMATIC_DAYS).map(|ago| ago.saturating_add(processing_days.into())) {
-            let Some(on) = latest.checked_sub_days(Days::new(ago)) else { continue };
-            let stored = self.table.get_reconciliation(on).await?;
-            if stored.is_some_and(|day| day.needs_second_comparison(processing_days, now)) {
-                days.push(on);
-            }
-        }
-        Ok(days)
+        let paging = Paging { after: None, limit: Some(DAYS_TO_CHECK) };
+        let stored = self.table.get_reconciliations(&paging).await?.into_items()?;
+        let automatic = latest.checked_sub_days(Days::new(AUTOMATIC_DAYS)).unwrap_or(latest);
+        // The receipts of older days may have expired, so such a day cannot be compared.
+        let oldest = now.checked_sub_signed(self.table.receipt_retention() - TimeDelta::days(1));
+        let is_comparable = |day: &DayReconciliation| oldest.is_none_or(|oldest| day.on > oldest.date_naive());
+        let is_wanted =
+            |day: &DayReconciliation| day.ended_at.is_none() || day.needs_second_comparison(processing_days, now);
+        let days = stored.iter().filter(|day| day.on <= automatic && is_comparable(day) && is_wanted(day));
+        Ok(days.map(|day| day.on).collect())
     }
 }
 

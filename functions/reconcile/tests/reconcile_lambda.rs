@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use billing::{DayReconciliation, ReconciledCounts};
 use chrono::{Days, NaiveDate};
 use clock::{Clock as _, SystemClock};
 use emulator::{Limits, serve};
@@ -90,6 +91,36 @@ async fn function_compares_the_days_that_were_missed_since_the_table_was_created
     }
     let InvocationResult::Response(again) = function.invoke("{}", deadline_ms()).await else { panic!() };
     assert_eq!((&again["date"], &again["differences"]), (&latest.to_string().into(), &0.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn function_compares_interrupted_days_and_days_with_processing_payments_again() {
+    let (mut function, sandbox, settings) = start().await;
+    let latest = latest_comparable_day(SystemClock.now());
+    let day = |ago: u64| latest.checked_sub_days(Days::new(ago)).unwrap();
+    charge(&sandbox, day(26), &settings);
+    // When these days were compared, a payment was processing; or the comparison was interrupted; or neither.
+    let cases =
+        [(26, 1, true, true), (40, 1, true, true), (20, 1, true, false), (30, 0, false, true), (31, 0, true, false)];
+    for (ago, processing, has_ended, _) in cases {
+        let started_at = day(ago - 1).and_hms_opt(2, 0, 0).unwrap().and_utc();
+        let new = DayReconciliation::new(day(ago), started_at);
+        let counts = ReconciledCounts { processing, ..new.counts };
+        let compared = DayReconciliation { counts, ended_at: has_ended.then_some(started_at), ..new };
+        assert!(function.table.create_reconciliation(&compared).await.unwrap());
+    }
+    let InvocationResult::Response(_) = function.invoke("{}", deadline_ms()).await else { panic!() };
+    for (ago, _, _, is_compared_again) in cases {
+        let stored = function.table.get_reconciliation(day(ago)).await.unwrap().unwrap();
+        assert!(stored.ended_at.is_some(), "{ago} days ago");
+        assert_eq!(
+            stored.counts.processing == 0 && stored.version > 1,
+            is_compared_again,
+            "{ago} days ago: {stored:?}"
+        );
+    }
+    let late = function.table.get_reconciliation(day(26)).await.unwrap().unwrap();
+    assert_eq!(late.difference_count(), 1, "the late success without a receipt is found: {late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,6 +33,8 @@ pub struct DayReconciliation {
     /// page, or the position in the table; `None` at the start of the step.
     pub position: Option<String>,
     pub counts: ReconciledCounts,
+    /// Whether payments without a receipt were only reported, and neither settled nor stored as findings.
+    pub report_only: bool,
     /// The gateway's lists that could not be compared, because the gateway does not offer them.
     pub not_compared: BTreeSet<GatewayList>,
     /// The number of differences by kind.
@@ -173,6 +175,7 @@ impl DayReconciliation {
             step: ReconciliationStep::Payments,
             position: None,
             counts: ReconciledCounts::default(),
+            report_only: false,
             not_compared: BTreeSet::new(),
             differences: BTreeMap::new(),
             first_differences: Vec::new(),

@@ -9,7 +9,7 @@ use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, SignUp};
 use billing::Subscription;
 use settling::SettleError;
-use store::{ClaimOutcome, SubscriptionKey, TableError};
+use store::{ClaimOutcome, Settings, SubscriptionKey, TableError};
 use sweep::reason_to_refuse_copied_table;
 
 /// The timeout of a request to the gateway while a customer waits.
@@ -43,6 +43,34 @@ impl PaymentBatch {
             Some(stored) => self.first_payment(stored, is_processing).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Returns whether customers may sign up in the table: it is not a restored backup or a copy that no person has confirmed.
+    /// Sends a GetItem and a DescribeTable request until the answer was positive once.
+    ///
+    /// # Errors
+    /// [`TableError`] if a request to the table failed.
+    pub async fn is_own_table(&self) -> Result<bool, TableError> {
+        if self.is_own_table.initialized() {
+            return Ok(true);
+        }
+        match self.table.get_settings().await? {
+            Some(settings) => self.is_own_table_with(&settings).await,
+            None => Ok(true),
+        }
+    }
+
+    /// Returns the same as [`PaymentBatch::is_own_table`]; `settings` are the settings of the table.
+    async fn is_own_table_with(&self, settings: &Settings) -> Result<bool, TableError> {
+        if self.is_own_table.initialized() {
+            return Ok(true);
+        }
+        if let Some(reason) = reason_to_refuse_copied_table(&self.table, settings, self.clock.now()).await? {
+            tracing::error!(reason, "a sign-up cannot be charged");
+            return Ok(false);
+        }
+        let _ = self.is_own_table.set(());
+        Ok(true)
     }
 
     /// Charges `subscription` within [`SIGN_UP_TIMEOUT`]. Returns the outcome; `None` if the subscription was not
@@ -86,12 +114,8 @@ impl PaymentBatch {
         }
         let settings = self.table.get_settings().await?;
         let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(None) };
-        if !self.is_own_table.initialized() {
-            if let Some(reason) = reason_to_refuse_copied_table(&self.table, &settings, self.clock.now()).await? {
-                tracing::error!(reason, "a sign-up cannot be charged");
-                return Ok(None);
-            }
-            let _ = self.is_own_table.set(());
+        if !self.is_own_table_with(&settings).await? {
+            return Ok(None);
         }
         let table_id = *self.table_id.get_or_init(|| settings.table_id);
         if let Some(reason) = self.reason_to_refuse_gateway_account(&self.table, &settings).await? {

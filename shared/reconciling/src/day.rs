@@ -173,10 +173,13 @@ impl Reconciler {
 
     /// Returns the stored comparison of the day `on` with which this call continues: the interrupted one, or a new one.
     async fn begin(&self, on: NaiveDate) -> Result<DayReconciliation, ReconcileError> {
-        let new = DayReconciliation::new(on, self.clock.now());
+        let report_only = self.settlement == Settlement::ReportOnly;
+        let new = DayReconciliation { report_only, ..DayReconciliation::new(on, self.clock.now()) };
         match self.table.get_reconciliation(on).await? {
-            Some(interrupted) if interrupted.ended_at.is_none() => Ok(interrupted),
-            Some(ended) => Ok(self.table.update_reconciliation(&ended, new).await?),
+            Some(interrupted) if interrupted.ended_at.is_none() && interrupted.report_only == report_only => {
+                Ok(interrupted)
+            }
+            Some(stored) => Ok(self.table.update_reconciliation(&stored, new).await?),
             None => {
                 // Ignore whether the item was created: if another process has created it at the same time, the first
                 // update of the comparison fails.

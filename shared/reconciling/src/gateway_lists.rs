@@ -1,35 +1,17 @@
 //! The first three steps of the comparison of a day: compares the payments, refunds and disputes that the gateway lists
 //! for the day with the table.
 
-use billing::{
-    DayReconciliation, Difference, DifferenceKind, Finding, FindingReason, GatewayList, GatewayToken, Payment,
-    PaymentStatus, Period, Receipt,
-};
-use chrono::TimeDelta;
+use billing::{DayReconciliation, GatewayList, GatewayToken, Payment, PaymentStatus, Period, Receipt};
 use futures::future::try_join_all;
-use gateways::{PaymentGateway, TimeRange};
-use settling::{
-    AttemptResolver, FindingDecision, FindingError, Findings, LatePaymentOutcome, ResolveOutcome, StatedOutcome,
-};
+use gateways::TimeRange;
 
 use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
-use crate::day::{ReconcileError, Reconciler, Settlement};
+use crate::day::{ReconcileError, Reconciler};
 use crate::retry::with_retries;
-
-/// How long a comparison leases an open attempt that it settles: not longer than the shortest lease of a run.
-const LEASE: TimeDelta = TimeDelta::minutes(10);
+use crate::without_receipt::WithoutReceipt;
 
 /// The number of concurrent requests for receipts.
 const CONCURRENT_REQUESTS: usize = 16;
-
-/// The result of handling a payment without a receipt.
-enum WithoutReceipt {
-    /// The payment was settled now, so it has a receipt.
-    Settled,
-    /// A person has decided about the payment, or another worker has written its receipt meanwhile.
-    Resolved,
-    Reported(Difference),
-}
 
 impl Reconciler {
     /// Compares one list page of the gateway's payments in `range` with the receipts, and records the result in `day`.
@@ -48,8 +30,10 @@ impl Reconciler {
         let payments: Vec<&Payment> = page.items.iter().filter(is_compared).collect();
         let is_processing =
             |payment: &&Payment| payment.status == PaymentStatus::Processing && self.is_of_this_table(payment);
-        let processing = u64::try_from(page.items.iter().filter(is_processing).count()).unwrap_or(u64::MAX);
-        day.counts.processing = day.counts.processing.saturating_add(processing);
+        for payment in page.items.iter().filter(is_processing) {
+            day.counts.processing = day.counts.processing.saturating_add(1);
+            self.block_if_missing_in_backup(payment).await?;
+        }
         for payments in payments.chunks(CONCURRENT_REQUESTS) {
             let receipts = try_join_all(payments.iter().map(|payment| self.receipt_of_period(payment))).await?;
             for (payment, receipt) in payments.iter().zip(&receipts) {
@@ -125,96 +109,14 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Settles `payment`, which has no receipt, or stores it as a finding. If the payment still has no receipt then,
-    /// and no person has decided about it, the result contains `difference`, with the reason.
-    async fn handle_without_receipt(
-        &self,
-        payment: &Payment,
-        difference: Difference,
-    ) -> Result<WithoutReceipt, ReconcileError> {
-        if self.has_finding(payment, |is_resolved| is_resolved).await? {
-            return Ok(WithoutReceipt::Resolved);
-        }
-        let reported = |kind: DifferenceKind, reason: &str| {
-            let what = format!("{}: {reason}", difference.what);
-            WithoutReceipt::Reported(Difference { kind, what, ..difference.clone() })
-        };
-        let (account, id) = (&payment.account, payment.subscription);
-        let Some(stored) = self.table.get_subscription(account, id).await? else {
-            return Ok(reported(difference.kind, "its subscription does not exist"));
-        };
-        if self.settlement == Settlement::ReportOnly {
-            return Ok(WithoutReceipt::Reported(difference));
-        }
-        let findings = Findings { settling: &self.settling, gateway: self.gateway.as_ref() };
-        Ok(match findings.settle_or_store_finding(payment, &stored.sku, self.today).await? {
-            LatePaymentOutcome::Settled(_) => WithoutReceipt::Settled,
-            LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => WithoutReceipt::Resolved,
-            LatePaymentOutcome::FindingStored(finding) if self.may_be_missing_in_backup(&finding) => {
-                let decision = (FindingDecision::Receipt, "the backup does not contain this payment");
-                match findings.resolve((account, &payment.id), decision.0, decision.1, self.today).await {
-                    Ok(_) => WithoutReceipt::Settled,
-                    // An earlier try whose response was lost may have written the receipt.
-                    Err(FindingError::NoReceipt { reason, .. }) => match self.has_receipt(payment).await? {
-                        true => WithoutReceipt::Settled,
-                        false => reported(DifferenceKind::PaymentWithoutReceipt, reason),
-                    },
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            LatePaymentOutcome::FindingStored(finding) => {
-                let kind = match finding.reason {
-                    FindingReason::PaidTwice => DifferenceKind::PaidTwice,
-                    FindingReason::AmountDiffers => DifferenceKind::AmountDiffers,
-                    FindingReason::NotDue | FindingReason::NoAttempt | FindingReason::Refunded => {
-                        DifferenceKind::PaymentWithoutReceipt
-                    }
-                };
-                reported(kind, finding.reason.sentence())
-            }
-            LatePaymentOutcome::HandledElsewhere => {
-                let resolved = self.settle_open_attempt(payment).await?;
-                match (self.has_receipt(payment).await?, resolved) {
-                    (true, ResolveOutcome::Settled(_)) => WithoutReceipt::Settled,
-                    (true, _) => WithoutReceipt::Resolved,
-                    (false, ResolveOutcome::Contradicted(reason)) => {
-                        reported(difference.kind, &format!("its attempt is still open: {reason} (`dueday resolve`)"))
-                    }
-                    (false, ResolveOutcome::NotLookedUp(error)) => return Err(error.into()),
-                    (false, ResolveOutcome::Leased(until)) => {
-                        let reason = format!("its attempt is leased until {}", until.format("%Y-%m-%d %H:%M:%S UTC"));
-                        reported(difference.kind, &reason)
-                    }
-                    (false, _) => reported(difference.kind, "its attempt is still open"),
-                }
-            }
-            LatePaymentOutcome::Missing => reported(difference.kind, "its subscription does not exist"),
-        })
-    }
-
-    /// Settles the open attempt of the subscription of `payment` with the outcome that the gateway reports. In a restored
-    /// table, no run may begin, and an attempt that was open in the backup would stay open.
-    async fn settle_open_attempt(&self, payment: &Payment) -> Result<ResolveOutcome, ReconcileError> {
-        let gateway: &dyn PaymentGateway = self.gateway.as_ref();
-        let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: LEASE };
-        let subscription = (&payment.account, payment.subscription);
-        Ok(resolver.resolve(subscription, &StatedOutcome::AsGatewayReports, self.today).await?)
-    }
-
-    /// Returns whether the table was restored from a backup that probably does not contain the attempt of the payment
-    /// in `finding`.
-    fn may_be_missing_in_backup(&self, finding: &Finding) -> bool {
-        self.settlement == Settlement::WriteReceiptsOfRestoredTable && finding.reason == FindingReason::NoAttempt
-    }
-
     /// Returns the receipt of the subscription and the period of `payment`.
-    async fn receipt_of_period(&self, payment: &Payment) -> Result<Option<Receipt>, ReconcileError> {
+    pub(crate) async fn receipt_of_period(&self, payment: &Payment) -> Result<Option<Receipt>, ReconcileError> {
         let (period, now) = (Period::from_day(payment.due_on), self.clock.now());
         Ok(self.table.get_receipt_of_month(&payment.account, payment.subscription, period, now).await?)
     }
 
     /// Returns whether the receipt of the period of `payment` contains this payment.
-    async fn has_receipt(&self, payment: &Payment) -> Result<bool, ReconcileError> {
+    pub(crate) async fn has_receipt(&self, payment: &Payment) -> Result<bool, ReconcileError> {
         Ok(self.receipt_of_period(payment).await?.is_some_and(|receipt| receipt.payment == payment.id))
     }
 
@@ -226,7 +128,11 @@ impl Reconciler {
 
     /// Returns whether there is a finding about `payment` for which `is_wanted` returns true. Its argument is whether the
     /// finding is resolved.
-    async fn has_finding(&self, payment: &Payment, is_wanted: impl Fn(bool) -> bool) -> Result<bool, ReconcileError> {
+    pub(crate) async fn has_finding(
+        &self,
+        payment: &Payment,
+        is_wanted: impl Fn(bool) -> bool,
+    ) -> Result<bool, ReconcileError> {
         let findings = self.table.get_findings_by_account(&payment.account).await?;
         Ok(findings.iter().any(|finding| finding.payment == payment.id && is_wanted(finding.resolved.is_some())))
     }

@@ -17,6 +17,7 @@ mod gateway_lists;
 mod records;
 mod retry;
 mod seen;
+mod without_receipt;
 
 pub use compare::{
     PaymentComparison, compare_dispute, compare_payment, compare_receipt, compare_refund, compare_stored_dispute,

@@ -4,8 +4,8 @@
 use chrono::NaiveDate;
 
 use billing::{
-    AccountId, Finding, GatewayToken, LateSuccess, Payment, PaymentStatus, Period, ResolvedFinding, Settlement, Sku,
-    Subscription,
+    AccountId, Finding, FindingReason, GatewayToken, LateSuccess, Payment, PaymentStatus, Period, ResolvedFinding,
+    Settlement, Sku, Subscription,
 };
 use gateways::{GatewayError, RefundState, Refunds};
 use store::{RewriteOutcome, TableError};
@@ -134,6 +134,23 @@ impl Findings<'_> {
         if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
             return Ok(LatePaymentOutcome::HandledElsewhere);
         }
+        let finding = self.store_finding(stored, (payment, sku), reason).await?;
+        Ok(LatePaymentOutcome::FindingStored(Box::new(finding)))
+    }
+
+    /// Stores `payment` of the subscription `stored`, which has no receipt because of `reason`, as a finding. `sku` is the SKU
+    /// of its subscription. Returns the
+    /// stored finding; if there is a finding about the payment already, returns that one.
+    ///
+    /// # Errors
+    /// [`TableError`] if a request to the table failed.
+    pub async fn store_finding(
+        &self,
+        stored: Subscription,
+        (payment, sku): (&Payment, &Sku),
+        reason: FindingReason,
+    ) -> Result<Finding, TableError> {
+        let (account, id, now) = (&payment.account, payment.subscription, self.settling.clock.now());
         let new_finding = |stored: &Subscription| Finding {
             account: account.clone(),
             subscription: id,
@@ -151,7 +168,7 @@ impl Findings<'_> {
         if finding.resolved.is_none() {
             tracing::error!(%account, %id, payment = %payment.id, %reason, "{PAYMENT_WITHOUT_RECEIPT_MESSAGE}");
         }
-        Ok(LatePaymentOutcome::FindingStored(Box::new(finding)))
+        Ok(finding)
     }
 
     /// Resolves the open finding about `payment` of `account` with a person's `decision` and its reason `because`.
@@ -174,12 +191,17 @@ impl Findings<'_> {
         let open = all.iter().find(is_wanted).ok_or_else(missing)?;
         let stored = self.settling.table.get_subscription(account, open.subscription).await?.ok_or_else(missing)?;
         let reported = self.gateway.payment(payment).await?;
+        let is_processing = reported.as_ref().is_some_and(|reported| reported.status == PaymentStatus::Processing);
         let paid = reported.filter(|reported| reported.status == PaymentStatus::Succeeded);
         let is_not_refunded = paid.is_some() && !self.is_refunded(payment).await?;
         let now = self.settling.clock.now();
         let settle = |stored: &Subscription| -> Result<Settlement, FindingError> {
             let is_owed = stored.is_blocked_by(open.due_on, open.reason);
             match (decision, &paid) {
+                (FindingDecision::Receipt | FindingDecision::Close, _) if is_processing => {
+                    let reason = "the bank is still processing it; decide when the outcome is known";
+                    Err(FindingError::NoReceipt { payment: payment.clone(), reason })
+                }
                 (FindingDecision::Receipt, Some(paid)) if is_not_refunded => {
                     let is_due =
                         Period::from_day(stored.due_on) == Period::from_day(open.due_on) && stored.attempt.is_none();

@@ -100,6 +100,9 @@ fn problem_of(compared: Option<&DayReconciliation>, noticed_at: DateTime<Utc>) -
     if compared.ended_at.is_none() {
         return Some("was not compared to its end".to_owned());
     }
+    if compared.report_only {
+        return Some("was compared with --report-only".to_owned());
+    }
     if compared.not_compared.contains(&GatewayList::Payments) {
         return Some("has no comparison of payments, because the gateway does not list them".to_owned());
     }

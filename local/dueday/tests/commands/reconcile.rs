@@ -33,6 +33,9 @@ fn person_accepts_a_receipt_whose_payment_the_gateway_has_lost() {
     let (code, _, stderr) = run(data, &accept);
     assert!(code == 2 && stderr.contains(&format!("{day} was not compared to its end")), "{stderr}");
     let compare = ["reconcile", "--from", day, "--to", day];
+    assert_eq!(run(data, &[&compare, ["--report-only"].as_slice()].concat()).0, 1);
+    let (code, _, stderr) = run(data, &accept);
+    assert!(code == 2 && stderr.contains("was compared with --report-only"), "{stderr}");
     let (code, days, _) = run(data, &compare);
     assert_eq!((code, &days[0]["differences"]), (1, &json!({"receipt_without_payment": 1})), "{days}");
     assert_eq!(days[0]["first_differences"][0]["id"], payment);
@@ -42,9 +45,14 @@ fn person_accepts_a_receipt_whose_payment_the_gateway_has_lost() {
     let (code, accepted, _) = run(data, &accept);
     assert_eq!(code, 0);
     assert_eq!(accepted, json!([{"date": day, "kind": "receipt_without_payment", "id": payment}]));
+    let (code, _, stderr) = run(data, &accept);
+    assert!(code == 2 && stderr.contains("was accepted before"), "{stderr}");
     let (code, days, _) = run(data, &compare);
     assert_eq!((code, &days[0]["accepted"], &days[0]["clean"]), (0, &json!(1), &json!(true)), "{days}");
     let (_, log, _) = run(data, &["log"]);
+    let actions: Vec<&str> = log.as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["payments.reconcile", "difference.accept", "payments.reconcile"]);
+    let log = &log.as_array().unwrap()[1..];
     let entry = (&log[0]["action"], &log[0]["item"], &log[0]["reason"]);
     assert_eq!(entry, (&json!("difference.accept"), &json!(payment), &json!("the bank confirmed the payment")));
     assert_eq!(log[0]["actor"], json!({"kind": "command", "name": "jane"}));

@@ -30,10 +30,12 @@ const NOW: &str = "2026-03-13";
 const FAULTS: [Fault; 2] = [Fault::LostAfter, Fault::CrashAfter];
 
 /// The subscriptions by number: 0 has an open attempt in the backup, which was charged. 1 was paid before the backup; 2 and
-/// 4 after it. 3 was declined after it. 5 is due when the copy is noticed. 6 was created and paid after the backup.
-const PAYMENT_DAYS: [i64; 7] = [9, 9, 10, 10, 11, 12, 11];
+/// 4 after it. 3 was declined after it. 5 is due when the copy is noticed. 6 was debited after the backup, and the bank is
+/// still processing the debit. 7 was created and paid after the backup.
+const PAYMENT_DAYS: [i64; 8] = [9, 9, 10, 10, 11, 12, 11, 11];
 const DECLINED: usize = 3;
-const CREATED_AFTER_BACKUP: usize = 6;
+const DEBITED: usize = 6;
+const CREATED_AFTER_BACKUP: usize = 7;
 
 /// A world with its original table, and a new table with the items of a backup.
 struct RestoredWorld {
@@ -50,7 +52,11 @@ impl RestoredWorld {
         let subscriptions: Vec<Subscription> = (0..)
             .zip(PAYMENT_DAYS)
             .map(|(n, day)| {
-                let method = if n as usize == DECLINED { "pm_card_visa_chargeDeclined" } else { "pm_card_visa" };
+                let method = match n as usize {
+                    DECLINED => "pm_card_visa_chargeDeclined",
+                    DEBITED => "pm_usBankAccount_success",
+                    _ => "pm_card_visa",
+                };
                 Subscription { payment_method: card(method), ..numbered_subscription(n, day, "2026-03-01") }
             })
             .collect();
@@ -66,9 +72,9 @@ impl RestoredWorld {
         restored.table.copy_missing_items(&world.table).await.unwrap();
 
         world.store(&subscriptions[CREATED_AFTER_BACKUP]).await;
-        for day in ["2026-03-10", "2026-03-11"] {
-            world.run_payments(day).await;
-        }
+        world.run_payments("2026-03-10").await;
+        // The debit of this run succeeds two days later, after the restored table was charged again.
+        world.run_payments_at("2026-03-11", billing_time("2026-03-11") + TimeDelta::hours(12)).await;
         world.clock.set(billing_time(NOTICED));
         let batch = restored.sweep(restored.charge_due()).await.unwrap();
         let deadline = billing_time(NOTICED) + TimeDelta::hours(1);
@@ -122,11 +128,17 @@ impl RestoredWorld {
         let batch = self.restored.sweep(self.restored.charge_due()).await.unwrap();
         let deadline = billing_time(NOW) + TimeDelta::hours(1);
         let report = batch.run(&BatchRequest::for_date(date(NOW)), deadline).await.unwrap();
-        assert_eq!(nonzero_counts(&report), [("declined", 1), ("paid", 1)], "{name}");
+        assert_eq!(nonzero_counts(&report), [("declined", 1), ("failed", 1), ("paid", 1)], "{name}");
+        let findings = table.get_open_findings().await.unwrap();
+        let [finding] = findings.as_slice() else { panic!("{name}: {findings:?}") };
+        assert_eq!(finding.account, self.subscriptions[DEBITED].account, "{name}: the debit is not made again");
     }
 
     /// Asserts that each month was charged once and has one receipt in the restored table, except the declined one.
     async fn assert_charged_once(&self, name: &str) {
+        let is_debit = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Payment(payment) if payment.request.subscription == self.subscriptions[DEBITED].id);
+        let debits = self.world.sandbox.entries().iter().filter(|entry| is_debit(entry)).count();
+        assert_eq!(debits, 1, "{name}");
         let mut charged: BTreeMap<(String, NaiveDate), u32> = BTreeMap::new();
         for entry in self.world.sandbox.entries() {
             if let LedgerEntry::Payment(payment) = entry
@@ -136,11 +148,11 @@ impl RestoredWorld {
             }
         }
         assert!(charged.values().all(|count| *count == 1), "{name}: {charged:?}");
-        assert_eq!(charged.len(), PAYMENT_DAYS.len() - 1, "{name}: {charged:?}");
+        assert_eq!(charged.len(), PAYMENT_DAYS.len() - 2, "{name}: {charged:?}");
         for (n, subscription) in self.subscriptions.iter().enumerate() {
             let (table, now) = (&self.restored.table, self.world.clock.now());
             let receipts = table.get_receipts_by_account(&subscription.account, &Paging::all(), now).await.unwrap();
-            let expected = usize::from(![DECLINED, CREATED_AFTER_BACKUP].contains(&n));
+            let expected = usize::from(![DECLINED, DEBITED, CREATED_AFTER_BACKUP].contains(&n));
             assert_eq!(receipts.items.len(), expected, "{name}: subscription {n}");
         }
     }

@@ -168,8 +168,12 @@ pub async fn create(
             "charge_now requires an Idempotency-Key: without one, repeating the request would charge twice",
         ));
     }
-    if charge_now && api.charges.is_none() {
-        return Err(Problem::unavailable());
+    if charge_now {
+        // In a restored table, the customer may have signed up after the backup, and would be charged a second time.
+        let charges = api.charges.as_ref().ok_or_else(Problem::unavailable)?;
+        if !charges.is_own_table().await? {
+            return Err(Problem::unavailable());
+        }
     }
     let disputes = api.table.get_disputes_by_account(&account).await?;
     let new = NewSubscription {

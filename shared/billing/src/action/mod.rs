@@ -224,7 +224,8 @@ impl NewAction {
     pub fn on_difference(&self, accepted: &AcceptedDifference) -> LoggedAction {
         let fields = [("date", accepted.on.to_string()), ("kind", accepted.kind.to_string())];
         let difference = FieldDifference::of_new(fields);
-        LoggedAction { item: Some(accepted.id.clone()), ..self.entry(&accepted.id, 0, difference) }
+        let key = format!("{} {} {}", accepted.on, accepted.kind, accepted.id);
+        LoggedAction { item: Some(accepted.id.clone()), ..self.entry(&key, 0, difference) }
     }
 
     /// Returns the entry of the action log for a job that changes many items, such as an import. `counts` contains the

@@ -22,6 +22,8 @@ pub struct DayReconciliationItem {
     /// The position in the step from which the comparison continues; absent at the start of the step.
     position: Option<String>,
     counts: ReconciledCounts,
+    /// Present if payments without a receipt were only reported.
+    report_only: Option<bool>,
     /// The gateway's lists that could not be compared; absent if all were compared.
     not_compared: Option<Vec<GatewayList>>,
     /// The number of differences by kind.
@@ -47,6 +49,7 @@ impl Entity<Payments> for DayReconciliation {
             step: self.step,
             position: self.position.clone(),
             counts: self.counts,
+            report_only: self.report_only.then_some(true),
             not_compared: (!not_compared.is_empty()).then_some(not_compared),
             differences: self.differences.clone(),
             first_differences: self.first_differences.clone(),
@@ -66,6 +69,7 @@ impl Entity<Payments> for DayReconciliation {
             step: item.step,
             position: item.position,
             counts: item.counts,
+            report_only: item.report_only.unwrap_or(false),
             not_compared,
             differences: item.differences,
             first_differences: item.first_differences,

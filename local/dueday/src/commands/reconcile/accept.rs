@@ -19,7 +19,8 @@ pub struct AcceptArgs {
     pub on: NaiveDate,
     /// The gateway's identifier in the difference: that of the payment, refund or dispute
     pub id: String,
-    /// The reason for the decision; it is stored with the difference and in the action log
+    /// The reason for the decision; it is stored with the difference and in the action log; do not write personal data
+    /// into it
     #[arg(long, value_name = "REASON")]
     pub because: Label,
 }
@@ -35,8 +36,8 @@ struct AcceptedView {
 /// Accepts each difference with the id `args.id` in the latest comparison of the day.
 ///
 /// # Errors
-/// [`Failure::Refused`] if the day was not compared to its end, if it has no such difference, or if the difference is an
-/// open finding, which has its own decisions.
+/// [`Failure::Refused`] if the day was not compared to its end or was compared with `--report-only`, if it has no such
+/// difference, if the difference was accepted before, or if it is an open finding, which has its own decisions.
 pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failure> {
     let AcceptArgs { on, id, because } = args;
     let compare = context.command_line(&format!("reconcile --from {on} --to {on}"));
@@ -45,6 +46,10 @@ pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failur
     let Some(day) = compared else {
         return Err(Failure::Refused(format!("{on} was not compared to its end: run `{compare}` first")));
     };
+    if day.report_only {
+        // A payment without a receipt may still be settled, or become a finding, which has its own decisions.
+        return Err(Failure::Refused(format!("{on} was compared with --report-only: run `{compare}` first")));
+    }
     let differences: Vec<&Difference> = day.first_differences.iter().filter(|found| found.id == *id).collect();
     if differences.is_empty() {
         return Err(Failure::Refused(format!("the latest comparison of {on} has no difference with the id {id}")));
@@ -59,8 +64,12 @@ pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failur
     for Difference { kind, id, .. } in differences {
         let difference =
             AcceptedDifference { on: *on, kind: *kind, id: id.clone(), reason: because.clone(), at: action.at };
-        table.accept_difference(&difference, &action).await?;
-        accepted.push(AcceptedView { date: *on, kind: *kind, id: id.clone() });
+        if table.accept_difference(&difference, &action).await? {
+            accepted.push(AcceptedView { date: *on, kind: *kind, id: id.clone() });
+        }
+    }
+    if accepted.is_empty() {
+        return Err(Failure::Refused(format!("{id} was accepted before: run `{compare}` to compare the day again")));
     }
     context.print(&accepted, || format!("accepted: {id}. `{compare}` compares the day again\n"))?;
     Ok(Exit::Done)

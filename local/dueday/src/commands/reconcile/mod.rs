@@ -157,6 +157,10 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
         context.today(),
     );
     let (table, action) = (open_table.table.clone(), context.action(ActionKind::ReconcilePayments, None));
+    if settlement != Settlement::ReportOnly {
+        // An interrupted job keeps this entry, without its count.
+        table.put_action(&action.on_job([])).await?;
+    }
     let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
     let mut days = Vec::new();
     for on in from.iter_days().take_while(|on| *on <= to) {
@@ -167,7 +171,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
         })?;
         days.push(ReconciledDay::from(day));
         let settled = days.iter().fold(0, |sum: u64, day| sum.saturating_add(day.counts.settled));
-        if settled > 0 {
+        if settlement != Settlement::ReportOnly {
             // The entry of each later day replaces this one.
             table.put_action(&action.on_job([("settled", settled)])).await?;
         }

@@ -16,14 +16,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
-use billing::{CloudEvent, PaymentLimit, PaymentLimits};
+use billing::{CloudEvent, PaymentLimit, PaymentLimits, ReconciledCounts};
 use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events_between_images};
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use delivery::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use delivery::{NoticeOutcome, Notices};
-use emulator::{Deployment, Fault, Injector, Operation, Wire};
+use emulator::{Deployment, Engine, Fault, Injector, Operation, Wire};
 use reconciling::{Reconciler, Settlement};
 use rest::{Caller, PublicUrl};
 use simulator::{Enrolment, population};
@@ -154,23 +154,36 @@ async fn reminders_policy_matches_the_requests_of_a_month() {
 async fn reconcile_policy_matches_its_requests() {
     let world = World::new(&[]).await;
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
+    // A backup from before the payments.
+    let engine = Engine::memory();
+    let restored = deployment.over(engine.client_with_wire(world.wire.clone())).table;
+    let unrecorded = deployment.over(engine.client()).table;
+    unrecorded.create_if_absent().await.unwrap();
+    unrecorded.copy_missing_items(&deployment.table).await.unwrap();
     world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-05").await;
-    let table_id = deployment.table.get_settings().await.unwrap().unwrap().table_id;
-    let mut reconciler = Reconciler::new(
-        (recorded.table.clone(), table_id),
-        world.system.sandbox.clone(),
-        (recorded.config.billing.policy.clone(), Settlement::SettleOrStoreFinding),
-        recorded.clock.clone(),
-        parse_date("2027-01-06"),
-    );
     world.system.clock.set(six_oclock("2027-01-06"));
-    let mut compared = 0;
-    for day in parse_date("2027-01-01").iter_days().take(5) {
-        let day = reconciler.reconcile(day, None).await.unwrap();
-        assert!(day.is_clean(), "{day:?}");
-        compared += day.counts.payments;
+    let table_id = deployment.table.get_settings().await.unwrap().unwrap().table_id;
+    for (table, settlement) in [
+        (recorded.table.clone(), Settlement::SettleOrStoreFinding),
+        (restored, Settlement::WriteReceiptsOfRestoredTable),
+    ] {
+        let mut reconciler = Reconciler::new(
+            (table, table_id),
+            world.system.sandbox.clone(),
+            (recorded.config.billing.policy.clone(), settlement),
+            recorded.clock.clone(),
+            parse_date("2027-01-06"),
+        );
+        let mut counts = ReconciledCounts::default();
+        for day in parse_date("2027-01-01").iter_days().take(5) {
+            let day = reconciler.reconcile(day, None).await.unwrap();
+            assert!(day.is_clean(), "{day:?}");
+            counts.payments += day.counts.payments;
+            counts.settled += day.counts.settled;
+        }
+        let is_restored = settlement == Settlement::WriteReceiptsOfRestoredTable;
+        assert!(counts.payments > 0 && (counts.settled == counts.payments) == is_restored, "{counts:?}");
     }
-    assert!(compared > 0);
     assert_policy("ReconcileFunction", &world.wire.permissions());
 }
 
