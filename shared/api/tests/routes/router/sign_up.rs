@@ -91,6 +91,23 @@ async fn charge_now_requires_a_first_payment_date_of_today_and_a_key() {
 }
 
 #[tokio::test]
+async fn sign_up_in_a_restored_table_creates_nothing_until_the_table_is_confirmed() {
+    let world = World::new().await;
+    let id = world.table.dynamodb_id().await.unwrap().unwrap();
+    world.table.init_dynamodb_id("the id of the table of the backup").await.unwrap();
+    let refused = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await;
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    let list = world.request("GET /accounts/acme/subscriptions", "").await.json();
+    assert_eq!((list["data"].as_array().unwrap().len(), charge_count(&world)), (1, 0), "only the older one: {list}");
+    assert!(!world.table.get_settings().await.unwrap().unwrap().charging);
+
+    assert!(world.table.confirm_copy("the id of the table of the backup", &id, None).await.unwrap());
+    world.table.set_charging(true, None).await.unwrap();
+    let created = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await;
+    assert_eq!((created.status, charge_count(&world)), (201, 1), "{}", created.text);
+}
+
+#[tokio::test]
 async fn sign_up_that_crashes_at_any_call_is_charged_exactly_once() {
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         let mut calls = 1;
