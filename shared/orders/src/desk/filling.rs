@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{BackOrderReason, FillTarget, FillTask, OrderId, OrderStatus, ProductId};
 use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
-use dynamo::TableError;
+use dynamo::{Page, TableError};
 
 /// The number of orders of a task that are read with one query. The position is saved after each such page.
 const FILL_PAGE: usize = 25;
@@ -23,7 +23,7 @@ impl OrderDesk {
     /// the same time.
     pub async fn fill_waiting_orders(&self, deadline: DateTime<Utc>) -> FillCounts {
         let mut counts = FillCounts::default();
-        let mut tasks = match self.table.fill_tasks().await {
+        let mut tasks = match self.separate_fill_tasks().await {
             Ok(tasks) => {
                 for error in tasks.unreadable {
                     tracing::error!(%error, "failed to read a fill task");
@@ -52,6 +52,21 @@ impl OrderDesk {
             }
         }
         FillCounts { unfinished_tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX), ..counts }
+    }
+
+    /// Returns the fill tasks, after each further product of a task has got a task of its own.
+    async fn separate_fill_tasks(&self) -> Result<Page<FillTask>, TableError> {
+        let tasks = self.table.fill_tasks().await?;
+        if tasks.items.iter().all(|task| task.further.is_empty()) {
+            return Ok(tasks);
+        }
+        for task in tasks.items.iter().filter(|task| !task.further.is_empty()) {
+            for product in &task.further {
+                self.table.request_fill(&FillTarget::Product(product.clone()), self.clock.ulid()).await?;
+            }
+            self.table.remove_further_products(task).await?;
+        }
+        self.table.fill_tasks().await
     }
 
     /// Tries the next page of the orders of `task`, and saves the position. Returns the task if its pass is not finished,

@@ -111,12 +111,8 @@ impl OrderDesk {
             let (created, main) = self.split_stored(&stored, keep).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
             let new = stored.new_follow_up(&main, &created, request.as_ref(), None);
-            let (written, unblocked) =
-                self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
+            let written = self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
-                for target in unblocked {
-                    self.table.request_fill(&target, self.clock.ulid()).await.map_err(DeskError::from)?;
-                }
                 return Ok(FollowUpOutcome::Created(Box::new(created)));
             }
         }
@@ -147,7 +143,7 @@ impl OrderDesk {
             let (created, main) = self.replace_stored(&stored, replacement).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
             let new = stored.new_follow_up(&main, &created, request.as_ref(), Some(&replacement.reason));
-            match self.table.create_follow_up(&new, self.clock.ulid()).await?.0 {
+            match self.table.create_follow_up(&new, self.clock.ulid()).await? {
                 WriteOutcome::Done => return Ok(FollowUpOutcome::Created(Box::new(created))),
                 WriteOutcome::NoAccount => return Err(DeskError::NoAccount(created.order.customer)),
                 WriteOutcome::Refused(_) => {}

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
-pub(in crate::table) use fill::{CHANGE, PASS, PassItem};
+pub(in crate::table) use fill::{CHANGE, FURTHER, PASS, PassItem};
 pub(in crate::table) use goods::{
     DeliveryItem, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock,
     warehouse_list_edge,
