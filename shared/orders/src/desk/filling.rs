@@ -134,9 +134,15 @@ impl OrderDesk {
             if lines.iter().any(|line| out_of_stock.contains(&line.product)) {
                 return Ok(Some(before.status));
             }
-            let customer = self.find_or_create_customer(&before.customer).await?;
-            let after = match self.find_warehouse_with_stock(&customer, &lines).await? {
-                StockSource::Warehouse(warehouse) => before.filled_from(warehouse, customer.address.clone())?,
+            // An order without an address gets that of its customer.
+            let customer = match &before.address {
+                Some(_) => None,
+                None => Some(self.find_or_create_customer(&before.customer).await?),
+            };
+            let addressed =
+                customer.as_ref().map_or_else(|| before.clone(), |customer| before.with_address_of(customer));
+            let after = match self.find_warehouse_with_stock(addressed.address.as_ref(), &lines).await? {
+                StockSource::Warehouse(warehouse) => addressed.filled_from(warehouse)?,
                 StockSource::NoAddress => before.waiting_for(BackOrderReason::Address, Vec::new()),
                 StockSource::OutOfStock(missing) => {
                     out_of_stock.extend(missing.iter().map(|line| line.product.clone()));
@@ -146,8 +152,7 @@ impl OrderDesk {
             if after == before {
                 return Ok(Some(before.status));
             }
-            // The order gets the address of the customer.
-            let records = ChangeRecords { customer: Some(&customer), ..ChangeRecords::default() };
+            let records = ChangeRecords { customer: customer.as_ref(), ..ChangeRecords::default() };
             if self.table.change_order(&before, &after, &lines, records, self.clock.ulid()).await? == WriteOutcome::Done
             {
                 return Ok(Some(after.status));

@@ -192,14 +192,14 @@ impl OrderDesk {
         let rest = lines_without(&before.lines, &kept)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
         let follow_up = before.followed_by(id, FollowUpReason::Remainder, rest, representative, bucket);
+        let follow_up = Order { address: before.address.clone(), ..follow_up };
         let version = before.version.saturating_add(1);
         let follow_ups = if before.id == main.id { main.follow_ups } else { before.follow_ups };
         let order = Order { version, follow_ups, ..before.with_lines(kept)? };
         let (order, follow_up) = if order.status == OrderStatus::Open {
-            // The stock of the other products is handed over to the follow-up order, which has the same address.
-            let (warehouse, address) = (before.warehouse.clone(), before.address.clone());
-            let warehouse = warehouse.ok_or(FollowUpError::NothingInStock)?;
-            (order, follow_up.filled_from(warehouse, address)?)
+            // The stock of the other products is handed over to the follow-up order.
+            let warehouse = before.warehouse.clone().ok_or(FollowUpError::NothingInStock)?;
+            (order, follow_up.filled_from(warehouse)?)
         } else {
             let order = self.filled_or_waiting(order, customer).await?;
             let follow_up = self.waiting(follow_up, customer, &order).await?;
@@ -221,7 +221,7 @@ impl OrderDesk {
         check_part(&before.lines, &lines)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
         let follow_up = before.followed_by(id, FollowUpReason::Replacement, lines, representative, bucket);
-        let follow_up = self.filled_or_waiting(follow_up, customer).await?;
+        let follow_up = self.filled_or_waiting(follow_up.with_address_of(customer), customer).await?;
         let order = match before.id == main.id {
             true => Order { version: main.version.saturating_add(1), ..main.clone() },
             false => before.clone(),
@@ -234,7 +234,7 @@ impl OrderDesk {
         if order.status != OrderStatus::BackOrdered {
             return Err(FollowUpError::KeepNothingListed.into());
         }
-        let address = customer.address.as_ref().ok_or(FollowUpError::NoAddress)?;
+        let address = order.with_address_of(customer).address.ok_or(FollowUpError::NoAddress)?;
         let (stock, warehouses) = (self.stock_of(&order.lines).await?, self.table.get_warehouses().await?);
         if choose_warehouse(&address.region, &order.lines, &stock, &warehouses).is_some() {
             return Err(FollowUpError::AllInStock.into());
@@ -245,8 +245,9 @@ impl OrderDesk {
 
     /// Returns the backordered `order` filled from a warehouse that has all its products, or with the reason why it waits.
     async fn filled_or_waiting(&self, order: Order, customer: &Customer) -> Result<Order, DeskError> {
-        Ok(match self.find_warehouse_with_stock(customer, &order.lines).await? {
-            StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
+        let addressed = order.with_address_of(customer);
+        Ok(match self.find_warehouse_with_stock(addressed.address.as_ref(), &order.lines).await? {
+            StockSource::Warehouse(warehouse) => addressed.filled_from(warehouse)?,
             StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), missing: Vec::new(), ..order },
             StockSource::OutOfStock(missing) => Order { waits_for: Some(BackOrderReason::Stock), missing, ..order },
         })
@@ -255,7 +256,7 @@ impl OrderDesk {
     /// Returns the backordered `follow_up` with the reason why it waits until its fill task is tried. If `kept`, the other part of
     /// the order, is open, the same transaction deducts its products from the stock.
     async fn waiting(&self, follow_up: Order, customer: &Customer, kept: &Order) -> Result<Order, DeskError> {
-        if customer.address.is_none() {
+        if follow_up.with_address_of(customer).address.is_none() {
             return Ok(follow_up.waiting_for(BackOrderReason::Address, Vec::new()));
         }
         let mut stock = self.stock_of(&follow_up.lines).await?;
