@@ -22,7 +22,7 @@ pub(in crate::table) use order::{
     read_warehouse_edge, representative_edge, warehouse_edge,
 };
 pub(in crate::table) use people::{
-    StoredTotal, confidential_item, employee_edge, employee_id_in, job_record_item, key_of_confidential_item,
+    StoredTotal, confidential_item, earlier_key_of_confidential_item, employee_edge, employee_id_in, job_record_item,
     read_confidential, read_employee_edge, read_job_record,
 };
 
