@@ -72,7 +72,13 @@ impl Checks {
         let (ended, open): (Vec<_>, Vec<_>) =
             audits.into_iter().filter(|audit| audit.is_scheduled).partition(|audit| audit.ended_at.is_some());
         let interrupted = open.into_iter().next();
-        let part = records_of_a_night(ended.first(), self.orders.is_some());
+        let before = ended.first();
+        // The number of orders is only missing in an audit that has found none.
+        let has_orders = match &self.orders {
+            Some(orders) if before.is_some_and(|before| before.orders == 0) => orders.first_paid_at().await?.is_some(),
+            _ => false,
+        };
+        let part = records_of_a_night(before, has_orders);
         let mut recorder = match interrupted {
             Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
             None => {
@@ -142,7 +148,7 @@ impl Checks {
             let mut reader = DayReader::new(&self.table, batch, settings.shards, self.billing.zone, checker.now);
             broken.extend(unfinished_runs(&mut reader, checker.today).await?);
         }
-        recorder.add(broken).await?;
+        recorder.add_at_end(broken);
         Ok(recorder.end(self.clock.now()).await?.0)
     }
 
@@ -161,8 +167,8 @@ impl Checks {
 }
 
 /// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has ended;
-/// `None` if there was none. With an order desk (`has_orders`), an audit without orders does not know the size of the tables: it may
-/// be from before an upgrade.
+/// `None` if there was none. If it has found no orders although there are some now (`has_orders`), it does not know the size of the
+/// tables: it may be from before an upgrade.
 fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
     let before = before.filter(|audit| !has_orders || audit.orders > 0);
     before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(RECORDS_OF_A_NIGHT))
@@ -179,7 +185,7 @@ mod tests {
             AuditRecord { accounts, orders, ..new }
         };
         assert_eq!(records_of_a_night(None, false), u64::MAX, "the first audit does not know the size of the table");
-        // The columns are: whether there is an order desk, the accounts and orders of the audit before, and the part of a night.
+        // The columns are: whether there are orders, the accounts and orders of the audit before, and the part of a night.
         for (has_orders, accounts, orders, expected) in [
             (false, 0, 0, 30_000),
             (false, 30_000, 0, 30_000),
@@ -188,9 +194,10 @@ mod tests {
             (true, 600_000, 1_800_000, 100_000),
             (true, 30_000, 1, 30_000),
             (true, 600_000, 0, u64::MAX),
+            (false, 2_400_000, 0, 100_000),
         ] {
             let of_a_night = records_of_a_night(Some(&audit(accounts, orders)), has_orders);
-            assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders, order desk: {has_orders}");
+            assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders, has orders: {has_orders}");
         }
     }
 }
