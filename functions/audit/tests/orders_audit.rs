@@ -123,6 +123,10 @@ impl World {
         let line = OrderLine { product: product.id.clone(), quantity: 2 };
         table.set_lines_of_sku(&"gold".parse().unwrap(), &[line]).await.unwrap();
         self.desk.receive(&product.id, &warehouse.id, 100, self.system.clock.ulid()).await.unwrap();
+        let label = |text: &str| text.parse().unwrap();
+        table.put_entity(&Region { id: warehouse.region.clone(), name: label("Europe") }).await.unwrap();
+        let (id, region) = ("gb".parse().unwrap(), warehouse.region.clone());
+        table.put_entity(&Country { id, name: label("Britain"), region }).await.unwrap();
         let address = ShippingAddress {
             name: "Acme".parse().unwrap(),
             street: "1 High Street".parse().unwrap(),
