@@ -6,7 +6,7 @@ use crate::terminal;
 use std::path::Path;
 
 use chrono::Utc;
-use serde_json::Value;
+use serde_json::{Value, json};
 use terminal::{dueday, output};
 
 /// A file for `dueday orders import`.
@@ -158,6 +158,45 @@ fn people_import_hires_reassigns_and_ends_employees() {
     assert_eq!(json_output(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-02-01");
     let (code, _, stderr) = import("eve,Eve,pk,Picker,perhaps,logistics,,2026-02-01,1.00,EUR,\n");
     assert!(code == 2 && stderr.contains("line 2: represents_customers \"perhaps\""), "{stderr}");
+}
+
+/// Returns the sort keys of the items of the employee `ada` with confidential data.
+fn confidential_keys(engine: &emulator::Engine) -> Vec<String> {
+    let query = json!({
+        "TableName": "dueday-orders", "KeyConditionExpression": "PK = :ada AND begins_with(SK, :prefix)",
+        "ExpressionAttributeValues": {":ada": {"S": "EMP#ada"}, ":prefix": {"S": "HR-CONFIDENTIAL"}},
+    });
+    let found: Value = engine.execute("Query", &query).unwrap();
+    found["Items"].as_array().unwrap().iter().map(|item| item["SK"]["S"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn people_import_moves_hire_dates_of_an_earlier_version_into_the_list_of_all_years() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("people.csv"));
+    assert_eq!(run(&data, &["demo"]).0, 0);
+    let engine = || emulator::Engine::open(&data.join("dynamodb.sqlite")).unwrap();
+    let key = |sk: &str| json!({"PK": {"S": "EMP#ada"}, "SK": {"S": sk}});
+    {
+        let engine = engine();
+        let read = json!({"TableName": "dueday-orders", "Key": key("HR-CONFIDENTIAL")});
+        let mut item: Value = engine.execute("GetItem", &read).unwrap();
+        engine.execute("DeleteItem", &read).unwrap();
+        item["Item"]["SK"]["S"] = "HR-CONFIDENTIAL#2024".into();
+        engine.execute("PutItem", &json!({"TableName": "dueday-orders", "Item": item["Item"]})).unwrap();
+        assert_eq!(confidential_keys(&engine), ["HR-CONFIDENTIAL#2024"]);
+    }
+    std::fs::write(
+        &file,
+        "employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency\n\
+         ada,Ada Archer,am,Account Manager,true,sales,,2024-03-01,52000.00,EUR\n",
+    )
+    .unwrap();
+    for _ in 0..2 {
+        let (code, stdout, stderr) = run(&data, &["orders", "people", file.to_str().unwrap()]);
+        assert_eq!((code, stdout.as_str()), (0, "0 hired, 0 reassigned, 0 left\n"), "{stderr}");
+        assert_eq!(confidential_keys(&engine()), ["HR-CONFIDENTIAL"]);
+    }
 }
 
 #[test]

@@ -83,8 +83,9 @@ const ORDER_FILES: [(&str, &str); 3] = [
 ];
 
 /// Every command of the order desk, in the order of a day.
-const ORDERS: [&str; 32] = [
+const ORDERS: [&str; 33] = [
     "orders import {folder}/goods.csv",
+    "orders people {folder}/people.csv",
     "orders places {folder}/places.csv",
     "orders import {folder}/goods.csv",
     "orders import {folder}/goods.csv",
