@@ -1,6 +1,7 @@
 //! A test fixture: an order desk with a warehouse, a product, two representatives and a customer, and its router.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
@@ -84,6 +85,22 @@ pub fn employee_body(name: &str) -> Value {
 
 pub fn address_body() -> Value {
     json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
+}
+
+/// Returns a wire on which the table leaves half of the keys of the first `requests` BatchGetItem requests unprocessed.
+pub fn wire_with_unprocessed_keys(requests: u32) -> Wire {
+    let incomplete = AtomicU32::new(requests);
+    let leave_unprocessed = move |request: &Value, response: &mut Value| {
+        let Some(items) = response["Responses"]["dueday-orders"].as_array_mut() else { return };
+        if incomplete.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            let left = items.split_off(items.len() / 2);
+            let keys: Vec<Value> = left.iter().map(|item| json!({"PK": item["PK"], "SK": item["SK"]})).collect();
+            let mut unprocessed = request["RequestItems"].clone();
+            unprocessed["dueday-orders"]["Keys"] = json!(keys);
+            response["UnprocessedKeys"] = unprocessed;
+        }
+    };
+    Wire::with_changed_responses(leave_unprocessed)
 }
 
 /// Creates the payments table with the accounts `acme` and `new`.
