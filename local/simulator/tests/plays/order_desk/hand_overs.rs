@@ -13,7 +13,7 @@ use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::stale_indexes::StaleIndexes;
 use crate::order_desk::world::{BUCKETS, World, all_days, fill_all, new_clock};
 
-const SMALL: CompanySize = CompanySize { customers: 1, employees: 20, products: 1, warehouses: 1, months: 1 };
+const SMALL: CompanySize = CompanySize { customers: 1, employees: 11, products: 1, warehouses: 1, months: 1 };
 
 /// The change of the order that is made during the hand-over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
