@@ -63,7 +63,7 @@ impl OrdersTable {
         if further.is_empty() {
             return Some(self.build_fill_request(&target, change));
         }
-        let further = further.iter().map(|product| s(product)).collect();
+        let further = further.iter().map(s).collect();
         let expression =
             format!("SET #{CHANGE} = :change, #{FURTHER} = list_append(if_not_exists(#{FURTHER}, :none), :further)");
         let update = Update::builder()
