@@ -101,6 +101,12 @@ async fn order_without_an_address_takes_that_of_its_customer_when_its_products_a
 async fn order_that_waits_for_an_address_is_filled_after_it_got_its_own() {
     let test_desk = TestDesk::new().await;
     let (order, other) = (place_for_new(&test_desk, 1).await, place_for_new(&test_desk, 2).await);
+    assert_eq!(test_desk.fill_waiting_orders().await, 0);
+    assert_eq!(
+        test_desk.desk.table.fill_tasks().await.unwrap().items,
+        [],
+        "only the correction requests to fill the order"
+    );
     let account = test_desk.router_for(rest::Caller::account("new".parse().unwrap()));
     let put = format!("PUT {order}/address");
     let corrected = test_desk.send_to_router(account, &put, &[], &address_in("Hull")).await;
