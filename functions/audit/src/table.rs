@@ -75,7 +75,13 @@ impl Checks {
         let (ended, open): (Vec<_>, Vec<_>) =
             audits.into_iter().filter(|audit| audit.is_scheduled).partition(|audit| audit.ended_at.is_some());
         let interrupted = open.into_iter().next();
-        let part = records_of_a_night(ended.first(), self.orders.is_some());
+        let before = ended.first();
+        // The number of orders is only missing in an audit that has found none.
+        let has_orders = match &self.orders {
+            Some(orders) if before.is_some_and(|before| before.orders == 0) => orders.first_paid_at().await?.is_some(),
+            _ => false,
+        };
+        let part = records_of_a_night(before, has_orders);
         let mut recorder = match interrupted {
             Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
             None => {
@@ -146,7 +152,7 @@ impl Checks {
             let mut reader = DayReader::new(&self.table, batch, settings.shards, self.billing.zone, checker.now);
             broken.extend(unfinished_runs(&mut reader, checker.today).await?);
         }
-        recorder.add(broken).await?;
+        recorder.add_at_end(broken);
         Ok(recorder.end(self.clock.now()).await?.0)
     }
 
@@ -164,10 +170,9 @@ impl Checks {
     }
 }
 
-/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has
-/// ended; `None` if there was none. Without such an audit, the number is unlimited. `has_orders`: whether there is an
-/// order desk. If there is one and `before` has counted no orders, the number is also unlimited: an earlier version,
-/// which did not count orders, may have made that audit.
+/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has ended;
+/// `None` if there was none. If it has found no orders although there are some now (`has_orders`), it does not know the size of the
+/// tables: it may be from before an upgrade.
 fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
     let before = before.filter(|audit| !has_orders || audit.orders > 0);
     before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(RECORDS_OF_A_NIGHT))
@@ -184,8 +189,8 @@ mod tests {
             AuditRecord { accounts, orders, ..new }
         };
         assert_eq!(records_of_a_night(None, false), u64::MAX, "the first audit does not know the size of the table");
-        // The columns are: whether there is an order desk, the numbers of accounts and of orders of the audit before,
-        // and the largest number that one invocation checks.
+        // The columns are: whether there are orders, the numbers of accounts and of orders of the audit before, and the
+        // largest number that one invocation checks.
         for (has_orders, accounts, orders, expected) in [
             (false, 0, 0, 30_000),
             (false, 30_000, 0, 30_000),
@@ -194,9 +199,10 @@ mod tests {
             (true, 600_000, 1_800_000, 100_000),
             (true, 30_000, 1, 30_000),
             (true, 600_000, 0, u64::MAX),
+            (false, 2_400_000, 0, 100_000),
         ] {
             let of_a_night = records_of_a_night(Some(&audit(accounts, orders)), has_orders);
-            assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders, order desk: {has_orders}");
+            assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders, has orders: {has_orders}");
         }
     }
 }

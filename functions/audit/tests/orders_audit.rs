@@ -1,17 +1,21 @@
 //! Tests of the function's audit of the order desk: in one invocation, and in many invocations that have little time.
 //! Both find the same damage.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use audit::check_stored_numbers;
 use audit_function::{Checks, Response, TableResponse};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Account, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::Deployment;
-use orders::{Buckets, OrderDesk, OrderId, OrderLine, OrdersTable, PaidPeriod, Product, ShippingAddress, Warehouse};
+use emulator::{Call, Deployment, Fault, Wire};
+use orders::{
+    Buckets, Country, OrderDesk, OrderId, OrderLine, OrdersTable, PaidPeriod, Product, Region, ShippingAddress,
+    Warehouse,
+};
 use store::Paging;
 use sweep::BatchRequest;
 use testkit::{InMemoryDeployment, RecordedMails, config, sample};
@@ -119,6 +123,10 @@ impl World {
         let line = OrderLine { product: product.id.clone(), quantity: 2 };
         table.set_lines_of_sku(&"gold".parse().unwrap(), &[line]).await.unwrap();
         self.desk.receive(&product.id, &warehouse.id, 100, self.system.clock.ulid()).await.unwrap();
+        let label = |text: &str| text.parse().unwrap();
+        table.put_entity(&Region { id: warehouse.region.clone(), name: label("Europe") }).await.unwrap();
+        let (id, region) = ("gb".parse().unwrap(), warehouse.region.clone());
+        table.put_entity(&Country { id, name: label("Britain"), region }).await.unwrap();
         let address = ShippingAddress {
             name: "Acme".parse().unwrap(),
             street: "1 High Street".parse().unwrap(),
@@ -346,4 +354,85 @@ async fn first_order_that_cannot_be_read_hides_no_missing_order() {
         world.violations(&response.audit).await,
         violations(&[("ordered", &missing), ("readable", &unreadable)])
     );
+}
+
+/// A clock whose time passes by a day after a number of looks at it.
+#[derive(Debug)]
+struct EndingClock {
+    start: DateTime<Utc>,
+    looks_left: AtomicI64,
+    ids: SimulatedClock,
+}
+
+impl Clock for EndingClock {
+    fn now(&self) -> DateTime<Utc> {
+        let is_over = self.looks_left.fetch_sub(1, Ordering::Relaxed) <= 0;
+        self.start + TimeDelta::days(i64::from(is_over))
+    }
+
+    fn ulid(&self) -> Ulid {
+        self.ids.ulid()
+    }
+
+    fn random_secret(&self) -> [u8; 32] {
+        self.ids.random_secret()
+    }
+}
+
+#[tokio::test]
+async fn numbers_are_not_compared_if_the_time_ends_during_any_of_their_scans() {
+    let world = World::new().await;
+    world.add_large_items().await;
+    world.damage().await;
+    let (table, start) = (&world.desk.table, at("2027-01-12T01:40:00Z"));
+    let (mut scan, mut pages) = (table.scan_for_audit(), 0);
+    while scan.next_page().await.unwrap().is_some() {
+        pages += 1;
+    }
+    assert!(pages > 2, "{pages}");
+    let mut unfinished = 0;
+    let found = loop {
+        let ids = SimulatedClock::new(start, 9);
+        let clock = EndingClock { start, looks_left: AtomicI64::new(unfinished), ids };
+        match check_stored_numbers(table, &clock, start + TimeDelta::hours(1)).await.unwrap() {
+            Some(found) => break found,
+            None => unfinished += 1,
+        }
+    };
+    // The check looks at the clock after each page of both scans, and three more times between them.
+    assert_eq!(unfinished, 2 * pages + 3);
+    assert_eq!(found.iter().map(|broken| broken.key.as_str()).collect::<Vec<_>>(), ["beans in ams"]);
+}
+
+#[tokio::test]
+async fn violations_of_numbers_are_recorded_once_if_the_end_of_the_audit_fails() {
+    let world = World::new().await;
+    let (table, clock) = (&world.desk.table, &world.system.clock);
+    let wrong: Vec<String> = (0..40).map(|n| format!("product-{n}")).collect();
+    for id in &wrong {
+        let (id, name) = (id.parse().unwrap(), id.parse().unwrap());
+        let product = Product { id, name, total_stock: 0, created_at: clock.now(), version: 1 };
+        table.create_product(&product).await.unwrap();
+        world.desk.receive(&product.id, &"ams".parse().unwrap(), 5, clock.ulid()).await.unwrap();
+        world.delete(ORDERS, &format!("PRODUCT#{}", product.id), "MOVEMENT#").await;
+    }
+    clock.set(at("2027-01-12T01:40:00Z"));
+    let deadline = at("2027-01-12T01:55:00Z");
+    // Each request to the payments table fails after a number of them, until the audit ends.
+    let mut failures: u64 = 0;
+    let last = loop {
+        let left = AtomicI64::new(i64::try_from(failures).unwrap());
+        let faults = move |_: &Call<'_>| (left.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Fault::LostBefore);
+        let deployment = world.system.with_wire(Arc::new(Wire::with_faults(faults).without_retries()));
+        let (config, payments) = (deployment.config, deployment.table);
+        let checks = Checks::new(payments, config.billing, config.charging, clock.clone()).with_orders(table.clone());
+        match checks.handle(serde_json::json!({ "check": "table" }), deadline).await {
+            Ok(Response::Table(response)) => break response,
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => failures += 1,
+        }
+    };
+    assert!(last.complete && failures > 40, "{failures}: {last:?}");
+    let found: BTreeSet<String> = world.violations(&last.audit).await.into_iter().map(|(_, key)| key).collect();
+    assert_eq!((last.violations, found.len()), (40, 40), "each violation is recorded once");
 }

@@ -97,16 +97,18 @@ impl OrdersTableContents {
     pub fn read(items: &[Item]) -> Self {
         let mut contents = Self::default();
         let mut data_by_order = BTreeMap::<String, BTreeSet<String>>::new();
+        let mut refunds = BTreeMap::<String, i64>::new();
         for item in items {
             let key = |name| text(item, name).unwrap_or_default();
             let (pk, sk, data) = (key("PK"), key("SK"), text(item, "Data"));
             if pk.starts_with("ORDER#") {
-                let order = contents.orders.entry(pk.clone()).or_default();
                 if sk == "REFUNDS" {
-                    order.refunds = sum_of_refunds(item);
+                    // The refunds of a month can exist before its order, or without one.
+                    refunds.insert(pk.clone(), sum_of_refunds(item));
                     contents.items.insert(StoredItem { pk, sk, data });
                     continue;
                 }
+                let order = contents.orders.entry(pk.clone()).or_default();
                 if sk.starts_with("MOVEMENT#") {
                     order.effects.push(key("Effect"));
                     let warehouse = format!("WAREHOUSE#{}", key("Warehouse"));
@@ -171,6 +173,9 @@ impl OrdersTableContents {
                 }
             }
             contents.items.insert(StoredItem { pk, sk, data });
+        }
+        for (id, order) in &mut contents.orders {
+            order.refunds = refunds.get(id).copied().unwrap_or_default();
         }
         for (order, data) in data_by_order {
             let stored = &contents.orders[&order];

@@ -49,6 +49,13 @@ impl<'a> AuditRecorder<'a> {
     /// Records the violations in `broken`. Use [`AuditRecorder::add_account`] and [`AuditRecorder::add_orders`] for the
     /// violations of an account or of orders.
     pub async fn add(&mut self, broken: Vec<BrokenInvariant>) -> Result<(), TableError> {
+        self.add_at_end(broken);
+        self.write_if(self.unwritten.len() >= BATCH).await
+    }
+
+    /// Records violations of the last checks, whose position is not stored: they are only written together with the end of the
+    /// audit. If the end fails, the next process makes these checks again, and records each violation once.
+    pub fn add_at_end(&mut self, broken: Vec<BrokenInvariant>) {
         for broken in broken {
             let BrokenInvariant { invariant, key, what } = &broken;
             self.unwritten.extend(self.next.add_violation(&invariant.to_string(), key, what));
@@ -56,7 +63,6 @@ impl<'a> AuditRecorder<'a> {
                 self.shown.push(broken);
             }
         }
-        self.write_if(self.unwritten.len() >= BATCH).await
     }
 
     /// Records that the account of `partition` was checked, with its violations. The audit continues at `position`.

@@ -49,13 +49,28 @@ fn number_of(change: &StockChange) -> AuditedNumber {
 /// Reads all items of `table` again. Returns the ledger, and true if the ledger contains all items, or false if some items
 /// are unreadable. Calls `on_page` after each page of the scan.
 async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(Ledger, bool), TableError> {
+    let mut always = || {
+        on_page();
+        true
+    };
+    let scanned = scan_in_time(table, &mut always).await?;
+    Ok(scanned.unwrap_or_default())
+}
+
+/// Does the same as [`scan_again`], and returns `None` as soon as `is_in_time`, which is called after each page, returns false.
+async fn scan_in_time(
+    table: &OrdersTable,
+    is_in_time: &mut impl FnMut() -> bool,
+) -> Result<Option<(Ledger, bool)>, TableError> {
     let (mut scan, mut ledger, mut is_complete) = (table.scan_for_audit(), Ledger::default(), true);
     while let Some(page) = scan.next_page().await? {
         is_complete &= page.iter().all(Result::is_ok);
         page.iter().flatten().for_each(|item| ledger.add(item));
-        on_page();
+        if !is_in_time() {
+            return Ok(None);
+        }
     }
-    Ok((ledger, is_complete))
+    Ok(Some((ledger, is_complete)))
 }
 
 /// Returns the revision of each of `numbers`. An item that cannot be read has the default revision, so it counts as
@@ -110,6 +125,16 @@ impl OrdersAudit {
     /// Verifies the differences of the first scan, and returns the report. Sends no request if the first scan found no
     /// differences. Calls `on_page` after each page of a scan.
     pub async fn finish(self, mut on_page: impl FnMut()) -> Result<AuditReport, TableError> {
+        let always = || {
+            on_page();
+            true
+        };
+        Ok(self.finish_in_time(always).await?.unwrap_or_default())
+    }
+
+    /// Does the same as [`OrdersAudit::finish`], and returns `None` as soon as `is_in_time`, which is called after each page,
+    /// returns false.
+    pub async fn finish_in_time(self, mut is_in_time: impl FnMut() -> bool) -> Result<Option<AuditReport>, TableError> {
         let Self { table, ledger, mut report, .. } = self;
         report.unopened = ledger.unopened().iter().map(number_of).collect();
         let mut candidates: Vec<AuditedNumber> =
@@ -119,7 +144,8 @@ impl OrdersAudit {
                 break;
             }
             let before = revisions(&table, &candidates).await?;
-            let found = scan_again(&table, &mut on_page).await?.0.differences();
+            let Some((scanned, _)) = scan_in_time(&table, &mut is_in_time).await? else { return Ok(None) };
+            let found = scanned.differences();
             let after = revisions(&table, &candidates).await?;
             let mut changed = Vec::new();
             for (number, is_unchanged) in candidates.into_iter().zip(before.iter().zip(&after).map(|(a, b)| a == b)) {
@@ -133,7 +159,7 @@ impl OrdersAudit {
         }
         report.unverified = candidates;
         report.differences.sort();
-        Ok(report)
+        Ok(Some(report))
     }
 }
 

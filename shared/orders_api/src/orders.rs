@@ -391,8 +391,8 @@ pub async fn change_lines(
 /// Correct the address of an order
 ///
 /// Changes the address that this order is shipped to, until it is shipped. An account can do so until its order is picked. The
-/// address of the customer, and of its other orders, does not change. An order that is backordered gets the address of its
-/// customer when it is filled.
+/// address of the customer, and of its other orders, does not change. An order that waits for an address is tried again within a
+/// few minutes.
 #[utoipa::path(
     put,
     path = "/orders/{order}/address",

@@ -176,11 +176,9 @@ impl AccountPartition {
 
     /// Returns the receipts that have not expired at `now`. DynamoDB deletes an expired receipt only within a few days.
     pub fn unexpired_receipts(&self, now: DateTime<Utc>) -> impl Iterator<Item = &Receipt> {
-        let is_unexpired = move |receipt: &&Receipt| {
-            let key = receipt.key();
-            self.expiries.iter().any(|expiry| expiry.key == key && expiry.expires > now.timestamp())
-        };
-        self.receipts.iter().filter(is_unexpired)
+        let unexpired = self.expiries.iter().filter(|expiry| expiry.expires > now.timestamp());
+        let unexpired: BTreeSet<&Key> = unexpired.map(|expiry| &expiry.key).collect();
+        self.receipts.iter().filter(move |receipt| unexpired.contains(&receipt.key()))
     }
 
     /// Reads `item`, and adds it to the field of this struct for its kind of item.

@@ -8,6 +8,9 @@ use super::{Cursor, Page, Paging, Table, TableError, keys};
 use billing::{AuditRecord, AuditViolation};
 use dynamo::{Entity as _, PrefixQuery, is_expired, with_next_version};
 
+/// The number of violations that are written at the same time.
+const WRITTEN_AT_ONCE: usize = 25;
+
 impl Table {
     /// Creates `audit`, whose id is new. Sends one PutItem request.
     pub async fn create_audit(&self, audit: &AuditRecord) -> Result<(), TableError> {
@@ -27,7 +30,9 @@ impl Table {
         next: AuditRecord,
         violations: Vec<AuditViolation>,
     ) -> Result<AuditRecord, TableError> {
-        try_join_all(violations.iter().map(|violation| self.put(violation.to_item()))).await?;
+        for batch in violations.chunks(WRITTEN_AT_ONCE) {
+            try_join_all(batch.iter().map(|violation| self.put(violation.to_item()))).await?;
+        }
         let written = with_next_version(stored, next.clone());
         let change = |current: &AuditRecord| (current == stored).then(|| next.clone());
         match self.change(stored.clone(), change).await? {

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use emulator::Engine;
-use orders::OrdersTable;
+use orders::{Country, OrdersTable, PlaceId, Region};
 use serde_json::{Value, json};
 use store::Table;
 use testkit::{Function, InvocationResult, sample};
@@ -40,6 +40,9 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
     let engine = Engine::memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
+    let (region, label) = ("eu".parse::<PlaceId>().unwrap(), |text: &str| text.parse().unwrap());
+    table.put_entity(&Region { id: region.clone(), name: label("Europe") }).await.unwrap();
+    table.put_entity(&Country { id: "gb".parse().unwrap(), name: label("Britain"), region }).await.unwrap();
     let mut function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders-api"), "orders-api", &[]).await;
     let payments = Table::new(engine.client(), "dueday", TimeDelta::days(190));
     assert!(payments.create_account(&sample::account()).await.unwrap());

@@ -8,8 +8,8 @@ use chrono::{NaiveDate, TimeDelta};
 use clock::{Clock, SystemClock};
 use emulator::Engine;
 use orders::{
-    Assignment, BackOrderReason, Buckets, Confidential, Employee, OrderDesk, OrderLine, OrderStatus, OrdersTable,
-    PlannedChange, ShippingAddress, WriteOutcome,
+    Assignment, BackOrderReason, Buckets, Confidential, Country, Employee, OrderDesk, OrderLine, OrderStatus,
+    OrdersTable, PlaceId, PlannedChange, Region, ShippingAddress, WriteOutcome,
 };
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
@@ -70,6 +70,9 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
     desk.receive(&beans, &warehouse.id, 2, SystemClock.ulid()).await.unwrap();
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0), "the customer has no address");
     let label = |text: &str| text.parse().unwrap();
+    let (region, country) = ("eu".parse::<PlaceId>().unwrap(), "gb".parse().unwrap());
+    table.put_entity(&Region { id: region.clone(), name: label("Europe") }).await.unwrap();
+    table.put_entity(&Country { id: country, name: label("Britain"), region }).await.unwrap();
     let address = ShippingAddress {
         name: label("Acme"),
         street: label("1 High Street"),

@@ -128,8 +128,9 @@ impl Server {
         response.json()
     }
 
-    /// Creates a warehouse, a product and the products of a SKU, so that the payments of months place orders.
+    /// Stores what the orders of paid months need: a region, a warehouse, a product and a SKU.
     pub async fn stock(&self) {
+        self.operate(Method::PUT, "/company/regions/eu", json!({"name": "Europe"})).await;
         let warehouse = json!({"name": "Amsterdam", "region": "eu"});
         self.operate(Method::PUT, "/warehouses/ams", warehouse).await;
         self.operate(Method::PUT, "/products/beans", json!({"name": "House Blend"})).await;

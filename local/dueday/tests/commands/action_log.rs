@@ -5,6 +5,7 @@ use std::path::Path;
 use chrono::Utc;
 use serde_json::Value;
 
+use crate::orders::import_places;
 use crate::terminal::{dueday, output};
 
 const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
@@ -94,6 +95,7 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
     }
     let goods = folder.path().join("goods.csv");
     std::fs::write(&goods, "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,gold,1,ams,eu,5\n").unwrap();
+    import_places(folder.path(), &data);
     let before = (logged(&data, acme).len(), logged(&data, none).len());
     json(&data, &["orders", "import", goods.to_str().unwrap()]);
     json(&data, &["orders", "receive", "beans", "ams", "10"]);

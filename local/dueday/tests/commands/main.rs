@@ -26,6 +26,7 @@ mod messages;
 mod order_events;
 mod orders;
 mod orders_model;
+mod orders_replace;
 mod orders_stock;
 mod outputs;
 mod permissions;

@@ -1,5 +1,6 @@
 //! Tests of the events and mails of orders on one machine, with and without a server.
 
+use crate::orders::import_places;
 use crate::process;
 use crate::terminal;
 
@@ -59,6 +60,7 @@ fn folder_with_orders(folder: &Path) -> std::path::PathBuf {
     std::fs::write(&stock, STOCK).unwrap();
     run(&data, &["import", csv.to_str().unwrap()]);
     run(&data, &["run", "payments"]);
+    import_places(folder, &data);
     run(&data, &["orders", "import", stock.to_str().unwrap()]);
     data
 }

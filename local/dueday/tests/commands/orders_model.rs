@@ -40,7 +40,7 @@ const FACETS: [(&str, &str, &str); 29] = [
     ("Employee", "EMP#", "EMP#"),
     ("Employee's name", "EMP#", "NAME#"),
     ("Job history", "EMP#", "JH#"),
-    ("Confidential", "EMP#", "HR-CONFIDENTIAL#"),
+    ("Confidential", "EMP#", "HR-CONFIDENTIAL"),
     ("Quarter's total", "EMP#", "20"),
     ("Employee's place", "EMP#", ""),
     ("Region", "REGION#", ""),

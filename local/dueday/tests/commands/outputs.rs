@@ -1,5 +1,6 @@
 //! Snapshots of what commands print.
 
+use crate::orders::PLACES;
 use crate::shop::Shop;
 use crate::terminal::{dueday, output};
 
@@ -78,15 +79,17 @@ const ORDER_FILES: [(&str, &str); 3] = [
          ada,Ada Fields,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,\n\
          jun,Jun Potter,pk,Picker,false,logistics,ams,2026-02-01,31000.00,EUR,\n",
     ),
-    ("places.csv", "kind,id,name,in,represents_customers\nregion,eu,Europe,,\ncountry,gb,United Kingdom,eu,\n"),
+    ("places.csv", PLACES),
 ];
 
 /// Every command of the order desk, in the order of a day.
-const ORDERS: [&str; 31] = [
-    "orders import {folder}/goods.csv",
+const ORDERS: [&str; 33] = [
     "orders import {folder}/goods.csv",
     "orders people {folder}/people.csv",
     "orders places {folder}/places.csv",
+    "orders import {folder}/goods.csv",
+    "orders import {folder}/goods.csv",
+    "orders people {folder}/people.csv",
     "orders list",
     "orders address acme --name Acme --street High-Street-1 --city Leeds --postal-code LS1 --country gb --region eu",
     "orders list --status open",

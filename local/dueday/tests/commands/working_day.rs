@@ -8,6 +8,7 @@ use std::path::Path;
 use chrono::{Datelike as _, Utc};
 use serde_json::{Value, json};
 
+use crate::orders::import_places;
 use crate::server::{ApiClient, start_server};
 use crate::terminal::{dueday, output};
 
@@ -44,6 +45,7 @@ fn begin_day(folder: &Path, data: &Path) {
     std::fs::write(&subscriptions, head.to_owned() + &rows).unwrap();
     std::fs::write(&stock, STOCK).unwrap();
     run(data, "import", &[subscriptions.to_str().unwrap()]);
+    import_places(folder, data);
     run(data, "orders import", &[stock.to_str().unwrap()]);
     run(data, "run payments", &[]);
     // This command processes the events of the payments: it places the orders before it lists them.

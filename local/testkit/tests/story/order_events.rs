@@ -64,7 +64,7 @@ fn with_version(order: Order, version: u64) -> Order {
 }
 
 fn filled() -> Order {
-    with_version(backordered().filled_from("cork".parse().unwrap(), Some(address())).unwrap(), 2)
+    with_version(Order { address: Some(address()), ..backordered().filled_from("cork".parse().unwrap()).unwrap() }, 2)
 }
 
 /// Returns a new replacement of the order, which waits for stock.

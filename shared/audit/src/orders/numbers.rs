@@ -40,7 +40,8 @@ pub async fn check_stored_numbers(
     if audit.must_verify() && clock.now() + scan_time * VERIFYING_SCANS > deadline {
         return Ok(None);
     }
-    let AuditReport { differences, unverified, unopened, .. } = audit.finish(|| ()).await?;
+    let Some(report) = audit.finish_in_time(|| clock.now() <= deadline).await? else { return Ok(None) };
+    let AuditReport { differences, unverified, unopened, .. } = report;
     let mut all: Vec<BrokenInvariant> = Vec::new();
     all.extend(differences.iter().map(|difference| OrderDifference::from(difference).into()));
     all.extend(unverified.iter().map(|number| not_compared(number, "it changed during each scan")));

@@ -43,9 +43,16 @@ pub enum DeskError {
     NoWarehouse(WarehouseId),
     #[error("there is no warehouse in the region {region}; the regions with a warehouse are: {regions}")]
     NoWarehouseInRegion { region: PlaceId, regions: String },
-    #[error("there is no {} {id}; the existing ids are: {existing}", .kind.name())]
+    #[error(
+        "there is no {} {id}; {existing}; create it with PUT /company/{}/{id} or `dueday orders places`",
+        .kind.name(), .kind.plural()
+    )]
     UnknownReference { kind: ReferenceKind, id: String, existing: String },
-    #[error("there is no country with the name {}; the existing names are: {existing}", .name.as_str())]
+    #[error(
+        "there is no country with the name {}; {existing}; create it with PUT /company/countries/{{country}} or `dueday \
+         orders places`",
+        .name.as_str()
+    )]
     NoCountryNamed { name: Label, existing: String },
     #[error("the delivery {0} was already received with another quantity or in another warehouse")]
     DeliveryMismatch(Ulid),

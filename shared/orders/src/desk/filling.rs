@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{BackOrderReason, FillTarget, FillTask, OrderId, OrderStatus, ProductId};
 use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
-use dynamo::TableError;
+use dynamo::{Page, TableError};
 
 /// The number of backordered orders of a fill task that one query reads. The position in the list of orders is saved
 /// after each query.
@@ -24,7 +24,7 @@ impl OrderDesk {
     /// the same time.
     pub async fn fill_waiting_orders(&self, deadline: DateTime<Utc>) -> FillCounts {
         let mut counts = FillCounts::default();
-        let mut tasks = match self.table.fill_tasks().await {
+        let mut tasks = match self.separate_fill_tasks().await {
             Ok(tasks) => {
                 for error in tasks.unreadable {
                     tracing::error!(%error, "failed to read a fill task");
@@ -53,6 +53,21 @@ impl OrderDesk {
             }
         }
         FillCounts { unfinished_tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX), ..counts }
+    }
+
+    /// Returns the fill tasks, after each further product of a task has got a task of its own.
+    async fn separate_fill_tasks(&self) -> Result<Page<FillTask>, TableError> {
+        let tasks = self.table.fill_tasks().await?;
+        if tasks.items.iter().all(|task| task.further.is_empty()) {
+            return Ok(tasks);
+        }
+        for task in tasks.items.iter().filter(|task| !task.further.is_empty()) {
+            for product in &task.further {
+                self.table.request_fill(&FillTarget::Product(product.clone()), self.clock.ulid()).await?;
+            }
+            self.table.remove_further_products(task).await?;
+        }
+        self.table.fill_tasks().await
     }
 
     /// Tries the next page of the orders of `task`, and saves the position. Returns the task if its pass is not finished,
@@ -122,9 +137,15 @@ impl OrderDesk {
             if lines.iter().any(|line| out_of_stock.contains(&line.product)) {
                 return Ok(Some(before.status));
             }
-            let customer = self.find_or_create_customer(&before.customer).await?;
-            let after = match self.find_warehouse_with_stock(&customer, &lines).await? {
-                StockSource::Warehouse(warehouse) => before.filled_from(warehouse, customer.address.clone())?,
+            // An order without an address gets that of its customer.
+            let customer = match &before.address {
+                Some(_) => None,
+                None => Some(self.find_or_create_customer(&before.customer).await?),
+            };
+            let addressed =
+                customer.as_ref().map_or_else(|| before.clone(), |customer| before.with_address_of(customer));
+            let after = match self.find_warehouse_with_stock(addressed.address.as_ref(), &lines).await? {
+                StockSource::Warehouse(warehouse) => addressed.filled_from(warehouse)?,
                 StockSource::NoAddress => before.waiting_for(BackOrderReason::Address, Vec::new()),
                 StockSource::OutOfStock(missing) => {
                     out_of_stock.extend(missing.iter().map(|line| line.product.clone()));
@@ -134,8 +155,7 @@ impl OrderDesk {
             if after == before {
                 return Ok(Some(before.status));
             }
-            // The order copies the address of the customer, so the transaction checks that the customer is unchanged.
-            let records = ChangeRecords { customer: Some(&customer), ..ChangeRecords::default() };
+            let records = ChangeRecords { customer: customer.as_ref(), ..ChangeRecords::default() };
             if self.table.change_order(&before, &after, &lines, records, self.clock.ulid()).await? == WriteOutcome::Done
             {
                 return Ok(Some(after.status));

@@ -112,12 +112,8 @@ impl OrderDesk {
             let (created, main) = self.split_stored(&stored, keep).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
             let new = stored.new_follow_up(&main, &created, request.as_ref(), None);
-            let (written, unblocked) =
-                self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
+            let written = self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
-                for target in unblocked {
-                    self.table.request_fill(&target, self.clock.ulid()).await.map_err(DeskError::from)?;
-                }
                 return Ok(FollowUpOutcome::Created(Box::new(created)));
             }
         }
@@ -148,7 +144,7 @@ impl OrderDesk {
             let (created, main) = self.replace_stored(&stored, replacement).await?;
             let request = request.map(|request| with_response(request, &to_json, &created));
             let new = stored.new_follow_up(&main, &created, request.as_ref(), Some(&replacement.reason));
-            match self.table.create_follow_up(&new, self.clock.ulid()).await?.0 {
+            match self.table.create_follow_up(&new, self.clock.ulid()).await? {
                 WriteOutcome::Done => return Ok(FollowUpOutcome::Created(Box::new(created))),
                 WriteOutcome::NoAccount => return Err(DeskError::NoAccount(created.order.customer)),
                 WriteOutcome::Refused(_) => {}
@@ -197,15 +193,14 @@ impl OrderDesk {
         let rest = lines_without(&before.lines, &kept)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
         let follow_up = before.followed_by(id, FollowUpReason::Remainder, rest, representative, bucket);
+        let follow_up = Order { address: before.address.clone(), ..follow_up };
         let version = before.version.saturating_add(1);
         let follow_ups = if before.id == main.id { main.follow_ups } else { before.follow_ups };
         let order = Order { version, follow_ups, ..before.with_lines(kept)? };
         let (order, follow_up) = if order.status == OrderStatus::Open {
-            // The other products stay reserved in the same warehouse, now for the follow-up order, which gets the same
-            // address.
-            let (warehouse, address) = (before.warehouse.clone(), before.address.clone());
-            let warehouse = warehouse.ok_or(FollowUpError::NothingInStock)?;
-            (order, follow_up.filled_from(warehouse, address)?)
+            // The stock of the other products is handed over to the follow-up order.
+            let warehouse = before.warehouse.clone().ok_or(FollowUpError::NothingInStock)?;
+            (order, follow_up.filled_from(warehouse)?)
         } else {
             let order = self.filled_or_waiting(order, customer).await?;
             let follow_up = self.waiting(follow_up, customer, &order).await?;
@@ -227,7 +222,7 @@ impl OrderDesk {
         check_part(&before.lines, &lines)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
         let follow_up = before.followed_by(id, FollowUpReason::Replacement, lines, representative, bucket);
-        let follow_up = self.filled_or_waiting(follow_up, customer).await?;
+        let follow_up = self.filled_or_waiting(follow_up.with_address_of(customer), customer).await?;
         let order = match before.id == main.id {
             true => Order { version: main.version.saturating_add(1), ..main.clone() },
             false => before.clone(),
@@ -240,7 +235,7 @@ impl OrderDesk {
         if order.status != OrderStatus::BackOrdered {
             return Err(FollowUpError::KeepNothingListed.into());
         }
-        let address = customer.address.as_ref().ok_or(FollowUpError::NoAddress)?;
+        let address = order.with_address_of(customer).address.ok_or(FollowUpError::NoAddress)?;
         let (stock, warehouses) = (self.stock_of(&order.lines).await?, self.table.get_warehouses().await?);
         if choose_warehouse(&address.region, &order.lines, &stock, &warehouses).is_some() {
             return Err(FollowUpError::AllInStock.into());
@@ -251,8 +246,9 @@ impl OrderDesk {
 
     /// Returns the backordered `order` filled from a warehouse that has all its products, or with the reason why it waits.
     async fn filled_or_waiting(&self, order: Order, customer: &Customer) -> Result<Order, DeskError> {
-        Ok(match self.find_warehouse_with_stock(customer, &order.lines).await? {
-            StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
+        let addressed = order.with_address_of(customer);
+        Ok(match self.find_warehouse_with_stock(addressed.address.as_ref(), &order.lines).await? {
+            StockSource::Warehouse(warehouse) => addressed.filled_from(warehouse)?,
             StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), missing: Vec::new(), ..order },
             StockSource::OutOfStock(missing) => Order { waits_for: Some(BackOrderReason::Stock), missing, ..order },
         })
@@ -261,7 +257,7 @@ impl OrderDesk {
     /// Returns the backordered `follow_up` with the reason why it waits. `kept` is the order that was split. If `kept` is open,
     /// the transaction of the split deducts the products of `kept` from the stock, so they do not count as available.
     async fn waiting(&self, follow_up: Order, customer: &Customer, kept: &Order) -> Result<Order, DeskError> {
-        if customer.address.is_none() {
+        if follow_up.with_address_of(customer).address.is_none() {
             return Ok(follow_up.waiting_for(BackOrderReason::Address, Vec::new()));
         }
         let mut stock = self.stock_of(&follow_up.lines).await?;

@@ -71,7 +71,7 @@ pub struct FillCounts {
 enum StockSource {
     /// This warehouse has enough stock of all products.
     Warehouse(WarehouseId),
-    /// The customer has no shipping address.
+    /// Neither the order nor its customer has a shipping address.
     NoAddress,
     /// No single warehouse has enough stock of all products. Contains the products of which no warehouse has enough, with
     /// the missing quantity. The list is empty if each product is available, but in different warehouses.
@@ -157,23 +157,26 @@ impl OrderDesk {
             let order = refunds.as_ref().map_or(order.clone(), |refunds| order.refunded_by(refunds));
             let order = match order.status {
                 OrderStatus::Cancelled => order,
-                _ => match self.find_warehouse_with_stock(&customer, &lines).await? {
-                    StockSource::Warehouse(warehouse) => order.filled_from(warehouse, customer.address.clone())?,
-                    StockSource::NoAddress => order.waiting_for(BackOrderReason::Address, Vec::new()),
-                    StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
-                },
+                _ => {
+                    let order = order.with_address_of(&customer);
+                    match self.find_warehouse_with_stock(order.address.as_ref(), &lines).await? {
+                        StockSource::Warehouse(warehouse) => order.filled_from(warehouse)?,
+                        StockSource::NoAddress => order.waiting_for(BackOrderReason::Address, Vec::new()),
+                        StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
+                    }
+                }
             };
             match self.table.create_order(&order, &lines, &customer, refunds.as_ref(), self.clock.now()).await? {
                 WriteOutcome::Done => {
                     if order.waits_for == Some(BackOrderReason::Stock) {
-                        self.request_fill_if_in_stock(&customer, &lines).await?;
+                        self.request_fill_if_in_stock(&order).await?;
                     }
                     return Ok(PlaceOutcome::Placed(order.status));
                 }
                 WriteOutcome::Refused(0) => {
                     // An earlier process may have placed the order as backordered, and stopped before it requested the fill.
                     if order.status == OrderStatus::Open {
-                        self.request_fill_if_in_stock(&customer, &lines).await?;
+                        self.request_fill_if_in_stock(&order).await?;
                     }
                     return Ok(PlaceOutcome::AlreadyPlaced);
                 }
@@ -184,11 +187,11 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })
     }
 
-    /// Writes the fill task of the first product of `lines` if a warehouse has enough stock of all lines. A fill task tries
-    /// all backordered orders that contain its product, so this task also tries the order with `lines`.
-    async fn request_fill_if_in_stock(&self, customer: &Customer, lines: &[OrderLine]) -> Result<(), DeskError> {
+    /// Writes the fill task of a product of `order` if a warehouse has enough stock of all its lines. The task tries the orders
+    /// that contain this product.
+    async fn request_fill_if_in_stock(&self, order: &Order) -> Result<(), DeskError> {
         if let (StockSource::Warehouse(_), Some(line)) =
-            (self.find_warehouse_with_stock(customer, lines).await?, lines.first())
+            (self.find_warehouse_with_stock(order.address.as_ref(), &order.lines).await?, order.lines.first())
         {
             self.table.request_fill(&FillTarget::Product(line.product.clone()), self.clock.ulid()).await?;
         }
@@ -218,13 +221,13 @@ impl OrderDesk {
         Ok(Customer::new(account.clone(), representative, self.clock.now()))
     }
 
-    /// Looks for a warehouse that has enough stock of all `lines`, preferably in the region of the customer.
+    /// Looks for a warehouse that has enough stock of all `lines`, preferably in the region of `address`.
     async fn find_warehouse_with_stock(
         &self,
-        customer: &Customer,
+        address: Option<&ShippingAddress>,
         lines: &[OrderLine],
     ) -> Result<StockSource, DeskError> {
-        let Some(address) = &customer.address else { return Ok(StockSource::NoAddress) };
+        let Some(address) = address else { return Ok(StockSource::NoAddress) };
         let (stock, warehouses) = (self.stock_of(lines).await?, self.table.get_warehouses().await?);
         Ok(match choose_warehouse(&address.region, lines, &stock, &warehouses) {
             Some(warehouse) => StockSource::Warehouse(warehouse.id.clone()),
@@ -309,12 +312,12 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 
-    /// Corrects the address that an order is shipped to, if `precondition` returns `Ok` for the stored order. Returns the
-    /// changed order and its lines.
+    /// Corrects the address that an order is shipped to, if `precondition` returns `Ok` for the stored order. If the order
+    /// waits for an address, requests to fill the backordered orders of its customer. Returns the changed order and its lines.
     ///
     /// # Errors
-    /// The order does not exist, or is neither `OPEN` nor `PICKED`; the region, the country or the account does not exist;
-    /// other requests changed the order at the same time; the table cannot be used; or the error of `precondition`.
+    /// The order does not exist, or was shipped or cancelled; the region, the country or the account does not exist; other
+    /// requests changed the order at the same time; the table cannot be used; or the error of `precondition`.
     pub async fn correct_address<E: From<DeskError>>(
         &self,
         id: OrderId,
@@ -335,7 +338,7 @@ impl OrderDesk {
                 return Ok((before, lines));
             }
             let after = Order { version: before.version.saturating_add(1), ..after };
-            match self.table.correct_address(&before, &after).await.map_err(DeskError::from)? {
+            match self.table.correct_address(&before, &after, self.clock.ulid()).await.map_err(DeskError::from)? {
                 WriteOutcome::Done => return Ok((after, lines)),
                 WriteOutcome::NoAccount => return Err(DeskError::NoAccount(after.customer).into()),
                 WriteOutcome::Refused(_) => {}

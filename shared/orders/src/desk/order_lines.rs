@@ -2,8 +2,7 @@
 
 use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{
-    BackOrderReason, Customer, MAX_LINES, MovementError, Order, OrderId, OrderLine, OrderMovement, OrderStatus,
-    check_lines,
+    BackOrderReason, MAX_LINES, MovementError, Order, OrderId, OrderLine, OrderMovement, OrderStatus, check_lines,
 };
 use super::{DeskError, MAX_RETRIES, OrderDesk, StockSource};
 
@@ -107,11 +106,12 @@ impl OrderDesk {
         if after.status != OrderStatus::BackOrdered {
             return Ok(after);
         }
-        let customer: Option<Customer> = self.table.get_customer(&before.customer).await?;
-        let Some(customer) = customer else { return Ok(after) };
-        // The transaction of the change writes a fill task, which tries to fill the order. Until then the order waits for
-        // stock.
-        Ok(match self.find_warehouse_with_stock(&customer, &after.lines).await? {
+        let address = match &before.address {
+            Some(address) => Some(address.clone()),
+            None => self.table.get_customer(&before.customer).await?.and_then(|customer| customer.address),
+        };
+        // The fill task of the change tries the order again, so it waits for stock until then.
+        Ok(match self.find_warehouse_with_stock(address.as_ref(), &after.lines).await? {
             StockSource::NoAddress => after,
             StockSource::Warehouse(_) => Order { missing: Vec::new(), ..after },
             StockSource::OutOfStock(missing) => Order { waits_for: Some(BackOrderReason::Stock), missing, ..after },

@@ -10,12 +10,16 @@ use dynamo::Paging;
 /// The maximum number of existing ids in an error message.
 const MAX_LISTED_IDS: usize = 20;
 
-/// Returns the first [`MAX_LISTED_IDS`] texts as a list that ends with the number of omitted texts, if any.
-fn list_of(mut texts: Vec<String>) -> String {
+/// Returns the clause of an error message about the ids or names `texts` of the entities of `kind`: the first
+/// [`MAX_LISTED_IDS`] of them as a list, and how many there are more. `what` is "ids" or "names".
+fn clause_of_existing(kind: ReferenceKind, what: &str, mut texts: Vec<String>) -> String {
+    if texts.is_empty() {
+        return format!("there are no {} yet", kind.plural());
+    }
     let omitted = texts.len().saturating_sub(MAX_LISTED_IDS);
     texts.truncate(MAX_LISTED_IDS);
     let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
-    texts.join(", ") + &more
+    format!("the existing {what} are: {}{more}", texts.join(", "))
 }
 
 impl OrderDesk {
@@ -33,8 +37,7 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: entity.id().to_owned() })
     }
 
-    /// Returns an error if there are countries, but none with this name. Upper case, lower case and extra white space make no
-    /// difference.
+    /// Returns an error if there is no country with this name. Upper case, lower case and extra white space make no difference.
     ///
     /// # Errors
     /// There is no such country, or the table cannot be used.
@@ -43,17 +46,15 @@ impl OrderDesk {
             return Ok(());
         }
         let countries = self.table.get_entities::<Country>(&Paging::all()).await?.items;
-        if countries.is_empty() {
-            return Ok(());
-        }
-        let existing = list_of(countries.into_iter().map(|country| country.name.as_str().to_owned()).collect());
+        let existing = countries.into_iter().map(|country| country.name.as_str().to_owned()).collect();
+        let existing = clause_of_existing(ReferenceKind::Country, "names", existing);
         Err(DeskError::NoCountryNamed { name: name.clone(), existing })
     }
 
     /// Returns an error if there are locations, but none with this id.
     ///
     /// # Errors
-    /// There are locations, but none with this id; or the table cannot be used.
+    /// There is no location with this id, or the table cannot be used.
     pub async fn check_location(&self, location: &str) -> Result<(), DeskError> {
         self.check_reference(ReferenceKind::Location, location).await
     }
@@ -61,7 +62,7 @@ impl OrderDesk {
     /// Returns an error if there are regions, but none with this id.
     ///
     /// # Errors
-    /// There are regions, but none with this id; or the table cannot be used.
+    /// There is no region with this id, or the table cannot be used.
     pub async fn check_region(&self, region: &PlaceId) -> Result<(), DeskError> {
         self.check_reference(ReferenceKind::Region, region.as_str()).await
     }
@@ -84,16 +85,12 @@ impl OrderDesk {
         }
     }
 
-    /// Returns an error if there are entities of `kind`, but none with this id. If the merchant has not created any entity of
-    /// this kind, each id is accepted.
+    /// Returns an error if there is no entity of `kind` with this id.
     async fn check_reference(&self, kind: ReferenceKind, id: &str) -> Result<(), DeskError> {
         if self.table.has_entity(kind, id).await? {
             return Ok(());
         }
-        let ids = self.table.ids_of(kind).await?;
-        if ids.is_empty() {
-            return Ok(());
-        }
-        Err(DeskError::UnknownReference { kind, id: id.to_owned(), existing: list_of(ids) })
+        let existing = clause_of_existing(kind, "ids", self.table.ids_of(kind).await?);
+        Err(DeskError::UnknownReference { kind, id: id.to_owned(), existing })
     }
 }

@@ -75,6 +75,17 @@ impl ReferenceKind {
             Self::Department => "department",
         }
     }
+
+    /// Returns the plural of the name, which is also a part of the path of the API.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Region => "regions",
+            Self::Country => "countries",
+            Self::Location => "locations",
+            Self::Job => "jobs",
+            Self::Department => "departments",
+        }
+    }
 }
 
 /// The current work of an employee: job, department and warehouse.

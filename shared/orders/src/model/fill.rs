@@ -31,6 +31,9 @@ pub struct FillTask {
     pub target: FillTarget,
     /// The identifier of the latest change of the target's stock or address. Each such change replaces the identifier.
     pub change: Ulid,
+    /// Further products whose backordered orders are to be tried. Each of them gets a task of its own before the tasks are
+    /// worked on. So a transaction requests to fill the orders of many products with one action.
+    pub further: Vec<ProductId>,
     /// The pass that is under way; `None` if no order was tried yet.
     pub pass: Option<FillPass>,
 }

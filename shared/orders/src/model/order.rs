@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
 use super::{
-    EmployeeId, FollowUp, OrderId, OrderRefunds, OrderStatus, ProductId, Quarter, ShippingAddress, WarehouseId,
+    Customer, EmployeeId, FollowUp, OrderId, OrderRefunds, OrderStatus, ProductId, Quarter, ShippingAddress,
+    WarehouseId,
 };
 use billing::{AccountId, Label, Money};
 
@@ -59,8 +60,9 @@ pub struct Order {
     /// The warehouse from whose stock the products were deducted. If the order is cancelled or returned, they are added
     /// to this stock again. `None` if no stock was ever deducted.
     pub warehouse: Option<WarehouseId>,
-    /// The address that the order is shipped to: the address of the customer at the time at which the products were
-    /// deducted from the stock, or a later correction. `None` until then, and after the account was erased.
+    /// The address that the order is shipped to: the address that the customer had when the order was placed, or a later
+    /// correction. If the customer had none, it is `None` until the products are deducted from the stock. `None` after the
+    /// account was erased.
     pub address: Option<ShippingAddress>,
     /// How the order was shipped; `None` until it is shipped.
     pub shipment: Option<Shipment>,
@@ -112,7 +114,7 @@ impl From<OrderStatus> for Step {
 
 /// The error for an order whose address cannot be corrected in its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the address of an order that is {0} cannot be corrected; it must be OPEN or PICKED")]
+#[error("the address of an order that is {0} cannot be corrected; it must be BACKORDERED, OPEN or PICKED")]
 pub struct CorrectionError(pub OrderStatus);
 
 /// The error for an order whose products cannot be changed in its status.
@@ -194,18 +196,18 @@ impl Order {
         Quarter::from_day(self.placed_at.date_naive())
     }
 
-    /// Returns the order with the status `OPEN`, with `warehouse` as the warehouse that ships it to `address`. Does not
-    /// change the stock.
+    /// Returns the order with the address of `customer`, or unchanged if it has an address.
+    pub fn with_address_of(&self, customer: &Customer) -> Self {
+        Self { address: self.address.clone().or_else(|| customer.address.clone()), ..self.clone() }
+    }
+
+    /// Returns the order with the status `OPEN`, with `warehouse` as the warehouse that ships it. Does not change the stock.
     ///
     /// # Errors
     /// The order is not backordered.
-    pub fn filled_from(
-        &self,
-        warehouse: WarehouseId,
-        address: Option<ShippingAddress>,
-    ) -> Result<Self, TransitionError> {
+    pub fn filled_from(&self, warehouse: WarehouseId) -> Result<Self, TransitionError> {
         let filled = self.with_status(OrderStatus::Open)?;
-        Ok(Self { warehouse: Some(warehouse), address, ..filled })
+        Ok(Self { warehouse: Some(warehouse), ..filled })
     }
 
     /// Returns the backordered order, which waits for `reason`. `missing` are the products that are missing now. An order
@@ -231,10 +233,12 @@ impl Order {
     /// Returns the order with `address` as the address that it is shipped to.
     ///
     /// # Errors
-    /// The order is neither open nor picked. A backordered order gets the address of its customer when it is filled.
+    /// The order is shipped, returned or cancelled already.
     pub fn with_corrected_address(&self, address: ShippingAddress) -> Result<Self, CorrectionError> {
         match self.status {
-            OrderStatus::Open | OrderStatus::Picked => Ok(Self { address: Some(address), ..self.clone() }),
+            OrderStatus::BackOrdered | OrderStatus::Open | OrderStatus::Picked => {
+                Ok(Self { address: Some(address), ..self.clone() })
+            }
             status => Err(CorrectionError(status)),
         }
     }
@@ -346,7 +350,7 @@ mod tests {
                     }
                 }
             }
-            let filled = order(from).filled_from("ber".parse().unwrap(), None);
+            let filled = order(from).filled_from("ber".parse().unwrap());
             match from {
                 BackOrdered => {
                     let after = filled.unwrap();

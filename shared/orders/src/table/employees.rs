@@ -53,22 +53,20 @@ impl EmployeeList<'_> {
         }
     }
 
-    /// Returns the parts of the partitions of GSI-1 in which the employees are: `Data` must begin with the key prefix of
+    /// Returns the part of the partition of GSI-1 in which the employees are: `Data` must begin with the key prefix of
     /// employees, because the partition of a title, a department or a warehouse also contains edges from other entities. The
-    /// list by hire date has a partition for each year.
-    fn ranges(self) -> Vec<PartitionRange> {
+    /// partition by hire date contains only employees.
+    fn range(self) -> PartitionRange {
         let Self::Hired { after, today } = self else {
-            return vec![PartitionRange::of_entities(Partition::edges_to(self.key()), keys::EMPLOYEES)];
+            return PartitionRange::of_entities(Partition::edges_to(self.key()), keys::EMPLOYEES);
         };
-        // Start with 1970 at the earliest, so that a date in the distant past does not cause a query for each year since.
         let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
-        let range_of_year = |year: i32| PartitionRange {
-            partition: Partition::edges_to(keys::key_of_confidential_data(year)),
-            name: year.to_string(),
+        PartitionRange {
+            partition: Partition::edges_to(keys::CONFIDENTIAL),
+            name: String::new(),
             prefix: String::new(),
             bounds: (from.to_string(), to.to_string()),
-        };
-        keys::hire_years(from, to).map(range_of_year).collect()
+        }
     }
 }
 
@@ -137,7 +135,7 @@ impl OrdersTable {
     ) -> Result<WriteOutcome, TableError> {
         let after = employee.reassigned(assignment.cloned(), from);
         let confidential = self.get_confidential_data(&employee.id).await?;
-        let mut writes = self.change_of_employee(employee, &after, confidential.as_ref());
+        let mut writes = self.change_of_employee(employee, &after, confidential.as_ref().map(|same| (same, same)));
         if let Some(assignment) = assignment {
             // If the employee gets two new assignments from the same day on, the entry of the second replaces the entry
             // of the first.
@@ -156,7 +154,7 @@ impl OrdersTable {
     ) -> Result<WriteOutcome, TableError> {
         let after = Employee { planned, ..employee.clone() };
         let confidential = self.get_confidential_data(&employee.id).await?;
-        let writes = self.change_of_employee(employee, &after, confidential.as_ref());
+        let writes = self.change_of_employee(employee, &after, confidential.as_ref().map(|same| (same, same)));
         let after = Employee { version: employee.version.saturating_add(1), ..after };
         writes.log(ActionKind::ChangeEmployee, || log_entry_of(Some(employee), &after)).commit().await
     }
@@ -170,11 +168,7 @@ impl OrdersTable {
         (stored, corrected): (&Confidential, &Confidential),
         first_job: Option<&JobRecord>,
     ) -> Result<WriteOutcome, TableError> {
-        let mut writes = self.change_of_employee(before, after, Some(corrected));
-        let old = items::key_of_confidential_item(stored);
-        if old != items::key_of_confidential_item(corrected) {
-            writes = writes.delete(old);
-        }
+        let mut writes = self.change_of_employee(before, after, Some((stored, corrected)));
         if let Some(first_job) = first_job.filter(|job| job.from != corrected.hired_on) {
             writes = writes.delete(key_of(&items::job_record_item(first_job)));
             writes = writes.put(items::job_record_item(&JobRecord { from: corrected.hired_on, ..first_job.clone() }));
@@ -192,14 +186,29 @@ impl OrdersTable {
         writes.log(ActionKind::ChangeEmployee, entry).commit().await
     }
 
+    /// Writes the confidential data of `employee` under their present key, if an earlier version wrote them under another key.
+    /// Returns `Refused` if the stored employee changed since it was read. Sends one query, and a second one and a transaction
+    /// if the key changes.
+    pub async fn renew_confidential_data(&self, employee: &Employee) -> Result<WriteOutcome, TableError> {
+        let partition = keys::key_of_employee(&employee.id);
+        let stored = self.query_partition(partition, Selection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;
+        match stored.first() {
+            Some(item) if key_of(item).sk != keys::CONFIDENTIAL => {
+                self.plan_change(employee, employee.planned.clone()).await
+            }
+            _ => Ok(WriteOutcome::Done),
+        }
+    }
+
     /// Returns a transaction that changes an employee from `before` to `after`, together with the edges and the
-    /// confidential item, which contain a copy of the employee. The version of the employee always changes, because
-    /// `confidential` can be new although `after` equals `before`.
+    /// confidential item, which contain a copy of the employee. `confidential` are the stored and the new confidential data;
+    /// an item under the key of an earlier version is deleted. The version of the employee always changes, because the
+    /// confidential data can be new although `after` equals `before`.
     fn change_of_employee(
         &self,
         before: &Employee,
         after: &Employee,
-        confidential: Option<&Confidential>,
+        confidential: Option<(&Confidential, &Confidential)>,
     ) -> WriteTransaction<'_> {
         let after = Employee { version: before.version.saturating_add(1), ..after.clone() };
         let (old, new) = (edges_of(before), edges_of(&after));
@@ -207,7 +216,10 @@ impl OrdersTable {
         for removed in old.iter().map(key_of).filter(|old| new.iter().all(|new| key_of(new) != *old)) {
             writes = writes.delete_if_present(removed);
         }
-        let confidential = confidential.map(|confidential| items::confidential_item(&after, confidential));
+        if let Some((stored, _)) = confidential {
+            writes = writes.delete_if_present(items::earlier_key_of_confidential_item(stored));
+        }
+        let confidential = confidential.map(|(_, new)| items::confidential_item(&after, new));
         new.into_iter().chain(confidential).fold(writes, WriteTransaction::put)
     }
 
@@ -269,9 +281,9 @@ impl OrdersTable {
         items.first().map(items::read_confidential).transpose()
     }
 
-    /// Returns a list page of `list`. Sends a query of GSI-1; for the list by hire date one for each year, in parallel.
+    /// Returns a list page of `list`. Sends a query of GSI-1.
     pub async fn employees(&self, list: EmployeeList<'_>, paging: &Paging) -> Result<Page<Employee>, TableError> {
-        let page = self.page_of_ranges(&list.key(), list.ranges(), paging).await?;
+        let page = self.page_of_ranges(&list.key(), vec![list.range()], paging).await?;
         self.read_employee_edges(page).await
     }
 

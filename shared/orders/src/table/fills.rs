@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, Update};
 use ulid::Ulid;
 
-use super::super::{FillPass, FillTarget, FillTask, OrderStatus, WaitingOrder};
+use super::super::{FillPass, FillTarget, FillTask, OrderStatus, ProductId, WaitingOrder};
 use super::index::Selection;
-use super::items::{self, CHANGE, DATA, PASS, PassItem};
+use super::items::{self, CHANGE, DATA, FURTHER, PASS, PassItem};
 use super::orders::read_status_and_instant;
 use super::{GSI_1, OrdersTable, keys};
 use dynamo::{
@@ -56,6 +56,38 @@ impl OrdersTable {
             .expect("key and update are set")
     }
 
+    /// Builds the update that requests to fill the orders of all `products` with the fill task of the first one: the others are
+    /// its further products. It has no condition, so it never refuses a transaction. Returns `None` if there are no products.
+    pub(super) fn build_fill_request_for_all(&self, products: &[&ProductId], change: Ulid) -> Option<Update> {
+        let (first, further) = products.split_first()?;
+        let target = FillTarget::Product((*first).clone());
+        if further.is_empty() {
+            return Some(self.build_fill_request(&target, change));
+        }
+        let further = further.iter().map(s).collect();
+        let expression =
+            format!("SET #{CHANGE} = :change, #{FURTHER} = list_append(if_not_exists(#{FURTHER}, :none), :further)");
+        let update = Update::builder()
+            .table_name(self.dynamo.name())
+            .set_key(Some(keys::key_of_fill_task(&target).attributes()))
+            .set_expression_attribute_names(Some(collect_attribute_names(&[&expression])))
+            .expression_attribute_values(":change", s(change))
+            .expression_attribute_values(":further", AttributeValue::L(further))
+            .expression_attribute_values(":none", AttributeValue::L(Vec::new()))
+            .update_expression(expression)
+            .build();
+        Some(update.expect("key and update are set"))
+    }
+
+    /// Removes the further products of `task`, after each of them has got a task of its own. Changes nothing if there was a change
+    /// since the task was read, which may have added products. Sends one UpdateItem request.
+    pub async fn remove_further_products(&self, task: &FillTask) -> Result<(), TableError> {
+        let (key, condition) = (keys::key_of_fill_task(&task.target), format!("#{CHANGE} = :change"));
+        let values = HashMap::from([(":change".to_owned(), s(task.change))]);
+        let update = self.dynamo.build_update(key, &format!("REMOVE #{FURTHER}"), &condition, values);
+        self.dynamo.send_update(update, ReturnValue::None).await.map(drop)
+    }
+
     /// Saves the position of a pass. Returns false without a change if the task does not exist any more, or if a pass
     /// with another change has started. Sends one UpdateItem request.
     pub async fn save_fill_pass(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
@@ -68,10 +100,11 @@ impl OrdersTable {
     }
 
     /// Deletes the task of `target` after the end of `pass`. Returns false without a change if there was a change after
-    /// the start of the pass. Sends one DeleteItem request.
+    /// the start of the pass, or if a further product has no task of its own yet. Sends one DeleteItem request.
     pub async fn delete_fill_task(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
         let values = values([(":change", s(pass.change))]);
-        self.dynamo.delete_if(keys::key_of_fill_task(target), &format!("#{CHANGE} = :change"), values).await
+        let condition = format!("#{CHANGE} = :change AND attribute_not_exists(#{FURTHER})");
+        self.dynamo.delete_if(keys::key_of_fill_task(target), &condition, values).await
     }
 
     /// Ends the pass of the task of `target` and keeps the task, so that the next pass starts with the oldest order. Does

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use ulid::Ulid;
 
 use super::super::{
-    BackOrderReason, Customer, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderStatus, ProductId,
-    StockEffect,
+    BackOrderReason, Customer, Order, OrderId, OrderLine, OrderMovement, OrderStatus, ProductId, StockEffect,
 };
 use super::items;
 use super::orders::move_products;
@@ -16,12 +15,6 @@ use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label};
 use chrono::{DateTime, Utc};
 use dynamo::{Entity as _, IdempotentRequest, TableError};
-
-/// The largest number of actions in a transaction ("TransactWriteItems" in the DynamoDB API reference).
-const MAX_ACTIONS: usize = 100;
-/// The number of actions that are added to a transaction after its fill tasks: the checks of the customer and of the account,
-/// the saved response and the entry of the action log.
-const OTHER_ACTIONS: usize = 4;
 
 /// A follow-up order, and everything that the same transaction changes or checks.
 #[derive(Clone, Copy, Debug)]
@@ -43,20 +36,14 @@ pub struct NewFollowUp<'a> {
 impl OrdersTable {
     /// Creates a follow-up order with its edges, counts it in the main order, changes the lines and the edges of an order that is
     /// split, and deducts the products of orders that become `OPEN` from the stock, in one transaction. The transaction also
-    /// writes the fill tasks, with the change `change`, of a product of each order that waits for stock. If a backordered order
-    /// is split, it also writes the fill task of each product that both resulting orders contain: newer orders had to wait for the
-    /// order before the split, and each of both orders needs fewer pieces. Returns `Refused` if an order or the customer changed
-    /// since it was read, or if the stock does not suffice; and `NoAccount` if the table has a requester, products are replaced,
-    /// and the account does not exist or is being erased. Also returns the fill tasks that did not fit into the transaction.
+    /// requests, with the change `change`, to fill the orders of a product of each order that waits for stock, and of each product
+    /// that both parts of a backordered order contain: newer orders had to wait for the order, and each part needs less. Returns
+    /// `Refused` if an order or the customer changed since it was read, or if the stock does not suffice; and `NoAccount` if the
+    /// table has a requester, products are replaced, and the account does not exist or is being erased.
     ///
-    /// A transaction has at most 100 actions. The split of an order of 20 products has at most 91 actions, without the fill tasks
-    /// of products that both orders contain: 20 edges of the order and 20 of the follow-up order, two actions for each of 20
-    /// products whose stock changes, and 11 others.
-    pub async fn create_follow_up(
-        &self,
-        new: &NewFollowUp<'_>,
-        change: Ulid,
-    ) -> Result<(WriteOutcome, Vec<FillTarget>), TableError> {
+    /// A transaction has at most 100 actions. A split of an order of 20 products has at most 91: 20 edges of the order and 20 of
+    /// the follow-up order, two actions for each of 20 products whose stock changes, and 11 others.
+    pub async fn create_follow_up(&self, new: &NewFollowUp<'_>, change: Ulid) -> Result<WriteOutcome, TableError> {
         let (before, after) = new.order;
         let (follow_up, at) = (new.follow_up, DateTime::from(change.datetime()));
         let mut writes = self.transaction();
@@ -90,25 +77,19 @@ impl OrdersTable {
             }
         };
         let waiting = [after, follow_up].into_iter().filter(|order| order.waits_for == Some(BackOrderReason::Stock));
-        let mut targets: Vec<&ProductId> =
+        let mut products: Vec<&ProductId> =
             waiting.filter_map(|order| order.lines.first()).map(|line| &line.product).collect();
         if is_split && before.status == OrderStatus::BackOrdered {
             let of_both = |line: &&OrderLine| follow_up.lines.iter().any(|other| other.product == line.product);
-            targets.extend(after.lines.iter().filter(of_both).map(|line| &line.product));
+            products.extend(after.lines.iter().filter(of_both).map(|line| &line.product));
         }
         let mut seen = BTreeSet::new();
-        targets.retain(|product| seen.insert(*product));
-        let mut targets: Vec<_> = targets.into_iter().map(|product| FillTarget::Product(product.clone())).collect();
-        let left = targets.split_off(targets.len().min(MAX_ACTIONS.saturating_sub(OTHER_ACTIONS + writes.len())));
-        for target in &targets {
-            writes = writes.request_fill(target, change);
-        }
-        writes = writes.check_unchanged(new.customer).save_response(new.request);
+        products.retain(|product| seen.insert(*product));
+        writes = writes.request_fill_of_all(&products, change).check_unchanged(new.customer).save_response(new.request);
         if !is_split {
             writes = writes.check_account(&follow_up.customer);
         }
-        let written = writes.log_with_reason(ActionKind::ChangeOrder, new.reason, || log_entry(new)).commit().await?;
-        Ok((written, left))
+        writes.log_with_reason(ActionKind::ChangeOrder, new.reason, || log_entry(new)).commit().await
     }
 }
 

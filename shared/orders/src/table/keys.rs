@@ -35,8 +35,9 @@ pub const SKUS: &str = "SKU#";
 const REFUNDS: &str = "REFUNDS";
 /// The prefix of the sort keys of the entries of an employee's job history.
 pub const JOB_HISTORY: &str = "JH#";
-/// The prefix of the sort keys of the items with an employee's confidential data.
-pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL#";
+/// The sort key of the items with an employee's confidential data, and the partition of GSI-1 that lists them by hire date.
+/// Earlier versions appended the year of the hire date, so it is also a prefix of sort keys.
+pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL";
 /// The sort key of the edges by which all customer representatives are listed.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
 /// The sort key of the edges by which the employees with a planned change are listed.
@@ -183,15 +184,9 @@ pub fn key_of_job_record(from: NaiveDate) -> String {
     format!("{JOB_HISTORY}{from}")
 }
 
-/// Returns the sort key of the confidential data of an employee who was hired in `year`. GSI-1 uses this key as its
-/// partition key. Without the year, one partition of GSI-1 would grow without limit.
-pub fn key_of_confidential_data(year: i32) -> String {
-    format!("{CONFIDENTIAL}{year}")
-}
-
-/// Returns the years that contain the hire dates from `from` to `to`. GSI-1 has one partition for each year.
-pub fn hire_years(from: NaiveDate, to: NaiveDate) -> std::ops::RangeInclusive<i32> {
-    from.year()..=to.year()
+/// Returns the sort key under which earlier versions stored the confidential data of an employee who was hired on `hired_on`.
+pub fn earlier_key_of_confidential_data(hired_on: NaiveDate) -> String {
+    format!("{CONFIDENTIAL}{SEPARATOR}{}", hired_on.year())
 }
 
 /// Returns the sort key of the totals of `quarter` in `currency` that are in `bucket`. GSI-1 uses this key as its

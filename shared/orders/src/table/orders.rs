@@ -2,8 +2,8 @@
 //! total of the account representative, and the edges of the order (items that lead from another entity to the order).
 
 use super::super::{
-    Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderRefunds, OrderStatus,
-    StockEffect,
+    BackOrderReason, Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderRefunds,
+    OrderStatus, StockEffect,
 };
 use super::index::Selection;
 use super::items::{self, QuantityItem, RepresentativeEdgeItem};
@@ -43,7 +43,7 @@ pub struct ChangeRecords<'a> {
     pub request: Option<&'a IdempotentRequest>,
     /// The recorded refunds of the payment before and after the change.
     pub refunds: Option<(Option<&'a OrderRefunds>, &'a OrderRefunds)>,
-    /// The customer whose address the order gets. The transaction is refused if the customer changed since it was read.
+    /// The customer that must not have changed since it was read, because the order gets its address or still waits for one.
     pub customer: Option<&'a Customer>,
 }
 
@@ -219,11 +219,20 @@ impl OrdersTable {
         writes.save_response(records.request).log(ActionKind::ChangeOrder, entry).commit().await
     }
 
-    /// Changes the address of an order from that of `before` to that of `after`, in one transaction. Returns `Refused` if the
+    /// Changes the address of an order from that of `before` to that of `after`, in one transaction. If the order waits for an
+    /// address, the transaction also writes the fill task of its customer, with the change `change`. Returns `Refused` if the
     /// stored order changed since it was read, and `NoAccount` if the table has a requester and the account is being erased.
-    pub async fn correct_address(&self, before: &Order, after: &Order) -> Result<WriteOutcome, TableError> {
+    pub async fn correct_address(
+        &self,
+        before: &Order,
+        after: &Order,
+        change: Ulid,
+    ) -> Result<WriteOutcome, TableError> {
         let entry = || ItemChange::new(after.id, after.version).of_account(&after.customer).hidden_field("address");
-        let writes = self.transaction().change(before, after).check_account(&after.customer);
+        let mut writes = self.transaction().change(before, after).check_account(&after.customer);
+        if before.waits_for == Some(BackOrderReason::Address) {
+            writes = writes.request_fill(&FillTarget::Customer(after.customer.clone()), change);
+        }
         writes.log(ActionKind::ChangeOrder, entry).commit().await
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem};
 
-use super::super::FillTarget;
+use super::super::{FillTarget, ProductId};
 use super::OrdersTable;
 use super::items::{self, DATA, MOVEMENTS, STOCK, TOTAL_STOCK, number};
 use billing::{AccountId, ActionKind, ItemChange, Label};
@@ -42,11 +42,6 @@ impl OrdersTable {
 }
 
 impl WriteTransaction<'_> {
-    /// Returns the number of writes and checks.
-    pub fn len(&self) -> usize {
-        self.writes.len()
-    }
-
     /// Adds a put of `item`, on condition that no item has its key.
     pub fn create(mut self, item: Item) -> Self {
         self.writes.push(self.table.dynamo.build_put_if(item, ABSENT, None));
@@ -132,6 +127,13 @@ impl WriteTransaction<'_> {
     pub fn request_fill(mut self, target: &FillTarget, change: Ulid) -> Self {
         let update = self.table.build_fill_request(target, change);
         self.writes.push(TransactWriteItem::builder().update(update).build());
+        self
+    }
+
+    /// Adds an update that requests to fill the backordered orders of all `products`. Adds nothing if there are none.
+    pub fn request_fill_of_all(mut self, products: &[&ProductId], change: Ulid) -> Self {
+        let update = self.table.build_fill_request_for_all(products, change);
+        self.writes.extend(update.map(|update| TransactWriteItem::builder().update(update).build()));
         self
     }
 

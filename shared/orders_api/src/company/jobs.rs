@@ -159,7 +159,7 @@ pub async fn list_departments(
 
 /// Create or change a department
 ///
-/// Replaces the data of the department. As soon as there are locations, the department must refer to one of them.
+/// Replaces the data of the department. The location of the department must exist.
 #[utoipa::path(
     put,
     path = "/company/departments/{department}",

@@ -152,7 +152,7 @@ pub async fn list_countries(
 
 /// Create or change a country
 ///
-/// Replaces the data of the country. As soon as there are regions, the country must refer to one of them.
+/// Replaces the data of the country. The region of the country must exist.
 #[utoipa::path(
     put,
     path = "/company/countries/{country}",
@@ -234,7 +234,7 @@ pub async fn list_locations(
 
 /// Create or change a location
 ///
-/// Replaces the data of the location. As soon as there are countries, the location must refer to one of their names.
+/// Replaces the data of the location. A country with the name `country_name` must exist.
 #[utoipa::path(
     put,
     path = "/company/locations/{location}",

@@ -60,9 +60,15 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
     Ok(findings)
 }
 
-/// Checks the table of the order desk and its stream, if the stack has an order desk.
+/// Checks the table of the order desk and its stream. Returns nothing if the stack has no order desk.
 async fn check_orders_table(client: &Client, aws: &AwsProgram, stack: Option<&Stack>) -> Vec<Finding> {
-    let Some(stack) = stack.filter(|stack| stack.parameter("Orders") == "on") else { return Vec::new() };
+    let Some(stack) = stack else {
+        let reason = "the stack is not known, and therefore not whether it has an order desk";
+        return vec![Finding::not_checked(ORDERS_TABLE.table, reason)];
+    };
+    if stack.parameter("Orders") != "on" {
+        return Vec::new();
+    }
     let Some(name) = stack.outputs.get("OrdersTableName") else {
         let advice = "Deploy the template again, with Orders=on";
         return vec![Finding::wrong(ORDERS_TABLE.table, "the stack has no output OrdersTableName", advice)];

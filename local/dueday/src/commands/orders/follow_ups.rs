@@ -1,13 +1,17 @@
 //! Creates follow-up orders: splits orders, and replaces shipped products.
 
 use billing::Label;
+use chrono::{DateTime, Utc};
 use clap::Args;
+use dynamo::{IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse};
 use orders::{CreatedFollowUp, DeskError, FollowUpOutcome, Order, OrderDesk, OrderId, OrderLine, ReplacementRequest};
 use serde::Serialize;
+use serde_json::json;
 
 use super::filling::FillReport;
 use super::list::OrderView;
 use super::parse_line;
+use crate::commands::refund::parse_idempotency_key;
 use crate::context::Context;
 use crate::{Exit, Failure};
 
@@ -20,10 +24,12 @@ Examples:
   dueday orders split 2027-01-31.01JZXCVBNM0123456789ABCDEF --keep beans=2 --keep cups=1";
 
 pub const REPLACE_AFTER_HELP: &str = "\
-The replacement is another order with the amount 0. It is filled or waits like a new order. Each call creates a replacement.
+The replacement is another order with the amount 0. It is filled or waits like a new order. Each call creates a replacement. Use \
+--idempotency-key if you may have to repeat the command: for 48 hours, a repeated command with the same key sends nothing again.
 
-Example:
-  dueday orders replace 2027-01-31.01JZXCVBNM0123456789ABCDEF --reason 'parcel lost' --line beans=1";
+Examples:
+  dueday orders replace 2027-01-31.01JZXCVBNM0123456789ABCDEF --reason 'parcel lost' --line beans=1
+  dueday orders replace 2027-01-31.01JZXCVBNM0123456789ABCDEF --reason 'parcel lost' --idempotency-key ticket-4711";
 
 /// The arguments of `dueday orders split`.
 #[derive(Debug, Args)]
@@ -44,6 +50,9 @@ pub struct ReplaceArgs {
     /// A product to send again, and its quantity, such as beans=2 [default: all products of the order]
     #[arg(long = "line", value_name = "PRODUCT=N", value_parser = parse_line)]
     lines: Vec<OrderLine>,
+    /// A text that identifies this replacement, such as a ticket number; the same text means the same replacement
+    #[arg(long, value_name = "KEY", value_parser = parse_idempotency_key)]
+    idempotency_key: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -63,8 +72,52 @@ pub async fn split(context: &Context, desk: &OrderDesk, args: &SplitArgs) -> Res
 pub async fn replace(context: &Context, desk: &OrderDesk, args: &ReplaceArgs) -> Result<Exit, Failure> {
     let lines = Some(args.lines.clone()).filter(|lines| !lines.is_empty());
     let replacement = ReplacementRequest { lines, reason: args.reason.clone() };
-    let outcome = desk.replace(args.order, &replacement, None, |_| String::new()).await?;
-    print_created(context, desk, args.order, outcome).await
+    let request = args.idempotency_key.as_ref().map(|key| request_with_key(args, key, context.clock.now()));
+    let to_json = |created: &CreatedFollowUp| json!(created.follow_up.id.to_string()).to_string();
+    match desk.replace(args.order, &replacement, request.as_ref(), to_json).await? {
+        FollowUpOutcome::Replayed(Replayed::SameRequest(stored)) => print_repeated(context, desk, args, &stored).await,
+        FollowUpOutcome::Replayed(Replayed::KeyReused) => Err(Failure::Refused(
+            "--idempotency-key belongs to a replacement of other products or for another reason; use another key"
+                .to_owned(),
+        )),
+        created @ FollowUpOutcome::Created(_) => print_created(context, desk, args.order, created).await,
+    }
+}
+
+/// Returns the request for a replacement with the idempotency key `key`, which belongs to the order.
+fn request_with_key(args: &ReplaceArgs, key: &str, now: DateTime<Utc>) -> IdempotentRequest {
+    let ReplaceArgs { order, reason, lines, .. } = args;
+    let mut lines: Vec<String> = lines.iter().map(|line| format!("{}={}", line.product, line.quantity)).collect();
+    lines.sort();
+    IdempotentRequest {
+        made_at: now,
+        key_hash: format!("replace-{order}-{key}"),
+        request_hash: json!([lines, reason]).to_string(),
+        response: StoredResponse::default(),
+        expires_at: now + IDEMPOTENCY_RETENTION,
+    }
+}
+
+/// Prints the order and the replacement of an earlier command, whose id is in `stored`.
+async fn print_repeated(
+    context: &Context,
+    desk: &OrderDesk,
+    args: &ReplaceArgs,
+    stored: &StoredResponse,
+) -> Result<Exit, Failure> {
+    let id: Option<String> = serde_json::from_str(&stored.json).ok();
+    let id: OrderId = id.and_then(|id| id.parse().ok()).ok_or(DeskError::NoOrder(args.order))?;
+    let order = async |id| Ok::<_, Failure>(desk.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?.0);
+    let (order, follow_up) = (order(args.order).await?, order(id).await?);
+    let view = FollowUpView { order: OrderView::from(&order), follow_up: OrderView::from(&follow_up) };
+    context.print(&view, || {
+        format!(
+            "the products were already sent again with the order {id}, which is {}. This command sent nothing again. To \
+             send them once more, use another --idempotency-key\n",
+            follow_up.status
+        )
+    })?;
+    Ok(Exit::Done)
 }
 
 /// Fills waiting orders, and prints the two orders.

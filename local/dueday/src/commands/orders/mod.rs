@@ -33,11 +33,13 @@ use crate::{Exit, Failure};
 /// The arguments of `dueday orders`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each paid month creates one order, if its SKU has products. `dueday orders import` defines the products of SKUs and \
-the stock of warehouses. An order waits (BACKORDERED) until its customer has an address and one warehouse has all its \
+Each paid month creates one order, if its SKU has products. `dueday orders places` defines the regions and jobs, `dueday \
+orders people` the employees, and `dueday orders import` the products of SKUs and the stock of warehouses. An order waits (BACKORDERED) until its customer has an address and one warehouse has all its \
 products in stock.
 
 Examples:
+  dueday orders places places.csv
+  dueday orders people people.csv
   dueday orders import stock.csv
   dueday orders address acme --name 'Acme Ltd' --street '1 High Street' \\
       --city Leeds --postal-code LS1 --country gb --region eu
@@ -227,14 +229,17 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
     // `catch_up` places the orders of paid months. An import may define the products of SKUs for which months are
     // already paid, so `catch_up` is called after an import, and before every other command.
     let is_import = matches!(args.action, Action::Import { .. });
-    if !is_import {
+    // The import of the products needs regions, and the orders need representatives. So these imports, which may come first,
+    // place no orders.
+    let is_preparation = matches!(args.action, Action::Places { .. } | Action::People { .. });
+    if !is_import && !is_preparation {
         open_table.catch_up(context).await?;
     }
     let exit = run_action(context, &desk, &open_table, &args.action).await?;
     // Publishes the events of the orders that the command changed, and sends the mails about them.
     if is_import {
         open_table.catch_up(context).await?;
-    } else {
+    } else if !is_preparation {
         open_table.publish_changes(context).await?;
     }
     let is_all_ordered = context.options.table().is_some() || !unplaced_orders_file(&context.options).exists();

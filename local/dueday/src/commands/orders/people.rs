@@ -152,6 +152,8 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             Some(left_on) => (None, left_on),
         };
         if employee.assignment.as_ref() == new_assignment {
+            // If another request changes the employee at the same time, it does the same.
+            desk.table.renew_confidential_data(&employee).await?;
             continue;
         }
         let before = employee.version;

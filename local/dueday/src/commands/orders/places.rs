@@ -126,34 +126,28 @@ impl<'a> FileEntities<'a> {
 
     /// Checks that the entity to which `row` refers is in the file or stored.
     async fn check(&self, desk: &OrderDesk, row: &PlaceRow) -> Result<(), Failure> {
-        let missing = |kind: &str, id: &str| {
-            Failure::Refused(format!("there is no {kind} {id}, neither in the file nor among the stored ones"))
-        };
-        let is_stored = |kind, id| desk.table.has_entity(kind, id);
-        match row {
+        let (kind, id, is_stored) = match row {
             PlaceRow::Country(Country { region, .. }) if !self.regions.contains(region) => {
-                if !self.regions.is_empty() && !is_stored(ReferenceKind::Region, region.as_str()).await? {
-                    return Err(missing("region", region.as_str()));
-                }
-                desk.check_region(region).await?;
+                ("region", region.as_str(), desk.table.has_entity(ReferenceKind::Region, region.as_str()).await?)
             }
             PlaceRow::Location(Location { country_name, .. })
                 if !self.country_names.contains(&normalize_name(country_name.as_str())) =>
             {
-                if !self.country_names.is_empty() && !desk.table.has_country_named(country_name).await? {
-                    return Err(missing("country with the name", country_name.as_str()));
-                }
-                desk.check_country_name(country_name).await?;
+                let is_stored = desk.table.has_country_named(country_name).await?;
+                ("country with the name", country_name.as_str(), is_stored)
             }
             PlaceRow::Department(Department { location, .. }) if !self.locations.contains(location) => {
-                if !self.locations.is_empty() && !is_stored(ReferenceKind::Location, location.as_str()).await? {
-                    return Err(missing("location", location.as_str()));
-                }
-                desk.check_location(location.as_str()).await?;
+                let is_stored = desk.table.has_entity(ReferenceKind::Location, location.as_str()).await?;
+                ("location", location.as_str(), is_stored)
             }
-            _ => {}
+            _ => return Ok(()),
+        };
+        match is_stored {
+            true => Ok(()),
+            false => {
+                Err(Failure::Refused(format!("there is no {kind} {id}, neither in the file nor among the stored ones")))
+            }
         }
-        Ok(())
     }
 }
 

@@ -310,6 +310,9 @@ async fn missing_program_and_missing_permissions_never_count_as_good() {
     };
     assert!(code == 1 && not_checked(&text, "the AWS CLI is not installed") == 2, "{text}");
     assert!(text.contains("good         table: it exists"), "the table is still checked: {text}");
+    let orders_table =
+        "not checked  orders table: the stack is not known, and therefore not whether it has an order desk";
+    assert!(text.contains(orders_table), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -128,11 +128,17 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
         )
     };
     for (request, body, status) in [
+        ("PUT /company/regions/eu", r#"{"name": "Europe"}"#.to_owned(), 200),
+        ("PUT /company/regions/na", r#"{"name": "North America"}"#.to_owned(), 200),
+        ("PUT /company/countries/gb", r#"{"name": "Britain", "region": "eu"}"#.to_owned(), 200),
+        ("PUT /company/countries/fr", r#"{"name": "France", "region": "eu"}"#.to_owned(), 200),
         ("PUT /warehouses/ams", r#"{"name": "Ams", "region": "eu"}"#.to_owned(), 201),
         ("PUT /warehouses/ams", r#"{"name": "Ams", "region": "na"}"#.to_owned(), 200),
         ("PUT /warehouses/ams", r#"{"name": "Ams", "region": "eu"}"#.to_owned(), 200),
         ("PUT /company/locations/leeds", r#"{"address": "1 High Street", "country_name": "Britain"}"#.to_owned(), 200),
         ("PUT /company/locations/leeds", r#"{"address": "1 High Street", "country_name": "France"}"#.to_owned(), 200),
+        ("PUT /company/jobs/sales", r#"{"title": "Sales", "represents_customers": true}"#.to_owned(), 200),
+        ("PUT /company/departments/d-1", r#"{"name": "Sales", "location": "leeds"}"#.to_owned(), 200),
         ("PUT /products/beans", r#"{"name": "Beans"}"#.to_owned(), 201),
         ("PUT /products/beans", r#"{"name": "House Blend"}"#.to_owned(), 200),
         ("PUT /skus/s", r#"{"lines": [{"product": "beans", "quantity": 1}]}"#.to_owned(), 200),
@@ -174,7 +180,7 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
         (format!("GET {order}/movements"), ""),
         (
             "PUT /employees/e-1/assignment".to_owned(),
-            r#"{"assignment": {"job": "j", "job_title": "T", "department": "d"}}"#,
+            r#"{"assignment": {"job": "sales", "job_title": "T", "department": "d-1"}}"#,
         ),
         ("POST /employees/e-1/leave".to_owned(), "{}"),
         ("PATCH /employees/e-1".to_owned(), r#"{"name": "Ada L.", "hired_on": "2026-11-01"}"#),

@@ -154,6 +154,34 @@ async fn no_opening_movement_is_written_while_an_item_cannot_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn verification_of_a_difference_ends_as_soon_as_there_is_no_time() {
+    let world = world_with_orders(5).await;
+    let mut stock = world.item("PRODUCT#", "WAREHOUSE#").await;
+    let less = (number(&stock, "Stock") - 1).to_string();
+    stock.insert("Stock".to_owned(), AttributeValue::N(less));
+    world.put(stock).await;
+    world.add_large_items().await;
+    let table = world.desk_without_faults().table;
+    let (mut scan, mut pages) = (table.scan_for_audit(), 0);
+    while scan.next_page().await.unwrap().is_some() {
+        pages += 1;
+    }
+    assert!(pages > 1, "{pages}");
+    for (time, is_finished) in [(0, false), (pages - 1, false), (pages, true)] {
+        let mut audit = OrdersAudit::begin(&table);
+        while audit.next_orders().await.unwrap().is_some() {}
+        let mut read = 0;
+        let is_in_time = || {
+            read += 1;
+            read <= time
+        };
+        let report = audit.finish_in_time(is_in_time).await.unwrap();
+        assert_eq!(report.is_some(), is_finished, "time for {time} pages");
+        assert_eq!(report.map_or(2, |report| report.differences.len()), 2, "the stock, and the total stock");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
     let world = world_with_orders(5).await;
     world.forget_movements().await;

@@ -18,6 +18,8 @@ pub struct NaiveOrder {
     pub representative: Option<String>,
     pub warehouse: Option<String>,
     pub amount: i64,
+    /// The sum of the refunds of the payment that did not fail.
+    pub refunds: i64,
     pub products: BTreeMap<String, i64>,
 }
 
@@ -40,6 +42,8 @@ pub struct NaiveReader {
     pub employees: BTreeMap<String, NaiveEmployee>,
     /// The representative of each customer.
     pub customers: BTreeMap<String, Option<String>>,
+    /// The sum of the refunds of each payment that did not fail, by the order of its month.
+    refunds: BTreeMap<String, i64>,
     /// The stock by product and warehouse.
     pub stock: BTreeMap<(String, String), i64>,
 }
@@ -65,6 +69,10 @@ impl NaiveReader {
         for item in &items {
             reader.add(item);
         }
+        // A month without products has refunds, but no order.
+        for (id, order) in &mut reader.orders {
+            order.refunds = reader.refunds.get(id).copied().unwrap_or_default();
+        }
         (reader, items.len())
     }
 
@@ -81,6 +89,11 @@ impl NaiveReader {
                 order.representative = text(item, "Representative");
                 order.warehouse = text(item, "Warehouse");
                 order.amount = number(item, "PaymentAmount");
+            }
+            ("ORDER", "REFUNDS") => {
+                let refunds = item["Refunds"].as_l().unwrap().iter().map(|refund| refund.as_m().unwrap());
+                let made = refunds.filter(|refund| !refund["HasFailed"].as_bool().unwrap());
+                self.refunds.insert(id, made.map(|refund| number(refund, "Amount")).sum());
             }
             ("ORDER", "PRODUCT") => {
                 self.orders.entry(id).or_default().products.insert(end_id, number(item, "Quantity"));
@@ -119,6 +132,11 @@ impl NaiveReader {
         found
     }
 
+    /// Returns the refunded amount of the order `id`.
+    pub fn refunded(&self, id: &str) -> i64 {
+        self.orders[id].refunds
+    }
+
     /// Returns the ids of the employees that fulfil `condition`, sorted.
     pub fn employees_where(&self, condition: impl Fn(&NaiveEmployee) -> bool) -> Vec<String> {
         self.employees.iter().filter(|(_, employee)| condition(employee)).map(|(id, _)| id.clone()).collect()
@@ -131,7 +149,7 @@ impl NaiveReader {
     }
 
     /// Returns the sums of the orders of each representative in a quarter, such as `2026-Q1`, largest sum first. Orders that
-    /// are cancelled or returned do not count.
+    /// are cancelled or returned do not count, and neither do refunds. Sums of 0 are left out.
     pub fn ranking(&self, quarter: &str) -> Vec<(i64, String)> {
         let (year, n) = quarter.split_once("-Q").unwrap();
         let first = 3 * n.parse::<u32>().unwrap() - 2;
@@ -142,11 +160,11 @@ impl NaiveReader {
             if let (true, Some(representative)) =
                 (counts && months.contains(&order.paid_at[..7]), &order.representative)
             {
-                *sums.entry(representative.clone()).or_default() += order.amount;
+                *sums.entry(representative.clone()).or_default() += order.amount - order.refunds;
             }
         }
-        let mut ranking: Vec<(i64, String)> =
-            sums.into_iter().map(|(representative, sum)| (sum, representative)).collect();
+        let sums = sums.into_iter().map(|(representative, sum)| (sum, representative));
+        let mut ranking: Vec<(i64, String)> = sums.filter(|(sum, _)| *sum != 0).collect();
         ranking.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
         ranking
     }

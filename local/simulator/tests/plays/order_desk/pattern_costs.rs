@@ -74,6 +74,8 @@ async fn orders_document_shows_the_requests_and_read_units_of_each_access_patter
     costs.add("5", "the first 50 open orders of a year", found.items.len());
     let found = table.orders_in(&[OrderStatus::Open], all_days(), buckets, &all).await.unwrap();
     costs.add("5", "all open orders", found.items.len());
+    let found = table.orders_in(&every, all_days(), buckets, &page).await.unwrap();
+    costs.add("5", "the first 50 orders in any status (`GET /orders` without a status)", found.items.len());
     let found = table
         .employees(EmployeeList::Hired { after: day("2023-06-30"), today: now().date_naive() }, &all)
         .await

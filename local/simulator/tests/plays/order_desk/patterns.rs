@@ -3,9 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use billing::Money;
 use chrono::{Days, NaiveDate, SubsecRound as _};
 use dynamo::{Page, TableError};
-use orders::{DateRange, EmployeeList, OrderDesk, OrderStatus, OrderToPack, OrdersTable, PaidPeriod, Quarter};
+use orders::{
+    DateRange, EmployeeList, OrderDesk, OrderStatus, OrderToPack, OrdersTable, PaidPeriod, Quarter, RefundNews,
+};
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -13,7 +16,7 @@ use simulator::{Company, CompanySize, euro};
 use store::Paging;
 use strum::IntoEnumIterator as _;
 
-use crate::order_desk::naive_reader::NaiveReader;
+use crate::order_desk::naive_reader::{NaiveOrder, NaiveReader};
 use crate::order_desk::world::{World, fill_all, now};
 
 const SEED: u64 = 7;
@@ -38,7 +41,11 @@ fn company_size() -> CompanySize {
 async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
     use OrderStatus::{Cancelled, Delivered, Open, Picked, Returned, Shipped};
     let desk = world.desk_without_faults();
-    for paid in &world.company.paid {
+    for (n, paid) in world.company.paid.iter().enumerate() {
+        // The event of a refund can come before that of its payment.
+        if n % 20 == 0 {
+            refund(&desk, paid, paid.amount.minor(), false).await;
+        }
         desk.place(paid).await.unwrap();
         let steps: &[OrderStatus] = match rng.random_range(0..8) {
             0 => &[Picked],
@@ -54,9 +61,25 @@ async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
                 desk.advance(paid.order, *step).await.unwrap();
             }
         }
+        match n % 20 {
+            1 | 2 => refund(&desk, paid, paid.amount.minor(), false).await,
+            3 | 4 => refund(&desk, paid, paid.amount.minor() / 3, false).await,
+            5 => {
+                refund(&desk, paid, paid.amount.minor() / 3, false).await;
+                refund(&desk, paid, paid.amount.minor() / 3, true).await;
+            }
+            _ => {}
+        }
     }
     change_people(world, &desk, rng).await;
     fill_all(&desk).await;
+}
+
+/// Records the refund of a part of the payment `paid`, or that this refund failed.
+async fn refund(desk: &OrderDesk, paid: &PaidPeriod, minor: i64, has_failed: bool) {
+    let (amount, refund) = (Money::new(minor, paid.amount.currency()), format!("refund of {minor}"));
+    let news = RefundNews { order: paid.order, account: paid.account.clone(), refund, amount, has_failed };
+    desk.record_refund(&news).await.unwrap();
 }
 
 async fn change_people(world: &World, desk: &OrderDesk, rng: &mut ChaCha8Rng) {
@@ -168,15 +191,21 @@ impl Questions<'_> {
         let (table, buckets) = (self.table, self.world.desk.buckets());
         let account = customer.parse().unwrap();
         let (employee, product_id) = (representative.parse().unwrap(), product.parse().unwrap());
+        // The refunded amounts of the listed orders.
+        let mut refunds: Vec<(String, i64)> = Vec::new();
         for limit in page_sizes(of_all.len().max(of_product.len()).max(of_warehouse.len())) {
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_customer(&account, &statuses, days, &paging).await
             });
-            let found = found.await.into_iter().map(|order| (instant(order.placed_at), order.id.to_string())).collect();
+            let found = found.await;
+            refunds.extend(found.iter().map(|order| (order.id.to_string(), order.refunded.minor())));
+            let found = found.into_iter().map(|order| (instant(order.placed_at), order.id.to_string())).collect();
             assert_same_orders(found, &of_customer, &question);
             let found =
                 all_pages(limit, async |paging: Paging| table.orders_in(&statuses, days, buckets, &paging).await);
-            let found = found.await.into_iter().map(|order| (instant(order.placed_at), order.id.to_string())).collect();
+            let found = found.await;
+            refunds.extend(found.iter().map(|order| (order.id.to_string(), order.refunded.minor())));
+            let found = found.into_iter().map(|order| (instant(order.placed_at), order.id.to_string())).collect();
             assert_same_orders(found, &of_all, &question);
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_product(&product_id, &statuses, days, &paging).await
@@ -187,8 +216,9 @@ impl Questions<'_> {
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_representative(&employee, &statuses, days, &paging).await
             });
-            let found =
-                found.await.into_iter().map(|order| (instant(order.placed_at), order.order.to_string())).collect();
+            let found = found.await;
+            refunds.extend(found.iter().map(|order| (order.order.to_string(), order.refunded.minor())));
+            let found = found.into_iter().map(|order| (instant(order.placed_at), order.order.to_string())).collect();
             assert_same_orders(found, &of_representative, &question);
             for is_newest_first in [false, true] {
                 let id = warehouse.parse().unwrap();
@@ -204,6 +234,10 @@ impl Questions<'_> {
                 assert_same_orders(found.collect(), &of_warehouse, &question);
             }
         }
+        for (id, refunded) in &refunds {
+            assert_eq!(*refunded, self.naive.refunded(id), "{id}");
+        }
+        self.count("refunds", refunds.iter().all(|(_, refunded)| *refunded == 0));
         self.count("orders of a customer", of_customer.is_empty());
         self.count("orders in a status", of_all.is_empty());
         self.count("orders of a product", of_product.is_empty());
@@ -313,8 +347,8 @@ impl Questions<'_> {
         let quarter = format!("202{}-Q{}", self.rng.random_range(5..8), self.rng.random_range(1..5));
         let ranking = self.table.get_ranking(quarter.parse::<Quarter>().unwrap(), euro()).await.unwrap();
         let found = ranking.iter().map(|total| (total.total.minor(), total.representative.to_string()));
-        // The sum of a representative whose orders were all cancelled or returned stays in the ranking as 0. The naive
-        // reader does not return such sums, so they are left out.
+        // The total of a representative whose orders were all cancelled or refunded stays in the ranking as 0. The naive
+        // reader does not return such totals, so they are left out.
         let found: Vec<_> = found.filter(|(sum, _)| *sum != 0).collect();
         let expected = self.naive.ranking(&quarter);
         assert_eq!(found, expected, "{quarter}");
@@ -334,6 +368,14 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     let (naive, _) = NaiveReader::read(&world.engine).await;
     let statuses: BTreeSet<&str> = naive.orders.values().map(|order| order.status.as_str()).collect();
     assert_eq!(statuses.len(), OrderStatus::iter().count(), "each status must occur: {statuses:?}");
+    // The refunds are compared with those of each kind of order: refunded in part, in full before and after the shipment.
+    for (is_in_full, is_cancelled) in [(false, false), (true, false), (true, true)] {
+        let is_such = |order: &&NaiveOrder| {
+            (order.refunds == order.amount, order.status == "CANCELLED") == (is_in_full, is_cancelled)
+        };
+        let refunded = naive.orders.values().filter(|order| order.refunds > 0);
+        assert!(refunded.filter(is_such).count() > 5, "in full: {is_in_full}, cancelled: {is_cancelled}");
+    }
     let desk = world.desk_without_faults();
     let mut questions =
         Questions { world: &world, table: &desk.table, naive, rng, compared: BTreeMap::new(), lists_by_one: 0 };
@@ -346,6 +388,6 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     for (pattern, compared) in &questions.compared {
         assert!(*compared > 0, "each answer about {pattern} was empty");
     }
-    assert_eq!(questions.compared.len(), 14);
+    assert_eq!(questions.compared.len(), 15);
     assert!(questions.lists_by_one > 0);
 }

@@ -13,10 +13,12 @@ use dynamo::{Entity, Instant, Key, TableError};
 #[serde(rename_all = "PascalCase")]
 pub struct FillTaskItem {
     change: Ulid,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    further: Vec<ProductId>,
     pass: Option<PassItem>,
 }
 
-dynamo::attributes!(FillTaskItem { CHANGE = change, PASS = pass, });
+dynamo::attributes!(FillTaskItem { CHANGE = change, FURTHER = further, PASS = pass, });
 
 /// The pass of a fill task that is under way, as a map in the item of the task.
 #[skip_serializing_none]
@@ -61,12 +63,12 @@ impl Entity<OrdersTable> for FillTask {
     }
 
     fn attributes(&self) -> FillTaskItem {
-        FillTaskItem { change: self.change, pass: self.pass.clone().map(PassItem::from) }
+        FillTaskItem { change: self.change, further: self.further.clone(), pass: self.pass.clone().map(PassItem::from) }
     }
 
     fn read(key: Key, read: FillTaskItem) -> Result<Self, TableError> {
         let target = keys::parse_fill_target(&key.sk)
             .ok_or_else(|| TableError::unreadable(key, "the sort key is not the key of a product or of a customer"))?;
-        Ok(Self { target, change: read.change, pass: read.pass.map(FillPass::from) })
+        Ok(Self { target, change: read.change, further: read.further, pass: read.pass.map(FillPass::from) })
     }
 }

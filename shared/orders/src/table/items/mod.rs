@@ -12,7 +12,7 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
-pub(in crate::table) use fill::{CHANGE, PASS, PassItem};
+pub(in crate::table) use fill::{CHANGE, FURTHER, PASS, PassItem};
 pub(in crate::table) use goods::{
     DeliveryItem, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock,
     warehouse_list_edge,
@@ -22,7 +22,7 @@ pub(in crate::table) use order::{
     read_warehouse_edge, representative_edge, warehouse_edge,
 };
 pub(in crate::table) use people::{
-    StoredTotal, confidential_item, employee_edge, employee_id_in, job_record_item, key_of_confidential_item,
+    StoredTotal, confidential_item, earlier_key_of_confidential_item, employee_edge, employee_id_in, job_record_item,
     read_confidential, read_employee_edge, read_job_record,
 };
 

@@ -1,6 +1,6 @@
 //! Stored items of employees, their job history and confidential data, and the quarter totals of representatives.
 
-use chrono::{Datelike as _, NaiveDate};
+use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -171,9 +171,9 @@ struct ConfidentialItem {
     currency: Currency,
 }
 
-/// Returns the key of the item with the confidential data of an employee.
-pub(in crate::table) fn key_of_confidential_item(confidential: &Confidential) -> Key {
-    let sk = keys::key_of_confidential_data(confidential.hired_on.year());
+/// Returns the key under which earlier versions stored the confidential data of an employee.
+pub(in crate::table) fn earlier_key_of_confidential_item(confidential: &Confidential) -> Key {
+    let sk = keys::earlier_key_of_confidential_data(confidential.hired_on);
     keys::key_of_edge(keys::key_of_employee(&confidential.employee), sk)
 }
 
@@ -182,7 +182,8 @@ pub(in crate::table) fn key_of_confidential_item(confidential: &Confidential) ->
 pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &Confidential) -> Item {
     let Confidential { hired_on, salary, .. } = confidential;
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
-    let mut item = item_with(key_of_confidential_item(confidential), Some(hired_on.to_string()), &item);
+    let key = keys::key_of_edge(keys::key_of_employee(&confidential.employee), keys::CONFIDENTIAL);
+    let mut item = item_with(key, Some(hired_on.to_string()), &item);
     item.extend(to_item(&employee.attributes()));
     item
 }

@@ -1,6 +1,5 @@
 //! Tests of the access rights of callers, and of the problem responses to refused requests.
 
-use orders::{Country, Department, Job, Region};
 use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
 
@@ -107,7 +106,7 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
     // Requests with days before and after the hire date get the same responses, which do not contain the hire date.
     let customer = "PUT /customers/acme/representative";
     assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-10"})).await.status, 200);
-    let move_body = |from: &str| json!({"assignment": {"job": "j", "job_title": "T", "department": "d", "represents_customers": false}, "from": from});
+    let move_body = |from: &str| json!({"assignment": {"job": "buying", "job_title": "T", "department": "buying", "represents_customers": false}, "from": from});
     for (request, before, after) in [
         ("PUT /employees/e-10/assignment", move_body("2026-10-31"), move_body("2026-11-02")),
         ("POST /employees/e-10/leave", json!({"on": "2026-10-31"}), json!({"on": "2026-11-02"})),
@@ -168,7 +167,7 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
     let mut hired_early = employee_body("Ada");
     hired_early["hired_on"] = "1969-12-31".into();
     let late_assignment =
-        json!({"assignment": {"job": "j", "job_title": "T", "department": "d"}, "from": "2040-01-01"});
+        json!({"assignment": {"job": "buying", "job_title": "T", "department": "buying"}, "from": "2040-01-01"});
     // The columns are: the request, its body, and the beginning of the expected problem: status, kind, field (`-` if
     // the problem names no field) and detail.
     for (request, body, expected_problem) in [
@@ -291,65 +290,56 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
 }
 
 #[tokio::test]
-async fn references_to_unknown_places_and_jobs_are_refused_once_any_exists() {
+async fn references_to_unknown_places_and_jobs_are_refused() {
     let test_desk = TestDesk::new().await;
-    let table = &test_desk.desk.table;
-    // There are no regions, countries, jobs and departments yet, so each id is accepted.
-    assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
-    let label = |text: &str| text.parse().unwrap();
-    for (id, name) in [("eu", "Europe"), ("na", "North America")] {
-        table.put_entity(&Region { id: id.parse().unwrap(), name: label(name) }).await.unwrap();
-    }
-    let region = "eu".parse().unwrap();
-    table.put_entity(&Country { id: "gb".parse().unwrap(), name: label("Britain"), region }).await.unwrap();
-    for (id, title) in [("sales", "Account Manager"), ("pk", "Picker")] {
-        let job = Job { id: id.parse().unwrap(), title: label(title), represents_customers: false };
-        table.put_entity(&job).await.unwrap();
-    }
-    let (id, location) = ("sales-eu".parse().unwrap(), "leeds".parse().unwrap());
-    table.put_entity(&Department { id, name: label("Sales"), location }).await.unwrap();
-
+    let create = |path: &str| format!("; create it with PUT /company/{path} or `dueday orders places`");
     let with = |body: Value, pointer: &str, value: &str| {
         let mut changed = body;
         *changed.pointer_mut(pointer).unwrap() = value.into();
         changed
     };
     let assignment = json!({"assignment": employee_body("Ada")["assignment"]});
-    // The columns are: the request, its body, and the expected problem.
-    for (request, body, expected) in [
+    // The columns are: the request, its body, the expected problem, and the path of the request that creates the entity.
+    for (request, body, expected, path) in [
         (
             "PUT /customers/acme",
             with(address_body(), "/country", "zz"),
             "422 refused-field country: there is no country zz; the existing ids are: gb",
+            "countries/zz",
         ),
         (
             "PUT /warehouses/new",
             json!({"name": "New", "region": "mars"}),
             "422 refused-field region: there is no region mars; the existing ids are: eu, na",
+            "regions/mars",
         ),
         (
             "PUT /warehouses/ams",
             json!({"name": "Amsterdam", "region": "mars"}),
             "422 refused-field region: there is no region mars; the existing ids are: eu, na",
+            "regions/mars",
         ),
         (
             "PUT /employees/e-12",
             with(employee_body("Ada"), "/assignment/job", "boss"),
-            "422 refused-field job: there is no job boss; the existing ids are: pk, sales",
+            "422 refused-field job: there is no job boss; the existing ids are: buying, sales",
+            "jobs/boss",
         ),
         (
             "PUT /employees/e-12",
             with(employee_body("Ada"), "/assignment/department", "mars"),
-            "422 refused-field department: there is no department mars; the existing ids are: sales-eu",
+            "422 refused-field department: there is no department mars; the existing ids are: buying, sales-eu, sales-na",
+            "departments/mars",
         ),
         (
             "PUT /employees/e-10/assignment",
             with(assignment, "/assignment/job", "boss"),
-            "422 refused-field job: there is no job boss; the existing ids are: pk, sales",
+            "422 refused-field job: there is no job boss; the existing ids are: buying, sales",
+            "jobs/boss",
         ),
     ] {
         let problem = test_desk.send_as_operator(request, &body).await.problem_line();
-        assert_eq!(problem, expected, "{request}");
+        assert_eq!(problem, format!("{expected}{}", create(path)), "{request}");
     }
     for (request, body, status) in [
         ("PUT /customers/acme", address_body(), 200),

@@ -248,11 +248,11 @@ fn cases() -> Vec<Case> {
         case(
             "put_region",
             "PUT /company/regions/eu",
-            json!({"name": "Europe"}),
+            json!({"name": "The North"}),
             wrong.clone(),
             "region.put",
             None,
-            (json!({}), json!({"name": "Europe"})),
+            (json!({"name": "Europe"}), json!({"name": "The North"})),
         ),
         case(
             "put_country",
@@ -274,7 +274,7 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "put_job",
-            "PUT /company/jobs/sales",
+            "PUT /company/jobs/am",
             json!({"title": "Account Manager", "represents_customers": true}),
             wrong.clone(),
             "job.put",
@@ -283,7 +283,7 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "put_department",
-            "PUT /company/departments/sales-eu",
+            "PUT /company/departments/office",
             json!({"name": "Sales", "location": "cork-office"}),
             json!({"name": "Sales", "location": "mars"}),
             "department.put",

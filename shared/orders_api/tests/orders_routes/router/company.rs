@@ -2,22 +2,56 @@
 
 use serde_json::{Value, json};
 
-use crate::router::test_desk::{TestDesk, address_body};
+use crate::router::test_desk::{TestDesk, address_body, employee_body};
 
 #[tokio::test]
 async fn entities_are_created_in_the_sequence_of_their_references_and_listed_by_page() {
-    let test_desk = TestDesk::new().await;
+    let test_desk = TestDesk::without_company().await;
     // The columns are: the request, its body, and the response: the expected problem, or nothing if it succeeds.
     for (request, body, expected) in [
-        // Without any region, each id is accepted.
-        ("PUT /company/countries/gb", json!({"name": "Britain", "region": "eu"}), None),
+        (
+            "PUT /company/countries/gb",
+            json!({"name": "Britain", "region": "eu"}),
+            Some(
+                "422 refused-field region: there is no region eu; there are no regions yet; create it with PUT \
+                 /company/regions/eu or `dueday orders places`",
+            ),
+        ),
+        (
+            "PUT /warehouses/ams",
+            json!({"name": "Amsterdam", "region": "eu"}),
+            Some(
+                "422 refused-field region: there is no region eu; there are no regions yet; create it with PUT \
+                 /company/regions/eu or `dueday orders places`",
+            ),
+        ),
         ("PUT /company/regions/eu", json!({"name": "Europe"}), None),
         ("PUT /company/regions/na", json!({"name": "North America"}), None),
         (
             "PUT /company/countries/ca",
             json!({"name": "Canada", "region": "mars"}),
-            Some("422 refused-field region: there is no region mars; the existing ids are: eu, na"),
+            Some(
+                "422 refused-field region: there is no region mars; the existing ids are: eu, na; create it with PUT \
+                 /company/regions/mars or `dueday orders places`",
+            ),
         ),
+        (
+            "PUT /customers/acme",
+            address_body(),
+            Some(
+                "422 refused-field country: there is no country gb; there are no countries yet; create it with PUT \
+                 /company/countries/gb or `dueday orders places`",
+            ),
+        ),
+        (
+            "PUT /company/locations/leeds",
+            json!({"address": "1 High Street", "country_name": "Britain"}),
+            Some(
+                "422 refused-field country_name: there is no country with the name Britain; there are no countries yet; \
+                 create it with PUT /company/countries/{country} or `dueday orders places`",
+            ),
+        ),
+        ("PUT /company/countries/gb", json!({"name": "Britain", "region": "eu"}), None),
         ("PUT /company/countries/ca", json!({"name": "Canada", "region": "na"}), None),
         ("PUT /company/countries/us", json!({"name": "United States", "region": "na"}), None),
         (
@@ -25,14 +59,25 @@ async fn entities_are_created_in_the_sequence_of_their_references_and_listed_by_
             json!({"address": "1 High Street", "country_name": "Mars"}),
             Some(
                 "422 refused-field country_name: there is no country with the name Mars; the existing names are: \
-                 Canada, Britain, United States",
+                 Canada, Britain, United States; create it with PUT /company/countries/{country} or `dueday orders places`",
             ),
         ),
         ("PUT /company/locations/leeds", json!({"address": "1 High Street", "country_name": "britain"}), None),
         (
             "PUT /company/departments/sales",
             json!({"name": "Sales", "location": "york"}),
-            Some("422 refused-field location: there is no location york; the existing ids are: leeds"),
+            Some(
+                "422 refused-field location: there is no location york; the existing ids are: leeds; create it with PUT \
+                 /company/locations/york or `dueday orders places`",
+            ),
+        ),
+        (
+            "PUT /employees/e-1",
+            employee_body("Ada"),
+            Some(
+                "422 refused-field job: there is no job sales; there are no jobs yet; create it with PUT /company/jobs/sales \
+                 or `dueday orders places`",
+            ),
         ),
         ("PUT /company/departments/sales", json!({"name": "Sales", "location": "leeds"}), None),
         (
@@ -60,7 +105,7 @@ async fn entities_are_created_in_the_sequence_of_their_references_and_listed_by_
 
 #[tokio::test]
 async fn changed_entity_is_found_by_its_new_data_only() {
-    let test_desk = TestDesk::new().await;
+    let test_desk = TestDesk::without_company().await;
     for region in ["eu", "na"] {
         test_desk.send_as_operator(&format!("PUT /company/regions/{region}"), &json!({"name": region})).await;
     }

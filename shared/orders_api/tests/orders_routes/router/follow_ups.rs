@@ -299,3 +299,59 @@ async fn packing_slip_of_a_follow_up_names_the_order_that_it_follows() {
     assert_eq!(slips.matches(&follows).count(), 1, "{slips}");
     assert!(slips.contains(&format!("<p class=\"number\">{number}.2</p>")));
 }
+
+#[tokio::test]
+async fn split_of_an_order_of_20_products_lets_the_orders_of_each_product_be_filled() {
+    let test_desk = TestDesk::new().await;
+    let names: Vec<String> = (10..30).map(|n| format!("p-{n}")).collect();
+    let all = |quantity| -> Value { lines(&names.iter().map(|name| (name.as_str(), quantity)).collect::<Vec<_>>()) };
+    for (name, delivery) in names.iter().zip(10..) {
+        test_desk.send_as_operator(&format!("PUT /products/{name}"), &json!({"name": name})).await;
+        receive(&test_desk, name, 3, delivery).await;
+    }
+    let put_sku = async |lines: Value| {
+        let put = test_desk.send_as_operator("PUT /skus/coffee", &json!({"lines": lines})).await;
+        assert_eq!(put.status, 200, "{}", put.json);
+    };
+    // The oldest order needs seven pieces of each product. So two newer orders, each for four pieces of one product, must wait.
+    put_sku(all(7)).await;
+    test_desk.place_orders(0..1).await;
+    let order = format!("/orders/{}", paid_month(0).order);
+    let waiting = [("p-11", 4), ("p-29", 8)];
+    for (name, n) in waiting {
+        put_sku(lines(&[(name, 4)])).await;
+        test_desk.place_orders(n..n + 1).await;
+        receive(&test_desk, name, 1, 40).await;
+    }
+    assert_eq!(test_desk.fill_waiting_orders().await, 0, "the oldest order needs seven pieces");
+    // The order keeps one piece of each product and is filled: this is the largest transaction. An entry of the action log and
+    // the response are a part of it.
+    let key = [("idempotency-key", "k")];
+    let split = test_desk.send_as_operator_with(&format!("POST {order}/split"), &key, &json!({"lines": all(1)})).await;
+    assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("OPEN")), "{}", split.json);
+    let tasks = test_desk.desk.table.fill_tasks().await.unwrap().items;
+    let products: usize = tasks.iter().map(|task| 1 + task.further.len()).sum();
+    assert_eq!(
+        (tasks.len(), products),
+        (1, 20),
+        "one action of the transaction requests to fill the orders of all products"
+    );
+    // The remainder is split again: its transaction also counts the follow-up order in the main order.
+    let rest = format!("{order}.2");
+    let split = test_desk.send_as_operator_with(&format!("POST {rest}/split"), &key, &json!({"lines": all(1)})).await;
+    assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("OPEN")), "{}", split.json);
+    assert_eq!(test_desk.fill_waiting_orders().await, 0, "three pieces of each product are missing");
+    for (name, _) in waiting {
+        receive(&test_desk, name, 2, 41).await;
+    }
+    assert_eq!(test_desk.fill_waiting_orders().await, 0, "the remainder needs five of the four pieces");
+    let last = format!("{order}.3");
+    let split = test_desk.send_as_operator_with(&format!("POST {last}/split"), &key, &json!({"lines": all(2)})).await;
+    assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("BACKORDERED")), "{}", split.json);
+    assert_eq!(test_desk.fill_waiting_orders().await, 2, "each part needs at most three pieces of each product");
+    for (_, n) in waiting {
+        let newer = test_desk.get_as_operator(&format!("/orders/{}", paid_month(n).order)).await.json;
+        assert_eq!(newer["status"], "OPEN");
+    }
+    assert_eq!(test_desk.desk.table.fill_tasks().await.unwrap().items, []);
+}

@@ -1,14 +1,13 @@
 //! Tests of lists that are read list page by list page. The items of a list are spread over several partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use chrono::{DateTime, Utc};
 use emulator::Wire;
 use orders::PaidPeriod;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::router::test_desk::{TestDesk, address_body, paid_month};
+use crate::router::test_desk::{TestDesk, address_body, paid_month, wire_with_unprocessed_keys};
 
 /// Returns the ids of all items in the list at `path`, reading list pages of `limit` items each. Checks that every list
 /// page except the last one has `limit` items.
@@ -103,19 +102,7 @@ async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orde
 
 #[tokio::test]
 async fn products_are_read_with_one_request_for_a_hundred_and_unprocessed_keys_are_read_again() {
-    // In the responses to the first two BatchGetItem requests, half of the keys are unprocessed.
-    let incomplete = AtomicU32::new(2);
-    let leave_unprocessed = move |request: &Value, response: &mut Value| {
-        let Some(items) = response["Responses"]["dueday-orders"].as_array_mut() else { return };
-        if incomplete.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-            let left = items.split_off(items.len() / 2);
-            let keys: Vec<Value> = left.iter().map(|item| json!({"PK": item["PK"], "SK": item["SK"]})).collect();
-            let mut unprocessed = request["RequestItems"].clone();
-            unprocessed["dueday-orders"]["Keys"] = json!(keys);
-            response["UnprocessedKeys"] = unprocessed;
-        }
-    };
-    let test_desk = TestDesk::with_wire(Wire::with_changed_responses(leave_unprocessed)).await;
+    let test_desk = TestDesk::with_wire(wire_with_unprocessed_keys(2)).await;
     let mut expected = vec!["beans".to_owned()];
     for n in 0..99 {
         test_desk.send_as_operator(&format!("PUT /products/p-{n:02}"), &json!({"name": format!("P {n}")})).await;

@@ -6,6 +6,7 @@ mod company;
 mod follow_ups;
 mod lifecycle;
 mod lists;
+mod order_address;
 mod order_lines;
 mod packing;
 mod stock;

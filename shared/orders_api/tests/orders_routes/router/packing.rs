@@ -7,7 +7,7 @@ use emulator::Wire;
 use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
 
-use crate::router::test_desk::{TestDesk, acme_caller, address_body, paid_month};
+use crate::router::test_desk::{TestDesk, acme_caller, address_body, paid_month, wire_with_unprocessed_keys};
 
 fn id(n: u64) -> String {
     paid_month(n).order.to_string()
@@ -70,6 +70,68 @@ async fn packing_slips_have_a_page_with_code_address_and_products_for_each_order
     assert!(!page.contains("<?xml"), "HTML contains no XML declaration");
     assert!(page.contains(&id(0)) && page.contains("1 High Street<br>LS1 Leeds<br>gb") && page.contains("House Blend"));
     assert!(page.contains("next page</a>"), "there are more orders");
+}
+
+/// Decodes the QR code of the image `svg`, whose dark modules are rectangles like `M8 8h4v4H8V8`.
+fn decode(svg: &str) -> String {
+    let size: usize = svg.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().parse().unwrap();
+    let path = svg.split(" d=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let mut is_dark = vec![false; size * size];
+    for rectangle in path.split('M').skip(1) {
+        let numbers = rectangle.split(|letter: char| !letter.is_ascii_digit()).filter(|text| !text.is_empty());
+        let numbers: Vec<usize> = numbers.map(|number| number.parse().unwrap()).collect();
+        let [left, top, width, height, ..] = numbers[..] else { panic!("{rectangle}") };
+        for y in top..top + height {
+            is_dark[y * size + left..][..width].fill(true);
+        }
+    }
+    let grey = |x, y| if is_dark[y * size + x] { 0 } else { 255 };
+    let mut image = rqrr::PreparedImage::prepare_from_greyscale(size, size, grey);
+    let codes = image.detect_grids();
+    let [code] = codes.as_slice() else { panic!("{} codes", codes.len()) };
+    code.decode().unwrap().1
+}
+
+#[tokio::test]
+async fn code_on_each_packing_slip_is_the_number_of_its_order() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..3).await;
+    let router = test_desk.router_for(Caller::Operator);
+    let page = test_desk.send_for_text(router, "GET /warehouses/ams/orders", "text/html").await;
+    let slips: Vec<&str> = page.split("<section>").skip(1).collect();
+    assert_eq!(slips.len(), 3);
+    let mut codes = Vec::new();
+    for slip in slips {
+        let svg = slip.split("<svg").nth(1).and_then(|rest| rest.split("</svg>").next()).unwrap();
+        let code = decode(svg);
+        assert!(slip.replace(svg, "").contains(&code), "{code}: the slip also contains the number as text");
+        codes.push(code);
+    }
+    codes.sort();
+    assert_eq!(codes, [0, 1, 2].map(id));
+}
+
+#[tokio::test]
+async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unprocessed() {
+    let test_desk = TestDesk::with_wire(wire_with_unprocessed_keys(2)).await;
+    let delivery = "PUT /products/beans/deliveries/01MCCKG2G0000G000000000010";
+    let body = json!({"warehouse": "ams", "quantity": 100});
+    assert_eq!(test_desk.send_as_operator(delivery, &body).await.status, 200);
+    test_desk.place_orders(0..100).await;
+    let batches = || test_desk.wire.requests().get("BatchGetItem").copied().unwrap_or_default();
+    // The keys are those of 100 orders and of their product. Half of the keys of two requests stay unprocessed at first.
+    for expected in [4, 2] {
+        let before = batches();
+        let page = test_desk.send_as_operator("GET /warehouses/ams/orders?limit=100", &Value::Null).await;
+        let mut ids = page.list_field("id");
+        ids.sort();
+        let mut all: Vec<String> = (0..100).map(id).collect();
+        all.sort();
+        assert_eq!(ids, all);
+        let orders = page.json["data"].as_array().unwrap();
+        assert!(orders.iter().all(|order| order["lines"][0]["name"] == "House Blend"), "{}", orders[0]);
+        assert_eq!(batches() - before, expected);
+    }
 }
 
 #[tokio::test]

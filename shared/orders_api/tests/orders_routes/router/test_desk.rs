@@ -1,6 +1,7 @@
 //! A test fixture: an order desk with a warehouse, a product, two representatives and a customer, and its router.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
@@ -9,7 +10,7 @@ use billing::{Account, Money};
 use chrono::TimeDelta;
 use clock::SimulatedClock;
 use emulator::{Engine, Wire};
-use orders::{Buckets, OrderDesk, OrderId, OrdersTable, PaidPeriod};
+use orders::{Buckets, Country, Department, Job, Location, OrderDesk, OrderId, OrdersTable, PaidPeriod, Region};
 use orders_api::{OrdersApi, StoredPayments};
 use rest::Caller;
 use rest::caller::ConfidentialAccess;
@@ -86,6 +87,22 @@ pub fn address_body() -> Value {
     json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
 }
 
+/// Returns a wire on which the table leaves half of the keys of the first `requests` BatchGetItem requests unprocessed.
+pub fn wire_with_unprocessed_keys(requests: u32) -> Wire {
+    let incomplete = AtomicU32::new(requests);
+    let leave_unprocessed = move |request: &Value, response: &mut Value| {
+        let Some(items) = response["Responses"]["dueday-orders"].as_array_mut() else { return };
+        if incomplete.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            let left = items.split_off(items.len() / 2);
+            let keys: Vec<Value> = left.iter().map(|item| json!({"PK": item["PK"], "SK": item["SK"]})).collect();
+            let mut unprocessed = request["RequestItems"].clone();
+            unprocessed["dueday-orders"]["Keys"] = json!(keys);
+            response["UnprocessedKeys"] = unprocessed;
+        }
+    };
+    Wire::with_changed_responses(leave_unprocessed)
+}
+
 /// Creates the payments table with the accounts `acme` and `new`.
 pub async fn payments_table(client: aws_sdk_dynamodb::Client) -> Table {
     let table = Table::new(client, "dueday", TimeDelta::days(190));
@@ -97,6 +114,25 @@ pub async fn payments_table(client: aws_sdk_dynamodb::Client) -> Table {
     table
 }
 
+/// Creates the regions, the country, the location, the jobs and the departments to which the requests of the tests refer.
+pub async fn create_company(table: &OrdersTable) {
+    for (id, name) in [("eu", "Europe"), ("na", "North America")] {
+        table.put_entity(&Region { id: id.parse().unwrap(), name: name.parse().unwrap() }).await.unwrap();
+    }
+    let (id, name, region) = ("gb".parse().unwrap(), "Britain".parse().unwrap(), "eu".parse().unwrap());
+    table.put_entity(&Country { id, name, region }).await.unwrap();
+    let (id, address) = ("leeds".parse().unwrap(), "1 High Street".parse().unwrap());
+    table.put_entity(&Location { id, address, country_name: "Britain".parse().unwrap() }).await.unwrap();
+    for (id, title, represents_customers) in [("sales", "Account Manager", true), ("buying", "Buyer", false)] {
+        let job = Job { id: id.parse().unwrap(), title: title.parse().unwrap(), represents_customers };
+        table.put_entity(&job).await.unwrap();
+    }
+    for id in ["sales-eu", "sales-na", "buying"] {
+        let (location, name) = ("leeds".parse().unwrap(), id.parse().unwrap());
+        table.put_entity(&Department { id: id.parse().unwrap(), name, location }).await.unwrap();
+    }
+}
+
 impl TestDesk {
     pub async fn new() -> Self {
         Self::with_wire(Wire::default()).await
@@ -104,6 +140,18 @@ impl TestDesk {
 
     /// Creates the same test desk as [`TestDesk::new`], whose requests to the tables are sent through `wire`.
     pub async fn with_wire(wire: Wire) -> Self {
+        let test_desk = Self::without_goods(wire).await;
+        create_company(&test_desk.desk.table).await;
+        test_desk.create_goods().await;
+        test_desk
+    }
+
+    /// Creates an order desk without any data.
+    pub async fn without_company() -> Self {
+        Self::without_goods(Wire::default()).await
+    }
+
+    async fn without_goods(wire: Wire) -> Self {
         let wire = Arc::new(wire);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
         let client = Engine::memory().client_with_wire(wire.clone());
@@ -113,23 +161,26 @@ impl TestDesk {
         let desk =
             OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
         let api = OrdersApi::new(desk.clone(), Arc::new(StoredPayments(payments.clone())), clock.clone());
-        let test_desk = Self { router: api.router(), desk, payments, clock, wire };
+        Self { router: api.router(), desk, payments, clock, wire }
+    }
+
+    /// Creates the warehouse, the product, the representatives and the customer.
+    async fn create_goods(&self) {
         for (request, body) in [
             ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),
             ("PUT /products/beans", json!({"name": "House Blend"})),
             ("PUT /employees/e-10", employee_body("Ada Lovelace")),
             ("PUT /employees/e-11", employee_body("Grace Hopper")),
         ] {
-            assert_eq!(test_desk.send_as_operator(request, &body).await.status, 201, "{request}");
+            assert_eq!(self.send_as_operator(request, &body).await.status, 201, "{request}");
         }
         for (request, body) in [
             ("PUT /skus/coffee", json!({"lines": [{"product": "beans", "quantity": 2}]})),
             ("PUT /products/beans/deliveries/01MCCKG2G0000G000000000003", json!({"warehouse": "ams", "quantity": 100})),
             ("PUT /customers/acme", address_body()),
         ] {
-            assert_eq!(test_desk.send_as_operator(request, &body).await.status, 200, "{request}");
+            assert_eq!(self.send_as_operator(request, &body).await.status, 200, "{request}");
         }
-        test_desk
     }
 
     /// Returns an order desk with the same table, whose clock shows noon (UTC) of `day`.

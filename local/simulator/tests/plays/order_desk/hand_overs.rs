@@ -1,0 +1,134 @@
+//! A hand-over of a customer while an order of the customer is picked or filled, with indexes that are up to date or that lag
+//! behind the table.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use emulator::{Injector, Wire};
+use orders::{Buckets, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
+use simulator::{Company, CompanySize};
+use ulid::Ulid;
+
+use crate::order_desk::races::YieldBeforeEachCall;
+use crate::order_desk::stale_indexes::StaleIndexes;
+use crate::order_desk::world::{BUCKETS, World, all_days, fill_all, new_clock};
+
+const SMALL: CompanySize = CompanySize { customers: 1, employees: 11, products: 1, warehouses: 1, months: 1 };
+
+/// The change of the order that is made during the hand-over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rival {
+    Pick,
+    Fill,
+}
+
+/// Whether the queries of the indexes see the change of the order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Index {
+    UpToDate,
+    Lagging,
+}
+
+/// Returns a company whose only customer has an address, and has paid for one piece of the only product.
+fn company() -> Company {
+    let mut company = Company::new(SMALL, 9);
+    let (sku, region) = (company.skus[0].0.clone(), company.warehouses[0].region.clone());
+    company.skus[0].1[0].quantity = 1;
+    let address = Company::new(CompanySize { customers: 9, ..SMALL }, 9).customers.into_iter().find_map(|(_, of)| of);
+    company.customers[0].1 = address.map(|address| orders::ShippingAddress { region, ..address });
+    company.paid.truncate(1);
+    company.paid[0].sku = sku;
+    company
+}
+
+/// Returns a desk that lets other tasks run before each request, and whose queries of indexes get the responses of `indexes`.
+fn desk_with(world: &World, indexes: Arc<StaleIndexes>) -> OrderDesk {
+    let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+    let wire = Arc::new(Wire::with_injector(injector).without_transaction_tokens().and_observer(indexes));
+    let table = OrdersTable::new(world.engine.client_with_wire(wire), "dueday-orders");
+    OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
+}
+
+async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
+    match rival {
+        Rival::Pick => drop(desk.advance(paid.order, OrderStatus::Picked).await.unwrap()),
+        Rival::Fill => {
+            let (product, warehouse) = (world.company.products[0].id.clone(), world.company.warehouses[0].id.clone());
+            desk.receive(&product, &warehouse, 1, Ulid::generate()).await.unwrap();
+            *world.received.entry(format!("PRODUCT#{product}")).or_default() += 1;
+            assert_eq!(fill_all(desk).await, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn order_that_is_picked_or_filled_during_a_hand_over_is_handed_over() {
+    for (rival, index) in [
+        (Rival::Pick, Index::UpToDate),
+        (Rival::Pick, Index::Lagging),
+        (Rival::Fill, Index::UpToDate),
+        (Rival::Fill, Index::Lagging),
+    ] {
+        // The hand-over stops after `step` steps, the order is changed completely, and then the hand-over continues. There are
+        // two steps for each request to the table.
+        let mut finished_later = 0;
+        for step in (0..).step_by(2) {
+            let mut world = World::new(company(), if rival == Rival::Pick { 1 } else { 0 }).await;
+            let (other_desk, paid) = (world.desk_without_faults(), world.company.paid[0].clone());
+            other_desk.place(&paid).await.unwrap();
+            let to = "e-10".parse().unwrap();
+            other_desk.hand_over(&paid.account, &"e-0".parse().unwrap(), all_days()).await.unwrap();
+            let indexes = StaleIndexes::new(&world.engine).await;
+            let desk = desk_with(&world, indexes.clone());
+            let mut handing_over = Box::pin(desk.hand_over(&paid.account, &to, all_days()));
+            let mut result = None;
+            for _ in 0..step {
+                // Otherwise the runtime stops to serve this task after a number of operations.
+                tokio::task::yield_now().await;
+                if let Poll::Ready(ready) = futures::poll!(&mut handing_over) {
+                    result = Some(ready);
+                    break;
+                }
+            }
+            let is_finished_first = result.is_some();
+            make(rival, &mut world, &other_desk, &paid).await;
+            if index == Index::UpToDate {
+                indexes.update().await;
+            }
+            let handed_over = match result {
+                Some(result) => result,
+                None => {
+                    finished_later += 1;
+                    handing_over.await
+                }
+            };
+            let when = format!("{rival:?} at step {step}, {index:?}");
+            assert_eq!(handed_over.unwrap(), 1, "{when}");
+            let (order, _) = other_desk.table.get_order(paid.order).await.unwrap().unwrap();
+            let expected = if rival == Rival::Pick { OrderStatus::Picked } else { OrderStatus::Open };
+            assert_eq!((order.status, order.representative), (expected, Some(to.clone())), "{when}");
+            world.assert_consistent(std::slice::from_ref(&paid), &when).await;
+            if is_finished_first {
+                break;
+            }
+        }
+        assert!(finished_later > 5, "{rival:?}, {index:?}: {finished_later}");
+    }
+}
+
+#[tokio::test]
+async fn order_that_no_index_contains_yet_is_handed_over_by_a_repeated_request() {
+    let world = World::new(company(), 1).await;
+    let (other_desk, paid) = (world.desk_without_faults(), &world.company.paid[0]);
+    other_desk.hand_over(&paid.account, &"e-0".parse().unwrap(), all_days()).await.unwrap();
+    let indexes = StaleIndexes::new(&world.engine).await;
+    let (desk, to) = (desk_with(&world, indexes.clone()), "e-10".parse().unwrap());
+    other_desk.place(paid).await.unwrap();
+    let representative = async || other_desk.table.get_order(paid.order).await.unwrap().unwrap().0.representative;
+    for (expected, handed_over) in [("e-0", 0), ("e-10", 1)] {
+        assert_eq!(desk.hand_over(&paid.account, &to, all_days()).await.unwrap(), handed_over);
+        assert_eq!(representative().await, Some(expected.parse().unwrap()));
+        indexes.update().await;
+    }
+    world.assert_consistent(std::slice::from_ref(paid), "after both requests").await;
+}

@@ -1,0 +1,63 @@
+//! Indexes that lag behind the orders table: their queries see the items as they were at the last update.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use emulator::{Engine, RequestObserver};
+use orders::OrdersTable;
+use serde_json::Value;
+
+const TABLE: &str = "dueday-orders";
+
+type Item = HashMap<String, AttributeValue>;
+
+/// Responds to the queries of indexes from a copy of the table.
+pub struct StaleIndexes {
+    table: Engine,
+    copy: Engine,
+}
+
+impl StaleIndexes {
+    /// Creates the indexes of `table`, as the table is now.
+    pub async fn new(table: &Engine) -> Arc<Self> {
+        let (table, copy) = (table.clone(), Engine::memory());
+        OrdersTable::new(copy.client(), TABLE).create_if_absent().await.unwrap();
+        let indexes = Self { table, copy };
+        indexes.update().await;
+        Arc::new(indexes)
+    }
+
+    /// Makes the present items of the table visible.
+    pub async fn update(&self) {
+        let (present, old) = (items(&self.table).await, items(&self.copy).await);
+        let client = self.copy.client();
+        let keys: HashSet<String> = present.iter().map(key_text).collect();
+        for item in old.iter().filter(|item| !keys.contains(&key_text(item))) {
+            let key: Item = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone())).into();
+            client.delete_item().table_name(TABLE).set_key(Some(key)).send().await.unwrap();
+        }
+        for item in present.into_iter().filter(|item| !old.contains(item)) {
+            client.put_item().table_name(TABLE).set_item(Some(item)).send().await.unwrap();
+        }
+    }
+}
+
+impl RequestObserver for StaleIndexes {
+    fn replacement_response(&self, operation: &str, request: &Value) -> Option<Value> {
+        let is_of_index = operation == "Query" && request.get("IndexName").is_some();
+        is_of_index.then(|| self.copy.execute(operation, request).unwrap())
+    }
+
+    fn completed(&self, _operation: &str, _request: &Value, _response: Result<&str, &str>) {}
+}
+
+async fn items(engine: &Engine) -> Vec<Item> {
+    let scan = engine.client().scan().table_name(TABLE).consistent_read(true);
+    let items: Result<Vec<Item>, _> = scan.into_paginator().items().send().collect().await;
+    items.unwrap()
+}
+
+fn key_text(item: &Item) -> String {
+    format!("{:?} {:?}", item["PK"], item["SK"])
+}
