@@ -35,6 +35,7 @@ mod reconciliation;
 mod refunds;
 mod reminders;
 mod restored_table;
+mod run_ages;
 mod run_proof;
 mod run_safety_checks;
 mod sharding;
