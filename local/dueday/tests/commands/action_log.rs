@@ -51,7 +51,7 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
     let id = json(&data, &["subscriptions", "acme"])[0]["id"].as_str().unwrap().to_owned();
     let (acme, none): (&[&str], &[&str]) = (&["acme"], &[]);
     // The columns are: the command, the account of the log, and the kind of the entry; `-` for a refused command.
-    let cases: [(&[&str], &[&str], &str); 18] = [
+    let cases: [(&[&str], &[&str], &str); 19] = [
         (&["account", "change", "acme", "--name", "Mr Secret"], acme, "account.put"),
         (&["account", "change", "other", "--name", "Other"], none, "-"),
         (
@@ -64,7 +64,9 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
         (&["subscription", "resume", "acme", &id], acme, "subscription.resume"),
         (&["subscription", "retry", "acme", &id], acme, "-"),
         (&["refund", &receipt, "--amount", "5.00", "--yes", "--reason", "ticket 4711"], acme, "refund.create"),
-        (&["refund", &receipt, "--amount", "50.00", "--yes"], acme, "-"),
+        (&["refund", &receipt, "--amount", "50.00", "--yes", "--reason", "ticket 4712"], acme, "-"),
+        // A refund needs a reason.
+        (&["refund", &receipt, "--amount", "1.00", "--yes"], acme, "-"),
         (&["subscription", "cancel", "acme", &id, "--at-period-end"], acme, "subscription.cancel"),
         (&["subscription", "uncancel", "acme", &id], acme, "subscription.uncancel"),
         (&["webhooks", "create", "https://example.com/secret"], none, "webhook_endpoint.create"),
