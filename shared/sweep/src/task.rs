@@ -48,21 +48,21 @@ pub enum RowResult<O> {
     StopRun { counted: Option<O>, reason: String },
 }
 
-impl<O> RowResult<O> {
+impl<O: Outcome> RowResult<O> {
     /// Returns whether another lane or a later run counts the row.
     pub(super) fn is_uncounted(&self) -> bool {
         matches!(self, RowResult::OutOfTime | RowResult::StopRun { counted: None, .. } | RowResult::LeftToOtherLane)
     }
-}
 
-impl<O: Outcome> RowResult<O> {
     /// Returns whether the row counts for the age of the oldest due row.
     pub(super) fn was_workable(&self) -> bool {
         match self {
             RowResult::Counted(outcome) => outcome.was_workable(),
             RowResult::LeftToOtherLane => false,
-            RowResult::Failed { .. } | RowResult::OutOfTime => true,
-            RowResult::Deferred { .. } | RowResult::StopRun { .. } => true,
+            RowResult::Failed { .. }
+            | RowResult::OutOfTime
+            | RowResult::Deferred { .. }
+            | RowResult::StopRun { .. } => true,
         }
     }
 }
