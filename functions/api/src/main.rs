@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api::{Api, GATEWAY_UNUSABLE};
 use axum::Extension;
 use clock::SystemClock;
-use config::{BillingConfig, Env};
+use config::{BillingConfig, Env, SECRET_UNREADABLE};
 use delivery::{API_URL, AddressPolicy, AllowedAddresses, DELIVERY_QUEUE, QUEUES};
 use gateway_secrets::FirstRead;
 use lambda_http::{Error, run, tracing};
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Error> {
     let api = match secrets::encryption_keys(env, &sdk).await {
         Ok(keys) => api.with_encryption(keys),
         Err(error) => {
-            tracing::error!(%error, "the encryption keys cannot be used; routes that need them return 503");
+            tracing::error!(%error, "{SECRET_UNREADABLE}: routes that need the encryption keys return 503");
             api
         }
     };

@@ -8,7 +8,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use delivery::QueueError;
-use futures::future::try_join_all;
+use futures::future::join_all;
 
 /// The queues of the deployment, in Amazon SQS.
 #[derive(Debug)]
@@ -41,6 +41,14 @@ impl SqsQueues {
         Self { client, urls }
     }
 
+    /// Reads the state of the queue at `url`. Returns an unknown state, and logs the error, if it cannot be read.
+    async fn read_if_possible(&self, name: &str, url: &str) -> QueueState {
+        self.read_queue(name, url).await.unwrap_or_else(|error| {
+            tracing::error!(%error, error_type = "Queue", "a queue could not be read");
+            QueueState::unknown(name.to_owned())
+        })
+    }
+
     /// Reads the state of the queue at `url`. Sends one GetQueueAttributes request. The numbers are approximate
     /// ("GetQueueAttributes" in the Amazon SQS API reference).
     async fn read_queue(&self, name: &str, url: &str) -> Result<QueueState, QueueError> {
@@ -63,19 +71,19 @@ impl SqsQueues {
         let (due, delayed) = (number(&ApproximateNumberOfMessages)?, number(&ApproximateNumberOfMessagesDelayed)?);
         Ok(QueueState {
             name: name.to_owned(),
-            waiting: due.saturating_add(delayed),
-            in_progress: number(&ApproximateNumberOfMessagesNotVisible)?,
+            waiting: Some(due.saturating_add(delayed)),
+            in_progress: Some(number(&ApproximateNumberOfMessagesNotVisible)?),
             // A queue without a redrive policy is a dead-letter queue. SQS moves messages to it from the other queues
             // if their processing failed repeatedly.
-            keeps_failed_messages: !attributes.contains_key(&RedrivePolicy),
+            keeps_failed_messages: Some(!attributes.contains_key(&RedrivePolicy)),
         })
     }
 }
 
 #[async_trait]
 impl Queues for SqsQueues {
-    async fn read(&self) -> Result<Vec<QueueState>, QueueError> {
-        try_join_all(self.urls.0.iter().map(|(name, url)| self.read_queue(name, url))).await
+    async fn read(&self) -> Vec<QueueState> {
+        join_all(self.urls.0.iter().map(|(name, url)| self.read_if_possible(name, url))).await
     }
 }
 

@@ -14,7 +14,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::Client;
 use billing::ReceivedEvent;
 use clock::Clock;
-use config::{ConfigError, Env};
+use config::{ConfigError, Env, SECRET_UNREADABLE};
 use delivery::DELIVERY_QUEUE;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
 use lambda_runtime::{Diagnostic, LambdaEvent};
@@ -57,7 +57,8 @@ enum MessageError {
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, SetUpError> {
     let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
-    let keys = secrets::encryption_keys(env, &sdk).await?;
+    let keys = secrets::encryption_keys(env, &sdk).await;
+    let keys = keys.inspect_err(|error| tracing::error!(%error, "{SECRET_UNREADABLE}"))?;
     let sender = Sender::new(AllowedAddresses::PublicOnly, DELIVERY_TIMEOUT)
         .map_err(|error| SetUpError::Http(error.to_string()))?;
     let deliverer = Deliverer::new(config.connect(&sdk), sender, keys, clock.clone());

@@ -45,15 +45,33 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetU
 /// Never returns an error: a failed message is listed in the response, so that the other messages of the batch are not
 /// repeated.
 pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
+    let messages = event.payload.records.into_iter();
+    let messages = messages.map(|message| (message.message_id.unwrap_or_default(), message.body.unwrap_or_default()));
     let mut response = SqsBatchResponse::default();
-    for message in event.payload.records {
-        if let Err(error) = notify(notices, message.body.as_deref().unwrap_or_default()).await {
-            let id = message.message_id.unwrap_or_default();
-            tracing::error!(message = id, %error, "{NOTICE_MESSAGE_FAILED}");
-            response.add_failure(id);
+    send_notices(notices, messages).await.into_iter().for_each(|id| response.add_failure(id));
+    Ok(response)
+}
+
+/// Sends the notices about the events in `messages`, each with the id of its message. Returns the ids of the messages that
+/// must stay in the queue. Logs the numbers of the mails in one line, unless there were none.
+pub async fn send_notices(notices: &Notices, messages: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
+    let (mut sent, mut undeliverable, mut failed) = (0_u64, 0_u64, Vec::new());
+    for (id, body) in messages {
+        match notify(notices, &body).await {
+            Ok(NoticeOutcome::Sent) => sent = sent.saturating_add(1),
+            Ok(NoticeOutcome::Undeliverable) => undeliverable = undeliverable.saturating_add(1),
+            Ok(NoticeOutcome::AlreadySent | NoticeOutcome::NotNeeded) => {}
+            Err(error) => {
+                tracing::error!(message = id, %error, error_type = error.error_type(), "{NOTICE_MESSAGE_FAILED}");
+                failed.push(id);
+            }
         }
     }
-    Ok(response)
+    if sent > 0 || undeliverable > 0 || !failed.is_empty() {
+        // Metric filters of `template.yaml` read the numbers from this line.
+        tracing::info!(sent, undeliverable, failed = failed.len(), "mails of a batch of events");
+    }
+    failed
 }
 
 async fn notify(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use billing::Subscription;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse as _, Response};
+use billing::{PaymentMethod, Subscription, SubscriptionId};
 use clock::{Clock, SystemClock};
 use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
 use sandbox::{Ledger, Sandbox, gateway_router};
 use store::{Batch, CreateOutcome, Paging, Table};
+use sweep::{ROW_FAILED_MESSAGE, ROW_PROCESSED_MESSAGE};
 use testkit::{Function, InvocationResult, sample, start_secrets_manager};
+use ulid::Ulid;
 
 /// Returns a deadline in 15 minutes, the longest duration of a Lambda invocation, in milliseconds since 1970.
 fn deadline_ms() -> i64 {
@@ -194,4 +199,73 @@ async fn payments_reject_invalid_and_future_requests() {
             .items,
         []
     );
+}
+
+/// Fails each request whose body names the customer `cus_unreachable`, like a gateway that is not available.
+async fn fail_for_one_customer(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let is_unreachable = String::from_utf8_lossy(&body).contains("cus_unreachable");
+    match is_unreachable || parts.uri.to_string().contains("cus_unreachable") {
+        true => axum::http::StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        false => next.run(Request::from_parts(parts, body.into())).await,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payments_log_one_line_for_each_decided_row_without_personal_data() {
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let url = serve_routes(gateway_router(sandbox).layer(from_fn(fail_for_one_customer))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let (binary, log) = (env!("CARGO_BIN_EXE_payments"), std::fs::File::create(&path).unwrap());
+    let mut function = Function::start_with_log(binary, "payments", &[("DUEDAY_GATEWAY", &url)], log).await;
+    let cases = [
+        // (account, customer, payment method, open findings), and the level, the outcome and the type of the error.
+        (("paid", "cus_1", "pm_card_visa", 0), ("DEBUG", "paid", "")),
+        (("declined", "cus_2", "pm_card_visa_chargeDeclined", 0), ("INFO", "declined", "")),
+        (("rejected", "cus_3", "pm_unknown", 0), ("INFO", "rejected", "")),
+        (("unreachable", "cus_unreachable", "pm_card_visa", 0), ("INFO", "in_doubt", "")),
+        (("failed", "cus_4", "pm_card_visa", 1), ("ERROR", "", "OpenFinding")),
+    ];
+    for (n, ((account, customer, method, open_findings), _)) in (0_u32..).zip(cases) {
+        let payment_method =
+            PaymentMethod { customer: customer.parse().unwrap(), payment_method: method.parse().unwrap() };
+        let (id, account) = (SubscriptionId::new(Ulid::from_parts(2, n.into())), account.parse().unwrap());
+        let subscription = Subscription {
+            id,
+            account,
+            shard: n % 4,
+            payment_method,
+            open_findings,
+            ..sample::subscription(31, "2026-03-01".parse().unwrap())
+        };
+        let account = billing::Account { id: subscription.account.clone(), ..sample::account() };
+        function.table.put_account(&account).await.unwrap();
+        function.table.create_subscription(&subscription, None).await.unwrap();
+    }
+    function.invoke(&sample_event("batch-request"), deadline_ms()).await;
+    let runs = function.table.get_runs_by_date(Batch::Payments, "2026-03-31".parse().unwrap(), &Paging::all()).await;
+    let runs: Vec<(String, u32)> = runs.unwrap().items.iter().map(|run| (run.id.to_string(), run.shard)).collect();
+
+    let log = std::fs::read_to_string(&path).unwrap();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let is_row = |line: &serde_json::Value| {
+        [ROW_PROCESSED_MESSAGE, ROW_FAILED_MESSAGE].iter().any(|message| line["fields"]["message"] == *message)
+    };
+    let rows: Vec<serde_json::Value> = lines.filter(is_row).collect();
+    assert_eq!(rows.len(), cases.len(), "{log}");
+    for ((account, customer, method, _), (level, outcome, error_type)) in cases.map(|(row, line)| (row, line)) {
+        let row = rows.iter().find(|row| row["fields"]["account"] == account).unwrap();
+        let fields = &row["fields"];
+        let text = |name: &str| fields[name].as_str().unwrap_or_default();
+        assert_eq!((&row["level"], text("outcome"), text("error_type")), (&level.into(), outcome, error_type), "{row}");
+        assert_eq!((text("batch"), text("due_on")), ("payments", "2026-03-31"), "{row}");
+        let run = (text("run").to_owned(), fields["shard"].as_u64().unwrap().try_into().unwrap());
+        assert!(runs.contains(&run), "the run and the shard of a run record: {row}");
+        assert!(text("subscription").parse::<Ulid>().is_ok(), "{row}");
+        assert_eq!(row["spans"][0]["requestId"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd", "{row}");
+        let line = row.to_string();
+        assert!(!line.contains('@') && !line.contains(customer) && !line.contains(method), "{row}");
+    }
 }

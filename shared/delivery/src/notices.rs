@@ -63,7 +63,7 @@ pub enum NoticeOutcome {
 }
 
 /// Why a notice could not be sent. The event must stay in the queue.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum NoticeError {
     #[error(transparent)]
     Unreadable(#[from] UnreadableEvent),
@@ -78,6 +78,11 @@ pub enum NoticeError {
 }
 
 impl NoticeError {
+    /// Returns the name of the error, such as `Mail`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        self.into()
+    }
+
     /// Returns whether a later try with the same event may succeed.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -132,6 +132,17 @@ pub enum GatewayError {
     Unusable { reason: String },
 }
 
+impl GatewayError {
+    /// Returns the name of the error, such as `Throttled`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "Unknown",
+            Self::Throttled { .. } => "Throttled",
+            Self::Unusable { .. } => "Unusable",
+        }
+    }
+}
+
 impl From<GatewayError> for ChargeResponse {
     fn from(error: GatewayError) -> Self {
         match error {

@@ -90,5 +90,7 @@ where
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(writer);
     // Lambda adds the time to each line of text, so text lines contain no time. JSON lines contain a timestamp, because
     // Lambda reads the level of a JSON line only if the line has a timestamp; otherwise Lambda assumes the level INFO.
-    if is_json { lines.json().boxed() } else { lines.without_time().boxed() }
+    // The list of spans contains the span of the invocation with the id of the request, so the current span, which may be
+    // another one, need not be repeated.
+    if is_json { lines.json().with_current_span(false).boxed() } else { lines.without_time().boxed() }
 }

@@ -4,8 +4,9 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::pace::RefusalCount;
+use super::row_error::RowError;
 use super::run::RowContext;
-use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
+use super::{IN_DOUBT_MESSAGE, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
 use billing::{Attempt, Outcome, PaymentMethod, Resolution, Subscription, resolve};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError};
 use settling::SettleError;
@@ -106,8 +107,9 @@ impl PaymentBatch {
                 Ok(response) => response,
                 Err(result) => return ChargeEnd::Open(result),
             };
-            let in_doubt =
-                |error: GatewayError| ChargeEnd::Open(self.result_without_response(context.run, attempt, &error));
+            let in_doubt = |error: GatewayError| {
+                ChargeEnd::Open(self.result_without_response(context.run, (subscription, attempt), &error))
+            };
             let (code, is_final) = match response {
                 ChargeResponse::Succeeded(payment) => return ChargeEnd::Outcome(Outcome::Succeeded(payment)),
                 ChargeResponse::Declined(decline) => return ChargeEnd::Outcome(Outcome::Declined(decline)),
@@ -184,7 +186,9 @@ impl PaymentBatch {
     async fn look_up_outcome(&self, run: &PaymentRun, subscription: &Subscription, attempt: &Attempt) -> LookUpResult {
         let listed = match self.list_payments_of_customer(run, attempt).await {
             Ok(listed) => listed,
-            Err(error) => return LookUpResult::Open(self.result_without_response(run, attempt, &error)),
+            Err(error) => {
+                return LookUpResult::Open(self.result_without_response(run, (subscription, attempt), &error));
+            }
         };
         match resolve(subscription, attempt, &listed, self.clock.now()) {
             Resolution::Settle(outcome) => LookUpResult::Settle(outcome),
@@ -199,7 +203,7 @@ impl PaymentBatch {
     pub(super) fn result_without_response(
         &self,
         run: &PaymentRun,
-        attempt: &Attempt,
+        (subscription, attempt): (&Subscription, &Attempt),
         error: &GatewayError,
     ) -> RowResult {
         let age = self.clock.now().signed_duration_since(attempt.claimed_at);
@@ -210,12 +214,11 @@ impl PaymentBatch {
         if let Some(reason) = stop_reason {
             return RowResult::StopRun { counted: Some(PaymentOutcome::InDoubt), reason };
         }
-        tracing::warn!(%error, "an attempt stays in doubt");
+        let (account, id) = (&subscription.account, subscription.id);
+        tracing::warn!(%account, subscription = %id, %error, error_type = error.error_type(), "{IN_DOUBT_MESSAGE}");
         if age > MAX_TIME_IN_DOUBT {
-            let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
-            return RowResult::Failed {
-                reason: format!("the attempt has been in doubt since {since}: {error}; resolve it by hand"),
-            };
+            run.add_in_doubt(attempt.claimed_at);
+            return RowError::InDoubtTooLong { since: attempt.claimed_at, error: error.clone() }.into();
         }
         RowResult::Counted(PaymentOutcome::InDoubt)
     }
@@ -223,12 +226,7 @@ impl PaymentBatch {
     /// Returns the result of a row of `run` whose `attempt` the bank is processing.
     pub(super) fn result_of_processing_attempt(&self, run: &PaymentRun, attempt: &Attempt) -> RowResult {
         if self.clock.now().signed_duration_since(attempt.claimed_at) > run.max_processing() {
-            let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
-            return RowResult::Failed {
-                reason: format!(
-                    "the bank has been processing the payment since {since}: ask the gateway about this payment"
-                ),
-            };
+            return RowError::ProcessingTooLong { since: attempt.claimed_at }.into();
         }
         RowResult::Counted(PaymentOutcome::Processing)
     }

@@ -3,6 +3,7 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::charge::ChargePermit;
+use super::row_error::RowError;
 use super::run::RowContext;
 use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, RowResult, result_because_switched_off};
 use billing::{CatchUp, ClaimRefusal, Period, Subscription, claim_refusal};
@@ -16,11 +17,7 @@ impl PaymentBatch {
         let RowContext { run, today, deadline } = context;
         let mut seen = due.on;
         if seen > today {
-            // The index compares dates as text, so a damaged date may be sorted wrongly. A payment with a later date
-            // must not be charged.
-            return Ok(RowResult::Failed {
-                reason: format!("the index contains the due date {seen}, which is after {today}"),
-            });
+            return Ok(RowError::IndexDateInFuture { on: seen, today }.into());
         }
         if let Some(latest) = self.waive_missed_periods(due, today).await? {
             seen = latest;
@@ -51,9 +48,9 @@ impl PaymentBatch {
                 }
                 ClaimRefusal::InDoubt(_) | ClaimRefusal::Leased => return Ok(RowResult::LeftToOtherLane),
                 ClaimRefusal::DueOn(on) => seen = on,
-                ClaimRefusal::DueLater => return Ok(failure_because_due_later(&stored, seen)),
-                ClaimRefusal::AlreadyPaid => return Ok(failure_because_paid(&stored)),
-                ClaimRefusal::OpenFinding => return Ok(failure_because_of_finding(&stored)),
+                ClaimRefusal::DueLater => return Ok(RowError::DueLater { on: seen, due_on: stored.due_on }.into()),
+                ClaimRefusal::AlreadyPaid => return Ok(RowError::AlreadyPaid { due_on: stored.due_on }.into()),
+                ClaimRefusal::OpenFinding => return Ok(RowError::OpenFinding { due_on: stored.due_on }.into()),
                 ClaimRefusal::Disputed => return self.process_disputed_subscription(stored).await,
                 ClaimRefusal::NotDue => return Ok(RowResult::Counted(PaymentOutcome::Skipped)),
                 ClaimRefusal::CancellationDue => return self.cancel_as_scheduled(stored, today).await,
@@ -75,7 +72,9 @@ impl PaymentBatch {
     ) -> Result<RowResult, SettleError> {
         Ok(match self.table.get_subscription(&due.key.account, due.key.subscription).await? {
             Some(stored) if stored.attempt.is_some() => RowResult::LeftToOtherLane,
-            Some(stored) if stored.open_findings > 0 && is_due(&stored, today) => failure_because_of_finding(&stored),
+            Some(stored) if stored.open_findings > 0 && is_due(&stored, today) => {
+                RowError::OpenFinding { due_on: stored.due_on }.into()
+            }
             Some(stored) if stored.disputed_at.is_some() => RowResult::Counted(PaymentOutcome::Disputed),
             Some(stored) if is_payable(&stored, today) => result_because_switched_off(PaymentOutcome::Skipped),
             _ => RowResult::Counted(PaymentOutcome::Skipped),
@@ -93,8 +92,16 @@ impl PaymentBatch {
             return Ok(RowResult::LeftToOtherLane);
         };
         match &stored.attempt {
-            Some(open) if open.is_in_doubt(self.clock.now()) => self.take_over(context, &due.key, open.clone()).await,
-            Some(_) => Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
+            Some(open) => {
+                let done = match open.is_in_doubt(self.clock.now()) {
+                    true => self.take_over(context, &due.key, open.clone()).await,
+                    false => Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
+                };
+                if stays_in_doubt(&done) {
+                    context.run.add_in_doubt(open.claimed_at);
+                }
+                done
+            }
             None if context.run.is_charging_enabled() && is_payable(&stored, context.today) => {
                 self.charge_due(context, due).await
             }
@@ -168,25 +175,15 @@ fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
     stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
 }
 
-/// Returns the failure of the row of a damaged subscription whose next payment date, `on`, is before its due date.
-fn failure_because_due_later(stored: &Subscription, on: NaiveDate) -> RowResult {
-    let reason = format!("the next payment date {on} is before the due date {}; correct the item", stored.due_on);
-    RowResult::Failed { reason }
-}
-
-/// Returns the failure of the row of a damaged subscription whose due date is in a paid month.
-fn failure_because_paid(stored: &Subscription) -> RowResult {
-    let reason = format!("the month of the due date {} is already paid; correct the item", stored.due_on);
-    RowResult::Failed { reason }
-}
-
-/// Returns the failure of the row of a due subscription with an open finding (a successful payment without a receipt).
-/// The subscription is not charged, and the day is not complete until a person resolves the finding.
-fn failure_because_of_finding(stored: &Subscription) -> RowResult {
-    let due_on = stored.due_on;
-    RowResult::Failed {
-        reason: format!(
-            "a successful payment of {due_on} or later has no receipt; resolve its finding (dueday findings)"
-        ),
+/// Returns whether an attempt whose processing ended with `done` is still open, and its outcome unknown. A payment that the
+/// bank is processing does not count. If the row failed because of an unknown outcome, the failure has added the attempt.
+fn stays_in_doubt(done: &Result<RowResult, SettleError>) -> bool {
+    match done {
+        Ok(RowResult::Counted(outcome) | RowResult::Deferred { counted: outcome, .. }) => {
+            *outcome == PaymentOutcome::InDoubt
+        }
+        Ok(RowResult::StopRun { counted, .. }) => *counted == Some(PaymentOutcome::InDoubt),
+        Ok(RowResult::Failed { .. } | RowResult::OutOfTime | RowResult::LeftToOtherLane) => false,
+        Err(_) => true,
     }
 }

@@ -13,6 +13,7 @@ mod gateway_account;
 mod gateway_use;
 mod outcome;
 mod pace;
+mod row_error;
 mod run;
 mod settle;
 mod take_over;
@@ -32,9 +33,10 @@ use billing::{ClaimToken, GatewayAccount, Policy};
 use clock::Clock;
 use gateways::PaymentGateway;
 use pace::RequestPace;
+use row_error::RowError;
 use run::RowContext;
 use settling::{SettleError, Settling};
-use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Settings, Table, TableError};
+use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Settings, SubscriptionKey, Table, TableError};
 use sweep::{RunTotals, Task};
 
 pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
@@ -56,6 +58,9 @@ const CLAIM_MARGIN: TimeDelta = TimeDelta::seconds(12);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The page size for reading due payments, when the charges of a day are compared with the ceilings.
 const COUNT_PAGE_SIZE: usize = 1_000;
+
+/// The log message of an attempt whose outcome is still unknown, with the error.
+const IN_DOUBT_MESSAGE: &str = "an attempt stays in doubt";
 
 /// The result of processing one row of the payment batch.
 type RowResult = sweep::RowResult<PaymentOutcome>;
@@ -184,8 +189,8 @@ impl Task for PaymentBatch {
         let done = match done {
             Ok(done) => done,
             // It is unknown whether a write without a response took effect: an attempt may be open.
-            Err(SettleError::Table(error)) if error.is_transient() => result_of_attempt_in_doubt(&error),
-            Err(error) => RowResult::Failed { reason: error.to_string() },
+            Err(SettleError::Table(error)) if error.is_transient() => result_of_attempt_in_doubt(&due.key, &error),
+            Err(error) => RowError::from(error).into(),
         };
         if lane == Lane::Due && may_have_open_attempt(&done) {
             run.mark_left_open(due.key.subscription);
@@ -270,8 +275,11 @@ fn result_because_switched_off(counted: PaymentOutcome) -> RowResult {
     RowResult::Deferred { counted, reason: "charging is switched off".to_owned() }
 }
 
-/// Returns the result of a row whose attempt stays in doubt, and logs the `reason`.
-fn result_of_attempt_in_doubt(reason: &dyn std::fmt::Display) -> RowResult {
-    tracing::warn!(%reason, "an attempt stays in doubt");
+/// Returns the result of the row of `key` whose attempt stays in doubt because of the `error` of the table, and logs it.
+fn result_of_attempt_in_doubt(
+    SubscriptionKey { account, subscription, .. }: &SubscriptionKey,
+    error: &TableError,
+) -> RowResult {
+    tracing::warn!(%account, %subscription, %error, error_type = "Table", "{IN_DOUBT_MESSAGE}");
     RowResult::Counted(PaymentOutcome::InDoubt)
 }

@@ -4,7 +4,8 @@ use store::PaymentCounts;
 use sweep::{Outcome, Report};
 
 /// The outcome of a row of the payment batch. A run counts its rows by outcome.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum PaymentOutcome {
     /// The payment succeeded and has a receipt.
     Paid,
@@ -38,14 +39,22 @@ impl Outcome for PaymentOutcome {
         }
     }
 
+    fn is_expected(self) -> bool {
+        matches!(self, Self::Paid | Self::Processing | Self::Skipped)
+    }
+
+    fn was_workable(self) -> bool {
+        !matches!(self, Self::Processing | Self::Disputed | Self::Skipped)
+    }
+
     fn log(report: &Report<PaymentCounts>) {
-        let Report { batch, date, complete, sums, unreminded, .. } = report;
+        let Report { batch, date, complete, sums, unreminded, oldest_due_days, oldest_in_doubt_hours, .. } = report;
         let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
         let PaymentCounts { due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed } =
             report.counts;
         tracing::info!(
             %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed,
-            unreminded, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
+            unreminded, oldest_due_days, oldest_in_doubt_hours, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
         );
         // A metric filter reads one number from a line, so each currency has a line of its own.
         for sum in sums.paid.iter() {

@@ -85,6 +85,12 @@ impl PaymentRun {
         self.state().totals.sums.declined.add(amount);
     }
 
+    /// Adds an attempt that was first claimed at `claimed_at`, and that stays open with an unknown outcome.
+    pub(super) fn add_in_doubt(&self, claimed_at: DateTime<Utc>) {
+        let oldest = &mut self.state().totals.oldest_in_doubt;
+        *oldest = Some(oldest.map_or(claimed_at, |oldest| oldest.min(claimed_at)));
+    }
+
     /// Adds a charge request that returned `response` after `duration`.
     pub(super) fn add_charge(&self, response: &ChargeResponse, duration: TimeDelta) {
         self.state().gateway_use.add(response, duration);

@@ -3,6 +3,7 @@
 
 use super::charge::ChargePermit;
 use super::pace::RefusalCount;
+use super::row_error::RowError;
 use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
 use billing::{Attempt, Payment, Resolution, attempt_contradiction, resolve};
@@ -35,16 +36,17 @@ impl PaymentBatch {
         let permit = ChargePermit::from_claim(subscription, claim)?;
         let listed = match self.list_payments_of_customer(context.run, &permit.attempt).await {
             Ok(listed) => listed,
-            Err(error) => return Ok(self.result_without_response(context.run, &permit.attempt, &error)),
+            Err(error) => {
+                let attempt = (&permit.subscription, &permit.attempt);
+                return Ok(self.result_without_response(context.run, attempt, &error));
+            }
         };
         match resolve(&permit.subscription, &permit.attempt, &listed, self.clock.now()) {
             Resolution::Settle(outcome) => {
                 let ChargePermit { subscription, attempt, .. } = permit;
                 let double_payment = describe_double_payment(&subscription, &attempt, &listed);
                 let done = self.settle(context, subscription, &attempt, outcome).await?;
-                // If there are two payments, only one of them gets the receipt of the month. A person must refund the
-                // other payment.
-                Ok(double_payment.map_or(done, |reason| RowResult::Failed { reason }))
+                Ok(double_payment.map_or(done, |reason| RowError::PaidTwice(reason).into()))
             }
             Resolution::Processing => Ok(self.result_of_processing_attempt(context.run, &permit.attempt)),
             // A dispute or a finding was stored after the attempt was claimed. The gateway has no payment, and the
@@ -59,9 +61,8 @@ impl PaymentBatch {
             }
             Resolution::ChargeAgain => {
                 if let Some(contradiction) = attempt_contradiction(&permit.subscription, &permit.attempt) {
-                    return Ok(RowResult::Failed {
-                        reason: format!("{contradiction}; correct the item, see the audit (dueday audit)"),
-                    });
+                    context.run.add_in_doubt(permit.attempt.claimed_at);
+                    return Ok(RowError::AttemptContradiction(contradiction).into());
                 }
                 self.pace.wait_for_turn().await;
                 self.charge(context, permit).await

@@ -31,7 +31,8 @@ pub struct ReminderBatch {
 }
 
 /// The outcome of a row of the reminder batch. A run counts its rows by outcome.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ReminderOutcome {
     /// The reminder was sent, and marked as sent.
     Sent,
@@ -59,13 +60,21 @@ impl Outcome for ReminderOutcome {
         }
     }
 
+    fn is_expected(self) -> bool {
+        matches!(self, Self::Sent | Self::Skipped)
+    }
+
+    fn was_workable(self) -> bool {
+        !matches!(self, Self::Undeliverable | Self::Skipped)
+    }
+
     fn log(report: &Report<ReminderCounts>) {
-        let Report { batch, date, complete, .. } = report;
+        let Report { batch, date, complete, oldest_due_days, .. } = report;
         let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
         let ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed } = report.counts;
         tracing::info!(
-            %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed, stopped,
-            "a run has ended"
+            %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed,
+            oldest_due_days, stopped, "a run has ended"
         );
     }
 }
@@ -81,7 +90,7 @@ enum ReminderClaimOutcome {
 }
 
 /// The reason why a row of the reminder batch failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 enum RemindError {
     #[error(transparent)]
     Table(#[from] TableError),
@@ -129,7 +138,7 @@ impl Task for ReminderBatch {
         }
         match self.process_reminder(due, today).await {
             Ok(outcome) => RowResult::Counted(outcome),
-            Err(error) => RowResult::Failed { reason: error.to_string() },
+            Err(error) => RowResult::Failed { error_type: (&error).into(), reason: error.to_string() },
         }
     }
 }

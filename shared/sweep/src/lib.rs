@@ -20,6 +20,7 @@ mod parts;
 mod queue;
 mod report;
 mod request;
+mod row_log;
 mod run;
 mod task;
 mod walk;
@@ -30,6 +31,7 @@ pub use execution_messages::{BeginRequest, ExecutionError, ExecutionResult, Exec
 pub use monitor::RunMonitor;
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
+pub use row_log::{ROW_FAILED_MESSAGE, ROW_PROCESSED_MESSAGE};
 pub use run::time_left;
 pub use run::{BatchResponse, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
 pub use task::{CountsOf, Outcome, RowResult, RowResultOf, RunTotals, Task};

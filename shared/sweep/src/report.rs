@@ -1,6 +1,6 @@
 //! The report of a run.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 
 use store::{Batch, Counts, Position, RunCounts, RunSums};
@@ -24,6 +24,14 @@ pub struct Report<C> {
     pub sums: RunSums,
     /// The number of payments that were charged although their reminder had not been sent.
     pub unreminded: u64,
+    /// The number of days since the oldest row of the run became due; 0 if there was none. Rows that wait for a bank, a
+    /// dispute or the customer do not count. Only the log contains this number.
+    #[serde(skip)]
+    pub oldest_due_days: u64,
+    /// The number of complete hours since the first claim of the oldest attempt that the run has left open with an unknown
+    /// outcome; 0 if there is none. Only the log contains this number.
+    #[serde(skip)]
+    pub oldest_in_doubt_hours: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
     /// The position in the index from which the next run continues; `None` if this run has read the index to its end.
@@ -32,6 +40,21 @@ pub struct Report<C> {
     pub complete: bool,
     /// The reason why the run stopped early, or deferred some rows to a later run; `None` if it did neither.
     pub stopped: Option<String>,
+}
+
+impl<C> Report<C> {
+    /// Adds the ages of a walk: of the row that became due on `oldest_due`, and of the attempt that was claimed at
+    /// `oldest_in_doubt`. The report contains the largest ages of all walks.
+    pub(super) fn add_ages(
+        &mut self,
+        (oldest_due, today): (Option<NaiveDate>, NaiveDate),
+        (oldest_in_doubt, now): (Option<DateTime<Utc>>, DateTime<Utc>),
+    ) {
+        let days = oldest_due.map_or(0, |on| today.signed_duration_since(on).num_days());
+        let hours = oldest_in_doubt.map_or(0, |at| now.signed_duration_since(at).num_hours());
+        self.oldest_due_days = self.oldest_due_days.max(u64::try_from(days).unwrap_or(0));
+        self.oldest_in_doubt_hours = self.oldest_in_doubt_hours.max(u64::try_from(hours).unwrap_or(0));
+    }
 }
 
 impl<C: Counts> Report<C> {

@@ -189,6 +189,8 @@ impl<T: Task> Sweep<T> {
             counts: CountsOf::<T>::default(),
             sums: RunSums::default(),
             unreminded: 0,
+            oldest_due_days: 0,
+            oldest_in_doubt_hours: 0,
             failures: Vec::new(),
             next: None,
             complete: true,
@@ -201,6 +203,7 @@ impl<T: Task> Sweep<T> {
             report.counts += walk.counts;
             report.sums.add(&walk.totals.sums);
             report.unreminded += walk.totals.unreminded;
+            report.add_ages((walk.oldest_due, self.today()), (walk.totals.oldest_in_doubt, self.clock.now()));
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_LISTED_FAILURES);
             report.stopped = report.stopped.or(walk.stopped).or(walk.deferred);

@@ -9,13 +9,21 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::Report;
 use store::{Counts, Due, DuePage, Lane, Position, RunSums, Settings, Table, TableError};
 
-/// The outcome of a processed row. A sweep counts its rows by outcome. Each batch has its own outcomes.
-pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync {
+/// The outcome of a processed row. A sweep counts its rows by outcome. Each batch has its own outcomes. The conversion
+/// into text returns the name in log lines, such as `in_doubt`, which is the name of its count.
+pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync + Into<&'static str> {
     /// The counts of the batch's rows by outcome.
     type Counts: Counts;
 
     /// Returns the counter for rows with this outcome in `counts`.
     fn count(self, counts: &mut Self::Counts) -> &mut u64;
+
+    /// Returns whether a row with this outcome needs no attention. Its log line has the level DEBUG.
+    fn is_expected(self) -> bool;
+
+    /// Returns whether a row with this outcome was due and could be processed. A row that was not due any more, or that
+    /// waits for a bank, a dispute or the customer, does not count for the age of the oldest due row.
+    fn was_workable(self) -> bool;
 
     /// Logs the report of a run that has ended, in one line.
     fn log(report: &Report<Self::Counts>);
@@ -26,8 +34,8 @@ pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync {
 pub enum RowResult<O> {
     /// The row was processed with this outcome.
     Counted(O),
-    /// The processing failed. The run continues with the other rows.
-    Failed { reason: String },
+    /// The processing failed with an error of this type, whose name never changes. The run continues with the other rows.
+    Failed { error_type: &'static str, reason: String },
     /// The row was not started, because too little time was left.
     OutOfTime,
     /// This lane does not count the row: another lane counts it.
@@ -40,10 +48,22 @@ pub enum RowResult<O> {
     StopRun { counted: Option<O>, reason: String },
 }
 
-impl<O> RowResult<O> {
+impl<O: Outcome> RowResult<O> {
     /// Returns whether this lane of this run does not count the row, because another lane or a later run counts it.
     pub(super) fn is_uncounted(&self) -> bool {
         matches!(self, RowResult::OutOfTime | RowResult::StopRun { counted: None, .. } | RowResult::LeftToOtherLane)
+    }
+
+    /// Returns whether the row counts for the age of the oldest due row.
+    pub(super) fn was_workable(&self) -> bool {
+        match self {
+            RowResult::Counted(outcome) => outcome.was_workable(),
+            RowResult::LeftToOtherLane => false,
+            RowResult::Failed { .. }
+            | RowResult::OutOfTime
+            | RowResult::Deferred { .. }
+            | RowResult::StopRun { .. } => true,
+        }
     }
 }
 
@@ -59,6 +79,9 @@ pub struct RunTotals {
     pub sums: RunSums,
     /// The number of payments that were charged although their reminder had not been sent.
     pub unreminded: u64,
+    /// The time of the first claim of the oldest attempt that the run has left open with an unknown outcome; `None` if
+    /// there is none.
+    pub oldest_in_doubt: Option<DateTime<Utc>>,
 }
 
 /// The work of one of the two batches. State that must survive a run is in the task itself; the state of one run is in

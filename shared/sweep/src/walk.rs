@@ -9,9 +9,10 @@ use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use super::queue::{Queue, QueuedRow};
+use super::row_log::RowLog;
 use super::run::{MAX_LISTED_FAILURES, RunScope};
 use super::{Failure, Outcome, RowResult, RowResultOf, RunTotals, Sweep, SweepError, Task};
-use store::{Counts as _, DuePage, Lane, Position, RunEnd, TableError};
+use store::{Counts as _, Due, DuePage, Lane, Position, RunEnd, TableError};
 
 /// The state of a walk over one lane of a shard.
 pub(super) struct ShardWalk<O: Outcome> {
@@ -27,6 +28,9 @@ pub(super) struct ShardWalk<O: Outcome> {
     pub stopped: Option<String>,
     /// The reason why rows were deferred to a later run; `None` if no row was deferred.
     pub deferred: Option<String>,
+    /// The earliest date on which a row of the walk became due; `None` if there was none that could be processed.
+    pub oldest_due: Option<NaiveDate>,
+    log: RowLog,
     /// The number of rows that the walk has read.
     rows_read: u64,
     /// The first row in the order of the index that the walk has read but could not start: its number in the walk, and
@@ -47,7 +51,7 @@ impl<T: Task> Sweep<T> {
         let Position { lane, shard, .. } = from;
         let record = self.new_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
         self.table.put_run_record(&record).await?;
-        let mut walk = ShardWalk::new(from);
+        let mut walk = ShardWalk::new(from, RowLog { batch: Self::BATCH, run: record.id, shard });
         if let Err(error) = self.process_pages(scope, run, &mut walk).await {
             tracing::error!(%error, shard, ?lane, "a walk over a shard stopped because of an error");
             walk.stopped = Some(error.to_string());
@@ -140,7 +144,7 @@ impl<T: Task> Sweep<T> {
 }
 
 impl<O: Outcome> ShardWalk<O> {
-    fn new(from: Position) -> Self {
+    fn new(from: Position, log: RowLog) -> Self {
         Self {
             counts: O::Counts::default(),
             totals: RunTotals::default(),
@@ -149,6 +153,8 @@ impl<O: Outcome> ShardWalk<O> {
             is_complete: false,
             stopped: None,
             deferred: None,
+            oldest_due: None,
+            log,
             rows_read: 0,
             first_not_started: None,
         }
@@ -171,7 +177,11 @@ impl<O: Outcome> ShardWalk<O> {
                 Ok(due) => queue.push(QueuedRow { place: self.rows_read, before, due }),
                 // An unreadable row is reported and counted only in the first lane.
                 Err(_) if lane != Lane::Due => *self.counts.due() -= 1,
-                Err(error) => self.add_failure(format!("{} {}", position.pk, position.sk), error.to_string()),
+                Err(error) => {
+                    let (key, reason) = (format!("{} {}", position.pk, position.sk), error.to_string());
+                    self.log.log_unreadable(&key, &reason);
+                    self.add_failure(key, reason);
+                }
             }
             self.rows_read += 1;
             before = position;
@@ -201,31 +211,45 @@ impl<O: Outcome> ShardWalk<O> {
 
     /// Records that the walk has read `row` but not started it.
     fn mark_not_started(&mut self, row: QueuedRow) {
+        self.add_due_date(row.due.on);
         if self.first_not_started.as_ref().is_none_or(|(place, _)| row.place < *place) {
             self.first_not_started = Some((row.place, row.before));
         }
     }
 
-    /// Counts, logs and lists a row whose processing failed.
+    /// Remembers that a row became due on the date `on`, if it is the earliest date of the walk.
+    fn add_due_date(&mut self, on: NaiveDate) {
+        self.oldest_due = Some(self.oldest_due.map_or(on, |oldest| oldest.min(on)));
+    }
+
+    /// Counts and lists a row whose processing failed.
     fn add_failure(&mut self, key: String, reason: String) {
-        tracing::error!(%key, %reason, "processing a row failed");
         *self.counts.failed() += 1;
         if self.failures.len() < MAX_LISTED_FAILURES {
             self.failures.push(Failure { key, reason });
         }
     }
 
-    /// Adds the `result` of the processed `row` to the counts.
+    /// Counts and logs the processed row `due` with its `outcome`.
+    fn add_outcome(&mut self, due: &Due, outcome: O) {
+        self.log.log_outcome(due, outcome);
+        *outcome.count(&mut self.counts) += 1;
+    }
+
+    /// Adds the `result` of the processed `row` to the counts, and logs the row if its outcome is decided.
     fn add_result(&mut self, row: QueuedRow, result: RowResult<O>) {
         if result.is_uncounted() {
             *self.counts.due() -= 1;
         }
+        if result.was_workable() {
+            self.add_due_date(row.due.on);
+        }
         match result {
-            RowResult::Counted(outcome) => *outcome.count(&mut self.counts) += 1,
+            RowResult::Counted(outcome) => self.add_outcome(&row.due, outcome),
             RowResult::LeftToOtherLane => {}
             RowResult::OutOfTime => self.mark_not_started(row),
             RowResult::Deferred { counted, reason } => {
-                *counted.count(&mut self.counts) += 1;
+                self.add_outcome(&row.due, counted);
                 if self.deferred.is_none() {
                     tracing::warn!(%reason, "the run leaves some rows to a later run");
                     self.deferred = Some(reason);
@@ -235,11 +259,14 @@ impl<O: Outcome> ShardWalk<O> {
                 tracing::error!(key = %row.due.key.key(), %reason, "the run stops");
                 self.stopped = Some(reason);
                 match counted {
-                    Some(outcome) => *outcome.count(&mut self.counts) += 1,
+                    Some(outcome) => self.add_outcome(&row.due, outcome),
                     None => self.mark_not_started(row),
                 }
             }
-            RowResult::Failed { reason } => self.add_failure(row.due.key.key().to_string(), reason),
+            RowResult::Failed { error_type, reason } => {
+                self.log.log_failure(&row.due, error_type, &reason);
+                self.add_failure(row.due.key.key().to_string(), reason);
+            }
         }
     }
 }

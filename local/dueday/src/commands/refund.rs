@@ -30,9 +30,9 @@ The command exits with 1 if the refund is pending or has failed.
 With --table, also give --gateway with the deployed value.
 
 Examples:
-  dueday refund 202701-7KQ29M-4T3XWA
-  dueday refund 202701-7KQ29M-4T3XWA --amount 5.00
-  dueday refund 202701-7KQ29M-4T3XWA --amount 5.00 --idempotency-key ticket-4711"
+  dueday refund 202701-7KQ29M-4T3XWA --reason 'ticket 4711'
+  dueday refund 202701-7KQ29M-4T3XWA --amount 5.00 --reason 'ticket 4711'
+  dueday refund 202701-7KQ29M-4T3XWA --reason again --idempotency-key ticket-12"
 )]
 pub struct RefundArgs {
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub struct RefundArgs {
     #[arg(long, value_name = "ID", value_parser = parse_ulid, conflicts_with_all = ["amount", "idempotency_key", "reason"])]
     pub id: Option<Ulid>,
     /// The reason for the refund, for the action log; do not write personal data into it
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", required_unless_present = "id")]
     pub reason: Option<Label>,
     #[command(flatten)]
     pub confirmation: ConfirmationArgs,

@@ -23,8 +23,8 @@ tried again tomorrow.
 With --table, also give --gateway, --time-zone and --reminder-lead-days with the deployed values.
 
 Examples:
-  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --charged pi_3QK8
-  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --not-charged")]
+  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --charged pi_3QK8 --reason paid
+  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --not-charged --reason lost")]
 pub struct ResolveArgs {
     #[command(flatten)]
     pub selector: SubscriptionSelector,
@@ -35,7 +35,7 @@ pub struct ResolveArgs {
     pub although_the_gateway_says: bool,
     /// The reason for the decision, for the action log; do not write personal data into it
     #[arg(long, value_name = "TEXT")]
-    pub reason: Option<Label>,
+    pub reason: Label,
 }
 
 /// The outcome of the payment, as the operator states it.
@@ -57,7 +57,7 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let stated = args.outcome.charged.clone().map_or(StatedOutcome::NotCharged, StatedOutcome::Charged);
     let gateway = if args.although_the_gateway_says { None } else { Some(open_table.gateway(context).await?) };
     let policy = context.config.billing.policy.clone();
-    let action = context.action(ActionKind::ResolvePayment, args.reason.as_ref());
+    let action = context.action(ActionKind::ResolvePayment, Some(&args.reason));
     let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone()).with_action(action);
     let resolver = AttemptResolver {
         settling: &settling,

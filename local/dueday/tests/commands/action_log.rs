@@ -1,9 +1,16 @@
 //! Tests of `dueday log`: each command that changes something writes one entry, and a refused command writes none.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use chrono::Utc;
+use billing::{ActionKind, Actor, ActorName};
+use chrono::{TimeDelta, Utc};
+use emulator::{Engine, Wire};
+use orders::{Buckets, OrdersTable, Requester};
+use orders_api::StoredPayments;
 use serde_json::Value;
+use store::{Paging, Table};
 
 use crate::orders::import_places;
 use crate::terminal::{dueday, output};
@@ -46,7 +53,7 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
     let id = json(&data, &["subscriptions", "acme"])[0]["id"].as_str().unwrap().to_owned();
     let (acme, none): (&[&str], &[&str]) = (&["acme"], &[]);
     // The columns are: the command, the account of the log, and the kind of the entry; `-` for a refused command.
-    let cases: [(&[&str], &[&str], &str); 16] = [
+    let cases: [(&[&str], &[&str], &str); 19] = [
         (&["account", "change", "acme", "--name", "Mr Secret"], acme, "account.put"),
         (&["account", "change", "other", "--name", "Other"], none, "-"),
         (
@@ -59,13 +66,17 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
         (&["subscription", "resume", "acme", &id], acme, "subscription.resume"),
         (&["subscription", "retry", "acme", &id], acme, "-"),
         (&["refund", &receipt, "--amount", "5.00", "--yes", "--reason", "ticket 4711"], acme, "refund.create"),
-        (&["refund", &receipt, "--amount", "50.00", "--yes"], acme, "-"),
+        (&["refund", &receipt, "--amount", "50.00", "--yes", "--reason", "ticket 4712"], acme, "-"),
+        // A refund needs a reason.
+        (&["refund", &receipt, "--amount", "1.00", "--yes"], acme, "-"),
         (&["subscription", "cancel", "acme", &id, "--at-period-end"], acme, "subscription.cancel"),
         (&["subscription", "uncancel", "acme", &id], acme, "subscription.uncancel"),
         (&["webhooks", "create", "https://example.com/secret"], none, "webhook_endpoint.create"),
         (&["shards", "set", "6"], none, "shards.set"),
         (&["shards", "set", "2"], none, "-"),
         (&["reshard"], none, "shards.reshard"),
+        (&["orders", "shards", "set", "8"], none, "buckets.set"),
+        (&["orders", "shards", "set", "2"], none, "-"),
         (&["charging", "off", "--reason", "drill"], none, "charging.switch"),
     ];
     for (command, account, kind) in cases {
@@ -111,4 +122,34 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
     assert!(code == 0 && stdout.contains("command jane") && stdout.contains("ticket 4711"), "{stdout}");
     let (code, _, stderr) = run(&data, &["log", "other"]);
     assert!(code == 2 && stderr.contains("there is no account other"), "{stderr}");
+}
+
+#[tokio::test]
+async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
+    let engine = Engine::memory();
+    let wire = Arc::new(Wire::default());
+    let payments = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    payments.create_if_absent().await.unwrap();
+    let orders = OrdersTable::new(engine.client_with_wire(wire.clone()), "dueday-orders");
+    orders.create_if_absent().await.unwrap();
+    orders.get_or_store_buckets(Buckets::new(4)).await.unwrap();
+    let (payments, at) = (Arc::new(StoredPayments(payments)), Utc::now());
+    let actor = Actor::Command(ActorName::new("jane"));
+    let orders = orders.requested_by(Requester { payments: payments.clone(), actor, at });
+    for (buckets, stored, expected) in [
+        (8, 8, &[("TransactWriteItems", 1)][..]),
+        // The number does not change, so nothing is logged.
+        (8, 8, &[("TransactWriteItems", 1), ("GetItem", 1)]),
+        (2, 8, &[("TransactWriteItems", 1), ("GetItem", 1)]),
+    ] {
+        let before = wire.requests();
+        assert_eq!(orders.raise_buckets(Buckets::new(buckets)).await.unwrap(), Buckets::new(stored));
+        let after = wire.requests();
+        let sent = after.iter().map(|(name, count)| (name.as_str(), count - before.get(name).unwrap_or(&0)));
+        let sent: BTreeMap<&str, u64> = sent.filter(|(_, count)| *count > 0).collect();
+        assert_eq!(sent, expected.iter().copied().collect(), "{buckets}");
+    }
+    let entries = payments.0.get_actions_without_account(&Paging::all(), at).await.unwrap();
+    let kinds: Vec<ActionKind> = entries.items.iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [ActionKind::SetBuckets]);
 }

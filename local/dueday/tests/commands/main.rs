@@ -40,6 +40,7 @@ mod shop;
 mod stripe;
 mod support_jobs;
 mod template;
+mod template_alarms;
 mod template_cors;
 mod template_logs;
 mod template_sandbox;

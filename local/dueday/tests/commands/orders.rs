@@ -354,10 +354,10 @@ fn months_paid_before_their_sku_had_products_get_orders_by_a_backfill() {
     // is placed, then cancels the order.
     let receipts = json_output(&data, &["receipts", "bell"]);
     let partly = receipts[0]["number"].as_str().unwrap().to_owned();
-    assert_eq!(run(&data, &["refund", &partly, "--amount", "5.00", "--yes"]).0, 0);
+    assert_eq!(run(&data, &["refund", &partly, "--amount", "5.00", "--yes", "--reason", "a test"]).0, 0);
     let receipts = json_output(&data, &["receipts", "cube"]);
     let receipt = receipts[0]["number"].as_str().unwrap_or_else(|| panic!("{receipts}"));
-    assert_eq!(run(&data, &["refund", receipt, "--yes"]).0, 0);
+    assert_eq!(run(&data, &["refund", receipt, "--yes", "--reason", "a test"]).0, 0);
     assert_eq!(json_output(&data, &["orders", "list"]).as_array().unwrap().len(), 0, "no products, no orders");
     assert_eq!(run(&data, &["orders", "import", stock.to_str().unwrap()]).0, 0);
     assert_eq!(json_output(&data, &["orders", "list"]).as_array().unwrap().len(), 0, "the months were paid before");
@@ -394,7 +394,7 @@ fn months_paid_before_their_sku_had_products_get_orders_by_a_backfill() {
     assert_eq!(refunded["refunded_amount"], 500, "{refunded}");
     let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
     assert_eq!(code, 0, "a month that needs no order is no difference: {stdout}{stderr}");
-    assert_eq!(run(&data, &["refund", &partly, "--amount", "7.99", "--yes"]).0, 0);
+    assert_eq!(run(&data, &["refund", &partly, "--amount", "7.99", "--yes", "--reason", "a test"]).0, 0);
     let listed = json_output(&data, &["orders", "list", "--customer", "bell"]);
     assert_eq!(listed[0]["status"], "CANCELLED", "{listed}");
 }

@@ -48,7 +48,7 @@ fn output_of_commands_that_look_at_the_system_matches_its_snapshot() {
 
 /// Commands whose exit codes and outputs are in a snapshot. Some of these commands are refused.
 const OTHERS: [&str; 10] = [
-    "resolve acme {acme} --not-charged",
+    "resolve acme {acme} --not-charged --reason lost",
     "move-gateway",
     "findings resolve acme {payment} --close --because closed",
     "charging off",

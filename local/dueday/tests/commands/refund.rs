@@ -42,9 +42,16 @@ fn receipt(folder: &Path) -> Value {
 #[test]
 fn repeated_refund_command_refunds_once_unless_it_has_another_idempotency_key() {
     let (folder, id) = folder_with_receipt();
-    let refund = |more: &[&str]| run(folder.path(), &[&["refund", "acme", &id], more].concat());
+    let refund = |more: &[&str]| {
+        // The look-up of an existing refund needs no reason.
+        let reason: &[&str] = if more.contains(&"--id") { &[] } else { &["--reason", "a test"] };
+        run(folder.path(), &[&["refund", "acme", &id], reason, more].concat())
+    };
     let refunded = || receipt(folder.path())["refunded_amount"].clone();
 
+    let (code, _, stderr) = run(folder.path(), &["refund", "acme", &id]);
+    assert!(code == 2 && stderr.contains("--reason <TEXT>"), "{stderr}");
+    assert_eq!(refunded(), 0, "a refund needs a reason");
     let (code, stdout, stderr) = refund(&["--amount", "5.00"]);
     assert!(code == 0 && stdout.starts_with("5.00 EUR of "), "{stdout}{stderr}");
     let (code, stdout, stderr) = refund(&["--amount", "5.00"]);
@@ -87,7 +94,7 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     let number = paid["number"].as_str().unwrap();
     assert!(shown(&["report"]).contains("1 payment from "), "without refunds, the report has one amount");
 
-    shown(&["refund", "acme", number, "--amount", "5.00"]);
+    shown(&["refund", "acme", number, "--amount", "5.00", "--reason", "a test"]);
     assert!(
         shown(&["receipts", "acme"]).contains("12.99      5.00            7.99  EUR"),
         "{}",
@@ -98,7 +105,7 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     let why = shown(&["why", "acme", paid["subscription"].as_str().unwrap()]);
     assert!(why.contains("; refunded: 5.00 EUR, requested last on "), "{why}");
 
-    shown(&["refund", "acme", number]);
+    shown(&["refund", "acme", number, "--reason", "a test"]);
     let why = shown(&["why", "acme", paid["subscription"].as_str().unwrap()]);
     assert!(why.contains("; refunded: 12.99 EUR, requested last on "), "{why}");
     let export = shown(&["export", "receipts"]);

@@ -5,7 +5,10 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{NaiveDate, TimeDelta};
+use chrono_tz::UTC;
 use clock::SimulatedClock;
+use delivery::Notices;
+use emulator::Deployment;
 use serde_yaml_ng::Value;
 use store::PaymentCounts;
 use sweep::{BatchRequest, Report};
@@ -13,9 +16,15 @@ use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 19] = [
+const COUNTED_MESSAGES: [(&str, &str); 27] = [
     ("ApiLog", api::GATEWAY_UNUSABLE),
     ("ApiLog", config::SECRET_UNREADABLE),
+    ("PaymentsLog", config::SECRET_UNREADABLE),
+    ("RemindersLog", config::SECRET_UNREADABLE),
+    ("ReconcileLog", config::SECRET_UNREADABLE),
+    ("WebhooksLog", config::SECRET_UNREADABLE),
+    ("NoticesLog", config::SECRET_UNREADABLE),
+    ("DeliverLog", config::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
     ("WebhooksLog", settling::PAYMENT_WITHOUT_RECEIPT_MESSAGE),
     ("WebhooksLog", inbound::UNSIGNED_EVENT_MESSAGE),
@@ -23,6 +32,8 @@ const COUNTED_MESSAGES: [(&str, &str); 19] = [
     ("DeliverLog", delivery::ENDPOINT_UNREADABLE),
     ("DeliverLog", delivery::DELIVERY_UNREADABLE),
     ("DeliverLog", delivery::EVENT_NOT_DELIVERED),
+    ("DeliverLog", delivery::EVENT_DELIVERED),
+    ("DeliverLog", delivery::DELIVERY_RETRIED),
     ("NoticesLog", delivery::NOTICE_MESSAGE_FAILED),
     ("NoticesLog", delivery::NOTICE_REJECTED),
     ("OrdersLog", orders::SKU_WITHOUT_PRODUCTS_MESSAGE),
@@ -36,7 +47,9 @@ const COUNTED_MESSAGES: [(&str, &str); 19] = [
 ];
 
 /// Each log group, and the Lambda function that writes to it.
-const LOG_GROUPS: [(&str, &str); 8] = [
+const LOG_GROUPS: [(&str, &str); 10] = [
+    ("PaymentsLog", "PaymentsFunction"),
+    ("RemindersLog", "RemindersFunction"),
     ("ApiLog", "ApiFunction"),
     ("WebhooksLog", "WebhooksFunction"),
     ("DeliverLog", "DeliverFunction"),
@@ -76,19 +89,24 @@ fn template_metric_filters_match_exactly_the_logged_messages() {
     let filters = resources.as_mapping().unwrap().iter();
     let filters = filters.filter(|(_, resource)| resource["Type"] == "AWS::Logs::MetricFilter");
     let filters = filters.filter(|(_, resource)| !reads_a_field(resource));
+    let alarms = resources.as_mapping().unwrap().values();
+    let alarms = alarms.filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm");
+    let alarms: Vec<&Value> = alarms.map(|alarm| &alarm["Properties"]).collect();
+    let dashboard = serde_yaml_ng::to_string(&resources["Dashboard"]).unwrap();
     let mut matched = BTreeSet::new();
     for (name, filter) in filters {
         let filter = &filter["Properties"];
         let group = referenced_name(&filter["LogGroupName"]);
         let pattern = filter["FilterPattern"].as_str().unwrap();
         matched.extend(texts(pattern).into_iter().map(|text| (group.clone(), text.to_owned())));
-        let alarm = format!("{}Alarm", name.as_str().unwrap());
-        let (counted, watched) = (&filter["MetricTransformations"][0], &resources[alarm.as_str()]["Properties"]);
-        assert_eq!(
-            counted["MetricName"], watched["MetricName"],
-            "{alarm} does not watch the metric of the filter {name:?}"
-        );
-        assert_eq!(counted["MetricNamespace"], watched["Namespace"], "{alarm}");
+        let counted = &filter["MetricTransformations"][0];
+        assert_eq!(counted["MetricNamespace"], "Dueday", "{name:?}");
+        let Value::Tagged(metric) = &counted["MetricName"] else { panic!("no !Sub: {name:?}") };
+        let is_shown = dashboard.contains(&format!("[\"Dueday\", \"{}\"", metric.value.as_str().unwrap()));
+        let is_watched = alarms.iter().any(|alarm| {
+            alarm["MetricName"] == counted["MetricName"] && alarm["Namespace"] == counted["MetricNamespace"]
+        });
+        assert!(is_watched || is_shown, "no alarm and no dashboard shows the metric of the filter {name:?}");
     }
     let logged = COUNTED_MESSAGES.map(|(group, text)| (group.to_owned(), text.to_owned()));
     assert_eq!(
@@ -164,18 +182,21 @@ async fn template_metric_filters_read_numbers_from_the_lines_of_a_run() {
     assert_eq!(shop.counts.paid, 2);
     let logged: Vec<serde_json::Value> = kept.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let filters = resources.as_mapping().unwrap().iter().filter(|(_, resource)| reads_a_field(resource));
+    let dashboard = serde_yaml_ng::to_string(&resources["Dashboard"]).unwrap();
     let mut read = 0;
     for (name, filter) in filters {
         let group = referenced_name(&filter["Properties"]["LogGroupName"]);
         let metric = &filter["Properties"]["MetricTransformations"][0];
         let message = message_of(filter);
-        let batch = if group == "PaymentsLog" { "payments" } else { "reminders" };
+        let batch = if group == "RemindersLog" { "reminders" } else { "payments" };
         let is_meant = |line: &&serde_json::Value| {
             line["fields"]["message"] == message
                 && (line["fields"]["batch"].is_null() || line["fields"]["batch"] == batch)
         };
         let line = logged.iter().find(is_meant).unwrap_or_else(|| panic!("{name:?}: no line {message:?}"));
         let field = metric["MetricValue"].as_str().unwrap().strip_prefix("$.fields.").unwrap();
+        let Value::Tagged(shown) = &metric["MetricName"] else { panic!("no !Sub: {name:?}") };
+        assert!(dashboard.contains(shown.value.as_str().unwrap()), "the dashboard does not show {name:?}");
         assert!(line["fields"][field].is_u64() || line["fields"][field].is_i64(), "{name:?} reads {field} from {line}");
         for dimension in metric["Dimensions"].as_sequence().into_iter().flatten() {
             let field = dimension["Value"].as_str().unwrap().strip_prefix("$.fields.").unwrap();
@@ -183,7 +204,7 @@ async fn template_metric_filters_read_numbers_from_the_lines_of_a_run() {
         }
         read += 1;
     }
-    assert_eq!(read, 17);
+    assert_eq!(read, 23);
 }
 
 /// Returns the message in the pattern of a metric filter that reads a field.
@@ -208,7 +229,20 @@ async fn payments_of_a_day() -> Report<PaymentCounts> {
     }
     let (request, deadline) = (BatchRequest::for_date(day), noon + TimeDelta::hours(1));
     system.deployment.reminders().await.unwrap().run(&request, deadline).await.unwrap();
-    system.deployment.payments().await.unwrap().run(&request, deadline).await.unwrap()
+    let report = system.deployment.payments().await.unwrap().run(&request, deadline).await.unwrap();
+    send_a_notice(&system).await;
+    report
+}
+
+/// Processes a batch with the sample event of a payment of the account.
+async fn send_a_notice(system: &InMemoryDeployment) {
+    let message: serde_json::Value = serde_json::from_str(include_str!("../../../../events/sqs-paid.json")).unwrap();
+    let body = message["Records"][0]["body"].as_str().unwrap().to_owned();
+    let Deployment { table, config, .. } = &system.deployment;
+    let mails = Arc::new(RecordedMails::default());
+    let notices = Notices::new(table.clone(), mails.clone(), config.merchant.clone(), UTC, system.clock.clone());
+    assert_eq!(notices_function::send_notices(&notices, [("m-1".to_owned(), body)]).await, Vec::<String>::new());
+    assert_eq!(mails.mails().len(), 1);
 }
 
 /// Lambda uses the level of a JSON line only if the line also has a timestamp in the format of RFC 3339.

@@ -157,7 +157,7 @@ impl Task for OneSlowRow {
             }
             tokio::task::yield_now().await;
         }
-        RowResult::Failed { reason: "the other rows waited for this row".to_owned() }
+        RowResult::Failed { error_type: "Waited", reason: "the other rows waited for this row".to_owned() }
     }
 }
 

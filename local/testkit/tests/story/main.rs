@@ -36,6 +36,7 @@ mod refunds;
 mod reminders;
 mod restored_table;
 mod restored_table_drill;
+mod run_ages;
 mod run_proof;
 mod run_safety_checks;
 mod sharding;

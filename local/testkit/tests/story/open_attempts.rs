@@ -15,10 +15,10 @@ use crate::world::{World, billing_time, card, new_subscription, nonzero_counts, 
 
 /// A gateway that times out in charges and look-ups of some customers.
 #[derive(Debug)]
-struct TimesOutForSomeCustomers {
-    sandbox: Arc<Sandbox>,
+pub struct TimesOutForSomeCustomers {
+    pub sandbox: Arc<Sandbox>,
     /// The customers whose requests time out.
-    customers: HashSet<String>,
+    pub customers: HashSet<String>,
 }
 
 #[async_trait]
@@ -96,7 +96,7 @@ async fn debit_may_be_processing_for_25_days_and_is_reported_after_that() {
 
 /// A gateway whose debits stay in the status processing for ever.
 #[derive(Debug)]
-struct AlwaysProcessing(Arc<Sandbox>);
+pub struct AlwaysProcessing(pub Arc<Sandbox>);
 
 #[async_trait]
 impl PaymentGateway for AlwaysProcessing {

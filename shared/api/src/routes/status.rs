@@ -42,8 +42,8 @@ pub struct StatusView {
     latest_audit: Option<LatestAuditView>,
     /// The latest day that was compared with the gateway; null if no day was compared.
     latest_comparison: Option<LatestComparisonView>,
-    /// The queues of the deployment; empty on one machine, which has none. Null if they could not be read.
-    queues: Option<Vec<QueueState>>,
+    /// The queues of the deployment; empty on one machine, which has none.
+    queues: Vec<QueueState>,
     /// What a person must look at, as sentences; empty if nothing.
     problems: Vec<String>,
 }
@@ -108,13 +108,6 @@ impl From<LatestAudit> for LatestAuditView {
     }
 }
 
-/// Returns the state of the queues, or `None` if it could not be read.
-async fn read_queues(api: &Api) -> Option<Vec<QueueState>> {
-    let Some(queues) = &api.queues else { return Some(Vec::new()) };
-    let read = queues.read().await;
-    read.inspect_err(|error| tracing::error!(%error, "the queues could not be read")).ok()
-}
-
 /// Get the state of the system
 ///
 /// Returns whether yesterday is complete, the progress of the batches of today, whether charging is on, the ceilings, the oldest due
@@ -134,11 +127,11 @@ pub async fn read(
 ) -> Result<Json<StatusView>, Problem> {
     let settings = api.read_settings().await?;
     let status = SystemStatus::read(&api.table, &settings, api.billing.zone, now.at).await?;
-    let queues = read_queues(&api).await;
-    let queue_problems = match &queues {
-        Some(queues) => queues.iter().filter_map(QueueState::problem).collect(),
-        None => vec!["the queues could not be read".to_owned()],
+    let queues = match &api.queues {
+        Some(queues) => queues.read().await,
+        None => Vec::new(),
     };
+    let queue_problems: Vec<String> = queues.iter().filter_map(QueueState::problem).collect();
     Ok(Json(StatusView {
         today: status.today,
         charging: status.charging,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::log_messages::{ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED};
+use super::log_messages::{
+    DELIVERY_RETRIED, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_DELIVERED, EVENT_NOT_DELIVERED,
+};
 use super::probe::{Admission, admit, count_failure};
 use super::{EndpointSecrets, NextTry, Sender};
 use billing::{Delivery, DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
@@ -131,7 +133,7 @@ impl Deliverer {
         let (id, last_response) = (&endpoint.id, updated.last_response.as_deref().unwrap_or_default());
         match updated.status {
             DeliveryStatus::Delivered => {
-                tracing::info!(endpoint = %id, attempts = updated.attempts, "an event was delivered");
+                tracing::info!(endpoint = %id, attempts = updated.attempts, "{EVENT_DELIVERED}");
                 let must_write = |stored: &WebhookEndpoint| {
                     stored.should_record_success(now) || !self.secrets.are_encrypted_with_first_key(stored, now)
                 };
@@ -148,7 +150,7 @@ impl Deliverer {
                     endpoint = %id,
                     attempts = updated.attempts,
                     came_to = last_response,
-                    "a delivery failed and will be retried"
+                    "{DELIVERY_RETRIED}"
                 );
                 count_failure(&self.table, endpoint, self.clock.now(), self.clock.ulid()).await?;
             }

@@ -1,4 +1,4 @@
-//! The log messages of outbound webhooks that alarms in `template.yaml` match.
+//! The log messages of outbound webhooks that alarms and metrics in `template.yaml` match.
 
 /// The log message for a stored endpoint that cannot be read.
 pub const ENDPOINT_UNREADABLE: &str = "a webhook endpoint cannot be read";
@@ -8,3 +8,7 @@ pub const DELIVERY_UNREADABLE: &str = "a webhook delivery cannot be read";
 pub const EVENT_NOT_DELIVERED: &str = "an event could not be delivered";
 /// The log message if a delivery has finally failed and its endpoint is disabled.
 pub const ENDPOINT_DISABLED: &str = "a webhook endpoint is disabled";
+/// The log message for an event that a webhook endpoint has accepted.
+pub const EVENT_DELIVERED: &str = "an event was delivered";
+/// The log message for a try that an endpoint did not accept, and after which the delivery will be tried again.
+pub const DELIVERY_RETRIED: &str = "a delivery failed and will be retried";

@@ -23,7 +23,9 @@ pub use address_policy::{AddressError, AddressPolicy, HostResolver};
 pub use deliverer::Deliverer;
 pub use endpoint_secrets::EndpointSecrets;
 pub use endpoints::{EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
-pub use log_messages::{DELIVERY_UNREADABLE, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED};
+pub use log_messages::{
+    DELIVERY_RETRIED, DELIVERY_UNREADABLE, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_DELIVERED, EVENT_NOT_DELIVERED,
+};
 pub use next_try::NextTry;
 pub use queue::{DeliveryQueue, QueueError, QueuedDelivery};
 pub use schedule::{Schedule, ScheduleLimits};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::IntoEnumIterator as _;
@@ -10,7 +10,8 @@ use strum::IntoEnumIterator as _;
 use super::super::{Buckets, OrderStatus, all_days};
 use super::items::{item_with, number};
 use super::{OrdersTable, keys};
-use dynamo::{Instant, Paging, TableError, UpdateItemOutcome, from_item};
+use billing::ActionKind;
+use dynamo::{Instant, Paging, TableError, TransactionOutcome, UpdateItemOutcome, from_item};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -76,18 +77,23 @@ impl OrdersTable {
 
     /// Raises the number of buckets of GSI-2 to `buckets`, and returns the stored number. The number is never reduced:
     /// if it is larger than `buckets` already, it does not change. Existing orders stay in their buckets. A running
-    /// process uses the new number when it next lists all orders. For new orders, a running process uses the new number only
-    /// after a restart. Sends one UpdateItem request.
+    /// process uses the new number when it next lists all orders; for new orders, a running process
+    /// uses the new number only after a restart. Writes the entry of the action log in the same transaction, if the number
+    /// changes. Sends one TransactWriteItems request, and one GetItem request if the number does not change.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
         let (key, expression) = (keys::key_of_settings(), "SET #Buckets = :buckets");
         let update = self.dynamo.build_update(key.clone(), expression, "#Buckets < :buckets", values);
-        match self.dynamo.send_update(update, ReturnValue::None).await? {
-            UpdateItemOutcome::Updated(_) => Ok(buckets),
-            UpdateItemOutcome::ConditionFailed(Some(item)) => {
+        let update = TransactWriteItem::builder().update(update).build();
+        let entry = self.requester.as_ref().map(|requester| {
+            requester.build_setting_put(ActionKind::SetBuckets, "buckets", buckets.count().to_string())
+        });
+        match self.dynamo.transact_with_retries([update].into_iter().chain(entry).collect()).await? {
+            TransactionOutcome::Written => Ok(buckets),
+            TransactionOutcome::ConditionFailed(_) => {
+                let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
                 Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
             }
-            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key }),
         }
     }
 }

@@ -291,6 +291,6 @@ async fn run_action(
         Action::Region { region } => places::region(context, desk, region).await,
         Action::Import { file } => setup::import(context, job_desk, open_table, file).await,
         Action::Backfill(args) => backfill::backfill(context, job_desk, open_table, args).await,
-        Action::Shards(shards) => shards::shards(context, desk, open_table, shards).await,
+        Action::Shards(shards) => shards::shards(context, desk, shards).await,
     }
 }

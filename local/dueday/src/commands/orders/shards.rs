@@ -1,6 +1,5 @@
 //! Shows, estimates and increases the number of buckets of the index over all orders.
 
-use billing::ActionKind;
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
 use orders::{BucketEstimate, Buckets, OrderDesk};
@@ -8,7 +7,6 @@ use serde::Serialize;
 
 use crate::commands::values::parse_number;
 use crate::context::Context;
-use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
@@ -104,12 +102,7 @@ pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exi
     Ok(Exit::Done)
 }
 
-pub async fn shards(
-    context: &Context,
-    desk: &OrderDesk,
-    open_table: &OpenTable,
-    args: &ShardsArgs,
-) -> Result<Exit, Failure> {
+pub async fn shards(context: &Context, desk: &OrderDesk, args: &ShardsArgs) -> Result<Exit, Failure> {
     let buckets = match args.action {
         None => desk.buckets().count(),
         Some(Action::Set { buckets }) => {
@@ -120,8 +113,6 @@ pub async fn shards(
                      in the other buckets"
                 )));
             }
-            let action = context.action(ActionKind::SetBuckets, None);
-            open_table.table.put_action(&action.on_setting("buckets", now.to_string())).await?;
             now
         }
     };

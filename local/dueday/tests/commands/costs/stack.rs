@@ -9,7 +9,8 @@ use super::patterns::is_match;
 use crate::template::{template, text};
 
 /// The conditions of the computed deployment: Stripe with its webhooks, Amazon SES, and alarms by mail.
-const TRUE_CONDITIONS: [&str; 5] = ["CreatesTable", "HasStripe", "HasStripeWebhooks", "HasSes", "HasAlarmEmail"];
+const TRUE_CONDITIONS: [&str; 6] =
+    ["CreatesTable", "HasStripe", "HasStripeWebhooks", "HasSes", "HasAlarmEmail", "HasOptionalFunctions"];
 
 /// How Lambda forms the batches of a function from a stream or a queue.
 #[derive(Clone, Copy)]
@@ -107,10 +108,15 @@ impl Stack {
 
     /// Returns the number of metrics that the alarms watch. An alarm on an expression counts each of its metrics.
     pub fn alarm_metrics(&self) -> usize {
+        let is_watched = |metric: &Value| match metric {
+            // `!If` of a condition: the metric if it is true, and nothing if it is not.
+            Value::Tagged(conditional) => {
+                conditional.value[0].as_str().is_some_and(|condition| TRUE_CONDITIONS.contains(&condition))
+            }
+            metric => !metric["MetricStat"].is_null(),
+        };
         let metrics = |alarm: &Value| {
-            alarm["Metrics"]
-                .as_sequence()
-                .map_or(1, |all| all.iter().filter(|metric| !metric["MetricStat"].is_null()).count())
+            alarm["Metrics"].as_sequence().map_or(1, |all| all.iter().filter(|metric| is_watched(metric)).count())
         };
         self.resources("AWS::CloudWatch::Alarm").iter().map(|(_, alarm)| metrics(alarm)).sum()
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use billing::{Account, ReceivedEvent, Subscription, SubscriptionId};
+use billing::{Account, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use delivery::{Notices, Publisher};
@@ -15,6 +15,7 @@ use store::CreateOutcome;
 use sweep::BatchRequest;
 use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 use tracing::level_filters::LevelFilter;
+use tracing::{Instrument as _, Span};
 use tracing_subscriber::layer::SubscriberExt as _;
 use ulid::Ulid;
 
@@ -58,6 +59,18 @@ pub type Counts = BTreeMap<Count, f64>;
 const FIREHOSE_STEP: usize = 5 * 1024;
 /// The bytes that DynamoDB counts for each item in addition to its attributes.
 const ITEM_OVERHEAD: f64 = 100.0;
+
+/// The messages in an invocation of the function `notices`, which waits for a full batch.
+const MESSAGES_PER_BATCH: usize = 10;
+
+/// Returns a span like that of an invocation of a Lambda function, which is in each of its log lines.
+fn invocation_span() -> Span {
+    tracing::info_span!(
+        "Lambda runtime invoke",
+        requestId = "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
+        xrayTraceId = "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=1"
+    )
+}
 
 fn six_o_clock(date: &str) -> DateTime<Utc> {
     format!("{date}T06:00:00Z").parse().unwrap()
@@ -151,8 +164,10 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     let merchant = deployment.config.merchant.clone();
     let notices =
         Notices::new(deployment.table.clone(), mailer.clone(), merchant, chrono_tz::UTC, system.clock.clone());
-    for message in &messages {
-        notices.notify(&ReceivedEvent::read(message).unwrap()).await.unwrap();
+    for batch in messages.chunks(MESSAGES_PER_BATCH) {
+        let batch = batch.iter().map(|message| (String::new(), message.clone()));
+        let failed = notices_function::send_notices(&notices, batch).instrument(invocation_span()).await;
+        assert_eq!(failed, Vec::<String>::new());
     }
     let [reads, writes, requests] = meter.take();
     counts.extend([(Count::NoticeReads, reads), (Count::NoticeWrites, writes), (Count::NoticeRequests, requests)]);

@@ -1,0 +1,184 @@
+//! Checks that the alarms and the dashboard of `template.yaml` cover every function, queue, table and secret.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_yaml_ng::Value;
+
+use crate::template::{template, text};
+
+/// The largest number of metrics on which CloudWatch allows an alarm.
+const MAX_METRICS: usize = 10;
+
+/// Returns the resources of the type `kind`, such as `AWS::SQS::Queue`, with their conditions.
+fn of_type(template: &Value, kind: &str) -> BTreeMap<String, Option<String>> {
+    let all = template["Resources"].as_mapping().unwrap().iter();
+    let found = all.filter(|(_, resource)| resource["Type"] == kind);
+    found.map(|(name, resource)| (text(name), resource["Condition"].as_str().map(str::to_owned))).collect()
+}
+
+/// Returns the text of `value` as YAML.
+fn yaml(value: &Value) -> String {
+    serde_yaml_ng::to_string(value).unwrap()
+}
+
+/// Returns the metrics of the alarm `name`, each with its condition, without expressions.
+fn metrics<'a>(template: &'a Value, name: &str) -> Vec<(Option<String>, &'a Value)> {
+    let listed = template["Resources"][name]["Properties"]["Metrics"].as_sequence().unwrap().iter();
+    let listed = listed.map(|metric| match metric {
+        Value::Tagged(conditional) => (Some(text(&conditional.value[0])), &conditional.value[1]),
+        metric => (None, metric),
+    });
+    listed.filter(|(_, metric)| !metric["MetricStat"].is_null()).collect()
+}
+
+/// Returns the name in a `!Ref`.
+fn referenced(value: &Value) -> String {
+    let Value::Tagged(reference) = value else { panic!("no !Ref: {value:?}") };
+    text(&reference.value)
+}
+
+#[test]
+fn template_alarms_about_throttled_functions_cover_each_function_once() {
+    let template = template();
+    let mut watched = BTreeMap::new();
+    for alarm in ["FunctionsThrottledAlarm", "OptionalFunctionsThrottledAlarm"] {
+        for (condition, metric) in metrics(&template, alarm) {
+            let metric = &metric["MetricStat"]["Metric"];
+            assert_eq!(text(&metric["MetricName"]), "Throttles", "{alarm}");
+            let function = referenced(&metric["Dimensions"][0]["Value"]);
+            assert_eq!(watched.insert(function, condition), None, "{alarm}");
+        }
+    }
+    assert_eq!(watched, of_type(&template, "AWS::Serverless::Function"));
+    // An alarm without a metric would be refused.
+    let conditions: BTreeSet<String> = watched.into_values().flatten().collect();
+    let Value::Tagged(any) = &template["Conditions"]["HasOptionalFunctions"] else { panic!("no !Or") };
+    let any: BTreeSet<String> = any.value.as_sequence().unwrap().iter().map(referenced).collect();
+    assert_eq!(conditions, any);
+    let condition = &template["Resources"]["OptionalFunctionsThrottledAlarm"]["Condition"];
+    assert_eq!(text(condition), "HasOptionalFunctions");
+}
+
+#[test]
+fn template_alarms_have_at_most_the_number_of_metrics_that_cloudwatch_allows() {
+    let template = template();
+    for alarm in of_type(&template, "AWS::CloudWatch::Alarm").keys() {
+        if !template["Resources"][alarm.as_str()]["Properties"]["Metrics"].is_null() {
+            let number = metrics(&template, alarm).len();
+            assert!((1..=MAX_METRICS).contains(&number), "{alarm} has {number} metrics");
+        }
+    }
+}
+
+#[test]
+fn template_alarm_about_throttled_tables_covers_both_tables_and_their_indexes() {
+    let template = template();
+    let mut watched = BTreeSet::new();
+    for (condition, metric) in metrics(&template, "TableThrottledAlarm") {
+        let metric = &metric["MetricStat"]["Metric"];
+        let dimensions = metric["Dimensions"].as_sequence().unwrap();
+        let index = dimensions.get(1).map(|dimension| text(&dimension["Value"]));
+        watched.insert((referenced(&dimensions[0]["Value"]), index, text(&metric["MetricName"]), condition));
+    }
+    let mut expected = BTreeSet::new();
+    for (table, name, condition) in
+        [("Table", "TableName.Value", None), ("OrdersTable", "OrdersTableName.Value", Some("HasOrders".to_owned()))]
+    {
+        let mut add = |index: Option<String>, metric: &str| {
+            expected.insert((name.to_owned(), index, metric.to_owned(), condition.clone()));
+        };
+        add(None, "ReadThrottleEvents");
+        add(None, "WriteThrottleEvents");
+        for index in template["Resources"][table]["Properties"]["GlobalSecondaryIndexes"].as_sequence().unwrap() {
+            add(Some(text(&index["IndexName"])), "WriteThrottleEvents");
+        }
+    }
+    assert_eq!(watched, expected);
+}
+
+#[test]
+fn template_watches_the_log_of_each_function_that_reads_a_secret() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap();
+    let reads_secret = |function: &Value| {
+        let variables = function["Properties"]["Environment"]["Variables"].as_mapping();
+        variables.is_some_and(|all| all.keys().any(|name| text(name).ends_with("_SECRET_NAME")))
+    };
+    let functions = of_type(&template, "AWS::Serverless::Function");
+    let readers = functions.keys().map(|name| &template["Resources"][name.as_str()]).filter(|one| reads_secret(one));
+    let readers: BTreeSet<String> =
+        readers.map(|function| referenced(&function["Properties"]["LoggingConfig"]["LogGroup"])).collect();
+    assert!(readers.len() >= 7, "{readers:?}");
+    let watched = &template["Resources"]["SecretUnreadableAlarm"]["Properties"]["MetricName"];
+    let filters = resources.values().filter(|resource| {
+        resource["Type"] == "AWS::Logs::MetricFilter"
+            && resource["Properties"]["MetricTransformations"][0]["MetricName"] == *watched
+    });
+    let mut found = BTreeSet::new();
+    for filter in filters {
+        assert_eq!(text(&filter["Properties"]["FilterPattern"]), format!("\"{}\"", config::SECRET_UNREADABLE));
+        found.insert(referenced(&filter["Properties"]["LogGroupName"]));
+    }
+    assert_eq!(found, readers);
+}
+
+/// Returns the body of the dashboard if the conditions `on` are true. Names in `${}` stay.
+fn dashboard(template: &Value, on: &BTreeSet<String>) -> String {
+    let body = &template["Resources"]["Dashboard"]["Properties"]["DashboardBody"];
+    let Value::Tagged(body) = body else { panic!("no !Sub") };
+    let mut filled = text(&body.value[0]);
+    for (name, value) in body.value[1].as_mapping().unwrap() {
+        let Value::Tagged(either) = value else { panic!("no !If: {name:?}") };
+        let text_of = |value: &Value| match value {
+            Value::Tagged(substituted) => text(&substituted.value),
+            value => text(value),
+        };
+        let chosen = &either.value[if on.contains(&text(&either.value[0])) { 1 } else { 2 }];
+        let mark = format!("${{{}}}", text(name));
+        assert_eq!(filled.matches(&mark).count(), 1, "{mark}");
+        filled = filled.replace(&mark, &text_of(chosen));
+    }
+    filled
+}
+
+#[test]
+fn template_dashboard_shows_each_function_and_each_queue_that_the_stack_has() {
+    let template = template();
+    let conditions = ["HasStripeWebhooks", "HasSes", "HasOrders", "HasSandbox"].map(str::to_owned);
+    let all = [of_type(&template, "AWS::Serverless::Function"), of_type(&template, "AWS::SQS::Queue")];
+    for bits in 0..1_u32 << conditions.len() {
+        let on = conditions.iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0);
+        let on: BTreeSet<String> = on.map(|(_, condition)| condition.clone()).collect();
+        let body = dashboard(&template, &on);
+        let parsed: serde_json::Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{on:?}: {error}"));
+        assert!(parsed["widgets"].as_array().unwrap().len() >= 13);
+        for (name, condition) in all.iter().flatten().filter(|(name, _)| name.as_str() != "Heartbeats") {
+            let is_deployed = condition.as_ref().is_none_or(|condition| on.contains(condition));
+            let shown = [format!("\"${{{name}}}\""), format!("\"${{{name}.QueueName}}\"")];
+            assert_eq!(shown.iter().any(|text| body.contains(text)), is_deployed, "{name} {on:?}");
+        }
+    }
+    let yaml = yaml(&template["Resources"]["Dashboard"]);
+    assert!(yaml.contains("!If"), "{yaml}");
+}
+
+/// Returns the paragraphs about the alarms in `docs/operations.md`, each with its heading.
+fn documented_paragraphs() -> Vec<(&'static str, &'static str)> {
+    let document = include_str!("../../../../docs/operations.md");
+    let (_, alarms) = document.split_once("\n## Alarms\n").unwrap();
+    let (alarms, _) = alarms.split_once("\n## ").unwrap();
+    alarms.split("\n### ").skip(1).map(|section| section.split_once('\n').unwrap()).collect()
+}
+
+#[test]
+fn document_names_a_command_for_each_alarm() {
+    let paragraphs = documented_paragraphs();
+    assert!(paragraphs.len() >= 39, "{}", paragraphs.len());
+    for (heading, paragraph) in paragraphs {
+        let in_backticks = paragraph.split('`').skip(1).step_by(2);
+        let mut commands = in_backticks.filter(|text| {
+            ["dueday ", "aws "].iter().any(|program| text.strip_prefix(program).is_some_and(|rest| !rest.is_empty()))
+        });
+        assert!(commands.next().is_some(), "{heading}: the paragraph names no command to type");
+    }
+}

@@ -1,0 +1,64 @@
+//! The reasons why the processing of a row fails. The run reports and logs them, and continues with the other rows.
+
+use billing::AttemptContradiction;
+use chrono::{DateTime, NaiveDate, Utc};
+use gateways::GatewayError;
+use settling::SettleError;
+use store::TableError;
+
+use super::RowResult;
+
+/// The reason why the processing of a row failed. Its name is the `error_type` in the log, so a variant keeps its name.
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+pub(super) enum RowError {
+    /// The index compares dates as text, so a damaged date may be sorted wrongly. A payment with a later date must not be
+    /// charged.
+    #[error("the index contains the due date {on}, which is after {today}")]
+    IndexDateInFuture { on: NaiveDate, today: NaiveDate },
+    /// The subscription is damaged.
+    #[error("the next payment date {on} is before the due date {due_on}; correct the item")]
+    DueLater { on: NaiveDate, due_on: NaiveDate },
+    /// The subscription is damaged.
+    #[error("the month of the due date {due_on} is already paid; correct the item")]
+    AlreadyPaid { due_on: NaiveDate },
+    /// The subscription is not charged, and the day is not complete until a person resolves the finding.
+    #[error("a successful payment of {due_on} or later has no receipt; resolve its finding (dueday findings)")]
+    OpenFinding { due_on: NaiveDate },
+    #[error("the attempt has been in doubt since {}: {error}; resolve it by hand", minute(.since))]
+    InDoubtTooLong { since: DateTime<Utc>, error: GatewayError },
+    #[error("the bank has been processing the payment since {}: ask the gateway about this payment", minute(.since))]
+    ProcessingTooLong { since: DateTime<Utc> },
+    /// Only one of the two payments gets the receipt of the month. A person must refund the other payment.
+    #[error("{0}")]
+    PaidTwice(String),
+    /// The attempt contradicts its subscription, so it is not charged again.
+    #[error("{0}; correct the item, see the audit (dueday audit)")]
+    AttemptContradiction(AttemptContradiction),
+    #[error("{0}")]
+    Table(TableError),
+    #[error("{0}")]
+    MissingReceipt(SettleError),
+    #[error("{0}")]
+    PaymentContradiction(SettleError),
+}
+
+impl From<SettleError> for RowError {
+    fn from(error: SettleError) -> Self {
+        match error {
+            SettleError::Table(error) => Self::Table(error),
+            error @ SettleError::MissingReceipt { .. } => Self::MissingReceipt(error),
+            error @ SettleError::Contradicts { .. } => Self::PaymentContradiction(error),
+        }
+    }
+}
+
+impl From<RowError> for RowResult {
+    fn from(error: RowError) -> Self {
+        Self::Failed { error_type: (&error).into(), reason: error.to_string() }
+    }
+}
+
+/// Returns the text of the time `at`, without seconds.
+fn minute(at: &DateTime<Utc>) -> impl std::fmt::Display + use<> {
+    at.format("%Y-%m-%d %H:%M UTC")
+}
