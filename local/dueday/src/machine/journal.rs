@@ -11,7 +11,7 @@ use clock::Clock;
 use delivery::{Bus, BusEntry, FailedEntry};
 use serde::{Deserialize, Serialize};
 
-use super::kept_lines::{EXTENSION, day_files};
+use super::stored_lines::{EXTENSION, day_files};
 
 /// The name of the file that stores the [`Position`].
 const POSITION_FILE: &str = "position.json";
@@ -188,7 +188,7 @@ mod tests {
     use clock::SimulatedClock;
     use delivery::StreamEvent;
 
-    use super::super::kept_lines::StoredEventLines;
+    use super::super::stored_lines::StoredEventLines;
     use super::*;
 
     fn bus_entry(id: &str) -> BusEntry {

@@ -85,7 +85,7 @@ impl Answers {
     }
 
     /// Returns whether the answers contain a gateway for production.
-    pub fn have_gateway(&self) -> bool {
+    pub fn has_production_gateway(&self) -> bool {
         self.0.get(2).is_some_and(|gateway| gateway != LATER)
     }
 
@@ -98,7 +98,7 @@ impl Answers {
             vec![("Merchant", merchant), ("MailFrom", sender), ("MailUrl", "ses:".to_owned()), ("TimeZone", zone)];
         parameters.extend(match gateway.split_once(' ') {
             _ if stage != "prod" => vec![("Gateway", "sandbox".to_owned())],
-            _ if !self.have_gateway() => Vec::new(),
+            _ if !self.has_production_gateway() => Vec::new(),
             None => vec![("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)],
             Some((url, secret)) => vec![("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
         });

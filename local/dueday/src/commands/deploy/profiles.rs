@@ -76,7 +76,8 @@ pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileE
     let (kept, written) = stored.split_once(MARK).unwrap_or((stored, ""));
     let kept = if kept.trim().is_empty() { "version = 0.1" } else { kept.trim_end() };
     let earlier = earlier_parameters(written)?;
-    let is_written = |stage: &str, earlier: &[String]| stage != "prod" || answers.have_gateway() || !earlier.is_empty();
+    let is_written =
+        |stage: &str, earlier: &[String]| stage != "prod" || answers.has_production_gateway() || !earlier.is_empty();
     let profiles = PROFILES.into_iter().zip(&earlier).filter(|((.., stage), earlier)| is_written(stage, earlier));
     let profiles: String = profiles
         .map(|((name, stack, stage), earlier)| profile(name, stack, &parameters(stage, answers, earlier)))
@@ -111,7 +112,7 @@ fn overrides(written: &toml::Table, name: &str) -> Option<Vec<String>> {
 /// from this domain.
 fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String> {
     let name_of = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
-    let is_open = |name: &str| !answers.have_gateway() && GATEWAY.contains(&name);
+    let is_open = |name: &str| !answers.has_production_gateway() && GATEWAY.contains(&name);
     let answered = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters(stage));
     let mut all: Vec<String> = answered.map(|(name, value)| format!("{name}={}", quoted(&value))).collect();
     for parameter in earlier {
