@@ -143,7 +143,7 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn question_of_a_browser_before_a_request_to_another_origin_is_answered_without_a_token() {
+async fn preflight_request_of_a_browser_needs_no_token() {
     let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
     let mut preflight = sample_event("get-account");
     preflight["requestContext"].as_object_mut().unwrap().remove("authorizer");

@@ -15,7 +15,7 @@ use clock::Clock as _;
 use emulator::{Fault, Injector, Wire};
 use erasing::{Eraser, ErasureRequest, MAX_WAIT, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
-use store::limits::Limited;
+use store::limits::LimitedOperation;
 use store::{
     CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, Paging, PutAccountOutcome, StoredAccount,
     StoredResponse, read_stream_image,
@@ -171,7 +171,7 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
     table.create_setup(&setup, ChangeRecords { request: None, action: Some(&creation) }).await.unwrap();
     let link = CardLink { account: account.id.clone(), subscription: subscription.id, due_on: date("2026-04-10") };
     table.put_card_link(setup.id, &link, now()).await.unwrap();
-    table.count_use(&Limited::SetupsOf(account.id.clone()), now()).await.unwrap();
+    table.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now()).await.unwrap();
     let body = format!(r#"{{"subject": "{}"}}"#, account.id);
     for (event, is_delivered) in [("delivered", true), ("pending", false)] {
         let key = DeliveryKey { endpoint: Ulid::nil(), event: format!("{}-{event}", account.id) };

@@ -18,7 +18,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use ulid::Ulid;
 
-use super::meters::{KeptEvents, LogBytes, Meter};
+use super::meters::{LogBytes, Meter, RecordedEvents};
 use super::stack::Stack;
 
 /// The shards of the table. The rows are spread over them.
@@ -181,7 +181,7 @@ fn deadline(date: &str) -> DateTime<Utc> {
 
 /// Returns the events of `records`, as the function `events` publishes them.
 pub async fn publish(records: &[&Value]) -> Vec<Value> {
-    let bus = KeptEvents::default();
+    let bus = RecordedEvents::default();
     let published = Publisher::new(bus.clone()).publish(&json!({ "Records": records })).await.unwrap();
     assert_eq!((published.unreadable, published.first_unpublished), (0, None));
     bus.events()
