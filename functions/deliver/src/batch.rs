@@ -50,7 +50,7 @@ impl Batch {
 impl Deliveries {
     /// Tries the due deliveries, several at a time, and sends those that must wait to the queue again. Returns the ids
     /// of the messages that must stay in the queue.
-    pub(crate) async fn make(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
+    pub(crate) async fn try_deliveries(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
         let now = self.clock.now();
         let (mut schedule, mut ids) = (Schedule::new(LIMITS), BTreeMap::<DeliveryKey, Vec<String>>::new());
         for (id, QueuedDelivery { key, not_before }) in deliveries {

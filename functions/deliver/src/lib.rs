@@ -78,7 +78,7 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
         tracing::error!(%error, "events failed and stay in the queue");
         failed.extend(batch.event_ids);
     }
-    failed.extend(deliveries.make(batch.deliveries).await);
+    failed.extend(deliveries.try_deliveries(batch.deliveries).await);
     failed.into_iter().for_each(|id| response.add_failure(id));
     Ok(response)
 }

@@ -10,7 +10,7 @@ use crate::items::{
     KeyItem, LISTED_PAYMENT, PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item,
     payment_key,
 };
-use crate::table::{MAX_CONFLICTS, SandboxTable};
+use crate::table::{MAX_TRIES, SandboxTable};
 use billing::{GatewayToken, Payment};
 
 /// A condition expression that is true if the item of the idempotency key still contains the payment that was read.
@@ -24,7 +24,7 @@ impl SandboxTable {
         request: &ChargeRequest,
         now: DateTime<Utc>,
     ) -> Result<ChargeResponse, TableError> {
-        for _ in 0..MAX_CONFLICTS {
+        for _ in 0..MAX_TRIES {
             let before = self.last_payment_under_key(request).await?;
             match rules::decide_charge(before.as_ref(), request, now, || self.clock.ulid()) {
                 Decision::Respond(response) => return Ok(response),

@@ -45,7 +45,7 @@ impl ChargePermit {
 }
 
 /// The result of charging an attempt.
-enum ChargeEnd {
+enum ChargeResult {
     /// The outcome of the attempt is known and final.
     Outcome(Outcome),
     /// The attempt stays open. Contains the result that the run records for the subscription's row.
@@ -89,8 +89,8 @@ impl PaymentBatch {
     /// Charges the attempt of `permit` and settles its outcome.
     pub(super) async fn charge(&self, context: RowContext<'_>, permit: ChargePermit) -> Result<RowResult, SettleError> {
         match self.charge_until_outcome_known(context, &permit).await {
-            ChargeEnd::Outcome(outcome) => self.settle(context, permit.subscription, &permit.attempt, outcome).await,
-            ChargeEnd::Open(done) => Ok(done),
+            ChargeResult::Outcome(outcome) => self.settle(context, permit.subscription, &permit.attempt, outcome).await,
+            ChargeResult::Open(done) => Ok(done),
         }
     }
 
@@ -98,22 +98,22 @@ impl PaymentBatch {
     /// does not prove that no payment was made, looks the attempt up. If the gateway has no payment, sends the same
     /// request once more. If the gateway then returns the same error again and still has no payment, the attempt counts
     /// as rejected.
-    async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &ChargePermit) -> ChargeEnd {
+    async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &ChargePermit) -> ChargeResult {
         let ChargePermit { subscription, attempt, .. } = permit;
         let mut previous_code: Option<String> = None;
         loop {
             let response = match self.send_charge(context, permit).await {
                 Ok(response) => response,
-                Err(result) => return ChargeEnd::Open(result),
+                Err(result) => return ChargeResult::Open(result),
             };
             let in_doubt =
-                |error: GatewayError| ChargeEnd::Open(self.result_without_response(context.run, attempt, &error));
+                |error: GatewayError| ChargeResult::Open(self.result_without_response(context.run, attempt, &error));
             let (code, is_final) = match response {
-                ChargeResponse::Succeeded(payment) => return ChargeEnd::Outcome(Outcome::Succeeded(payment)),
-                ChargeResponse::Declined(decline) => return ChargeEnd::Outcome(Outcome::Declined(decline)),
-                ChargeResponse::Rejected { code } => return ChargeEnd::Outcome(Outcome::Rejected { code }),
+                ChargeResponse::Succeeded(payment) => return ChargeResult::Outcome(Outcome::Succeeded(payment)),
+                ChargeResponse::Declined(decline) => return ChargeResult::Outcome(Outcome::Declined(decline)),
+                ChargeResponse::Rejected { code } => return ChargeResult::Outcome(Outcome::Rejected { code }),
                 ChargeResponse::Processing => {
-                    return ChargeEnd::Open(self.result_of_processing_attempt(context.run, attempt));
+                    return ChargeResult::Open(self.result_of_processing_attempt(context.run, attempt));
                 }
                 ChargeResponse::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
                 ChargeResponse::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
@@ -125,9 +125,9 @@ impl PaymentBatch {
                 }
             };
             match self.look_up_outcome(context.run, subscription, attempt).await {
-                LookUpResult::Settle(outcome) => return ChargeEnd::Outcome(outcome),
-                LookUpResult::Open(result) => return ChargeEnd::Open(result),
-                LookUpResult::NoPayment if is_final => return ChargeEnd::Outcome(Outcome::Rejected { code }),
+                LookUpResult::Settle(outcome) => return ChargeResult::Outcome(outcome),
+                LookUpResult::Open(result) => return ChargeResult::Open(result),
+                LookUpResult::NoPayment if is_final => return ChargeResult::Outcome(Outcome::Rejected { code }),
                 // Two different errors do not prove that no payment was made: a later run looks the attempt up again.
                 LookUpResult::NoPayment if previous_code.is_some() => {
                     return in_doubt(GatewayError::Unknown { reason: code });

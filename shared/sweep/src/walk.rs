@@ -168,7 +168,7 @@ impl<O: Outcome> ShardWalk<O> {
             *self.counts.due() += 1;
             let position = Arc::new(row.position.in_lane(lane));
             match row.due {
-                Ok(due) => queue.push(QueuedRow { place: self.rows_read, before, due }),
+                Ok(due) => queue.push(QueuedRow { read_number: self.rows_read, before, due }),
                 // An unreadable row is reported and counted only in the first lane.
                 Err(_) if lane != Lane::Due => *self.counts.due() -= 1,
                 Err(error) => self.add_failure(format!("{} {}", position.pk, position.sk), error.to_string()),
@@ -201,8 +201,8 @@ impl<O: Outcome> ShardWalk<O> {
 
     /// Records that the walk has read `row` but not started it.
     fn mark_not_started(&mut self, row: QueuedRow) {
-        if self.first_not_started.as_ref().is_none_or(|(place, _)| row.place < *place) {
-            self.first_not_started = Some((row.place, row.before));
+        if self.first_not_started.as_ref().is_none_or(|(read_number, _)| row.read_number < *read_number) {
+            self.first_not_started = Some((row.read_number, row.before));
         }
     }
 
