@@ -275,7 +275,7 @@ async fn route_that_needs_the_gateway_returns_503_while_the_gateways_key_cannot_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn page_of_the_gateway_leads_back_to_the_configured_address_or_to_the_domain_of_api_gateway() {
+async fn checkout_page_returns_the_browser_to_the_configured_address_or_to_the_domain_of_api_gateway() {
     const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
     let routes = signed_gateway_router(sandbox.clone(), KEY.parse().unwrap(), Arc::new(SystemClock));

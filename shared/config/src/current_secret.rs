@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn value_is_read_again_after_five_minutes_and_kept_if_the_read_fails() {
+    async fn secret_is_read_again_after_five_minutes_and_the_old_secret_stays_valid_if_the_read_fails() {
         let (store, clock, secret) = secret();
         store.set(Some("old"));
         assert_eq!(secret.get().await.unwrap(), "old");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refused_value_is_replaced_at_once_with_at_most_one_read_in_ten_seconds() {
+    async fn refused_secret_is_replaced_at_once_with_at_most_one_read_in_ten_seconds() {
         let (store, clock, secret) = secret();
         store.set(Some("old"));
         let used = secret.get().await.unwrap();

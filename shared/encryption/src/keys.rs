@@ -86,7 +86,7 @@ mod tests {
     use clock::SystemClock;
 
     #[test]
-    fn parse_accepts_one_or_more_keys_and_rejects_other_texts() {
+    fn parse_accepts_one_or_more_encryption_keys_and_rejects_other_texts() {
         let (key, other) = (generate_key(&SystemClock), generate_key(&SystemClock));
         for text in [key.clone(), format!(" {key}\n"), format!("{key}\n{other}"), key.to_uppercase()] {
             assert!(EncryptionKeys::parse(&text).is_ok());

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn signature_matches_one_of_another_implementation() {
+    async fn iam_signature_equals_the_signature_of_another_implementation() {
         let credentials =
             Credentials::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", Some("TOKEN".to_owned()), None, "test");
         let signer = IamSigner::new(SharedCredentialsProvider::new(credentials), "eu-west-1");

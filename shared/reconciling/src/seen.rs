@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_million_payments_keep_no_more_than_the_maximum() {
+    fn seen_payments_store_no_more_than_the_maximum_of_a_million_payments() {
         let payment = |n: u32| -> GatewayToken { format!("pi_{n}").parse().unwrap() };
         let mut seen = SeenPayments::new(1_000);
         (0..1_000_000).for_each(|n| seen.insert(&payment(n)));

@@ -13,7 +13,7 @@ fn ids(details: &[Value]) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_rejected_entries_are_sent_again() {
+async fn only_rejected_event_bridge_entries_are_sent_again() {
     let (world, bus) = (
         World::after_three_months().await,
         FakeEventBridge::start(
@@ -31,7 +31,7 @@ async fn only_rejected_entries_are_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_request_is_retried() {
+async fn failed_put_events_request_is_retried() {
     let (world, bus) = (
         World::after_three_months().await,
         FakeEventBridge::start(|request| if request == 1 { Behavior::Fails } else { Behavior::Accepts }).await,

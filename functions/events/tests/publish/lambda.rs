@@ -23,7 +23,7 @@ pub async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_publishes_the_events_of_the_engines_stream() {
+async fn events_function_publishes_the_events_of_the_stream_of_the_engine() {
     let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| Behavior::Accepts).await);
     let (mut function, batch) = (start_function(&bus).await, world.batch());
     assert_eq!(invoke(&mut function, &batch).await, InvocationResult::Response(json!({ "batchItemFailures": [] })));
@@ -49,7 +49,7 @@ async fn function_publishes_the_events_of_the_engines_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_publishes_the_sample_event_and_rejects_invalid_batches() {
+async fn events_function_publishes_the_sample_event_and_rejects_invalid_batches() {
     let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
     let mut function = start_function(&bus).await;
     let sample = std::fs::read_to_string(project_folder().join("events/dynamodb-stream.json")).unwrap();
@@ -65,7 +65,7 @@ async fn function_publishes_the_sample_event_and_rejects_invalid_batches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn response_contains_the_first_unpublished_record() {
+async fn response_of_the_events_function_contains_the_first_unpublished_record() {
     let world = World::after_three_months().await;
     // The stand-in always rejects the third entry. Each retry contains only this entry, which then has the index 0.
     let behavior = |request: usize| Behavior::RejectsEntry(if request == 0 { 2 } else { 0 });

@@ -44,7 +44,7 @@ async fn batch() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_publishes_the_changes_of_orders_and_nothing_else_of_their_table() {
+async fn events_function_publishes_changes_of_orders_and_of_no_other_items_of_the_orders_table() {
     let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
     let (mut function, batch) = (start_function(&bus).await, batch().await);
     assert_eq!(invoke(&mut function, &batch).await, InvocationResult::Response(json!({ "batchItemFailures": [] })));

@@ -105,7 +105,7 @@ async fn concurrent_refunds_never_exceed_the_payment() {
 }
 
 #[tokio::test]
-async fn id_of_a_refund_refunds_only_one_of_two_payments() {
+async fn one_refund_id_refunds_only_one_of_two_payments() {
     let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
     let mut requests = Vec::new();
     for key in ["key-1", "key-2"] {

@@ -55,7 +55,7 @@ async fn sample_event_of_the_function_url_returns_the_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_keeps_every_promise_of_a_gateway() {
+async fn sandbox_function_fulfils_every_promise_of_a_gateway() {
     let url = start(Access::Iam, &[("DUEDAY_GATEWAY_KEY", KEY)]).await;
     let keys: GatewayKeys = KEY.parse().unwrap();
     // The function verifies signatures with the clock of this machine, but makes payments at the time that the client
@@ -81,7 +81,7 @@ async fn function_keeps_every_promise_of_a_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn functions_of_the_stack_sign_their_requests_for_iam_and_others_are_refused() {
+async fn functions_of_the_stack_sign_their_requests_for_iam_and_unsigned_requests_are_refused() {
     let url = start(Access::Iam, &[]).await;
     let env = |name: &str| match name {
         "DUEDAY_GATEWAY" => Some("sandbox".to_owned()),

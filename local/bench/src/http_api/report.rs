@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn goal_compares_the_factor_with_the_wanted_factor() {
+    fn goal_is_reached_if_the_measured_factor_is_at_least_the_wanted_factor() {
         assert_eq!(Goal { factor: 3.04, wanted: 3.0 }.text(), "1/3.0 of 1/3: yes");
         assert!(!Goal { factor: 2.99, wanted: 3.0 }.is_reached());
         assert!(!Goal { factor: f64::NAN, wanted: 3.0 }.is_reached());

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_can_be_searched() {
+    fn every_subscription_status_can_be_parsed() {
         for name in STATUSES {
             assert_eq!(parse_status(name.to_owned()).to_string(), name);
         }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn open_removes_lines_that_were_not_committed() {
+    async fn open_journal_removes_lines_that_were_not_committed() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T23:59:00Z".parse().unwrap(), 1));
         let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();

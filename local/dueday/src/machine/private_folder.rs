@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn existing_files_lose_the_rights_of_other_users_and_new_ones_do_not_get_them() {
+    fn other_users_cannot_read_existing_and_new_files_of_a_private_folder() {
         let folder = readable_folder();
         let path = |name: &str| folder.path().join(name);
         fs::remove_dir(path("shared")).unwrap();

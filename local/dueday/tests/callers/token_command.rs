@@ -40,7 +40,7 @@ async fn token_of_another_data_folder_is_refused() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_with_what_is_allowed() {
+fn wrong_arguments_of_the_token_command_are_refused_with_the_allowed_values() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, reason) in [
         (&["--operator"][..], "start `dueday --auth` once"),

@@ -53,7 +53,7 @@ fn drawing(crates: &Crates) -> String {
 }
 
 #[test]
-fn architecture_document_draws_the_crates_as_they_are() {
+fn architecture_document_draws_all_crates_and_their_dependencies() {
     let path = root().join("docs/architecture.md");
     testkit::check_generated_section(&path, (DRAWING_BEGIN, DRAWING_END), &drawing(&Crates::read()));
 }

@@ -108,7 +108,7 @@ fn without_a_token_issuer_each_profile_creates_a_user_pool_with_its_own_domain()
 }
 
 #[test]
-fn several_audiences_are_one_list() {
+fn several_audiences_are_written_as_one_parameter() {
     let folder = project();
     let tokens = "https://issuer.example.com/ one,two";
     let answers = ANSWERS.map(|(name, value)| if name == "--tokens" { (name, tokens) } else { (name, value) });
@@ -117,7 +117,7 @@ fn several_audiences_are_one_list() {
 }
 
 #[test]
-fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
+fn wrong_answer_is_refused_with_the_allowed_values_and_no_file_is_written() {
     let folder = project();
     let before = written(folder.path());
     let refusals = [
@@ -154,7 +154,7 @@ fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
 }
 
 #[test]
-fn profiles_are_replaced_only_with_replace() {
+fn profiles_are_replaced_only_with_the_flag_replace() {
     let folder = project();
     assert_eq!(output(&mut init(folder.path(), &ANSWERS)).0, 0);
     let first = written(folder.path());

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn each_documented_rule_rejects_a_request() {
+    fn ses_server_rejects_a_request_that_violates_a_documented_rule() {
         assert_eq!(
             check_request_with_change(|_| {}).unwrap().tags,
             BTreeMap::from([("account".to_owned(), "acme_-eu".to_owned())])

@@ -325,7 +325,7 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
 }
 
 #[tokio::test]
-async fn erasure_is_refused_while_something_is_owed_and_waits_for_what_happens_later() {
+async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dispute() {
     let world = World::new().await;
     let subscription = sample::subscription(10, date("2026-02-01"));
     world.store(&subscription).await;

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn permission_is_read_from_the_message() {
+    fn missing_permission_is_read_from_the_error_message() {
         let error = |message: &str| serde_json::from_value::<Error>(json!({ "message": message })).unwrap();
         let error_with_permission = error(
             "The provided key 'rk_live_***x' does not have the required permissions for this endpoint on account \

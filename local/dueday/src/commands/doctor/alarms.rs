@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn subscription_must_be_confirmed() {
+    fn subscription_to_the_alarm_topic_must_be_confirmed() {
         let confirmed = "arn:aws:sns:eu-west-1:123456789012:alarms:8a21d249-4329-4871-acc6-7be709c6ea7f";
         assert!(check_subscriptions(subscriptions(&[confirmed]), true).is_good());
         assert!(!check_subscriptions(subscriptions(&["PendingConfirmation"]), true).is_good());

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn account_of_the_key_must_be_the_stored_one() {
+    fn gateway_account_of_the_key_must_equal_the_stored_gateway_account() {
         let (ours, other) = (account("acct_1", true), account("acct_2", true));
         let read = || Identity::Account(ours.clone());
         assert_eq!(are_good(read(), None, None, true), [true, true, true]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_of_the_key_must_be_that_of_the_stage() {
+    fn mode_of_the_gateway_key_must_match_the_stage() {
         for (live, is_prod, is_good) in
             [(true, true, true), (false, false, true), (false, true, false), (true, false, false)]
         {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn gateway_must_respond() {
+    fn gateway_that_does_not_respond_is_a_wrong_finding() {
         for error in [
             GatewayError::Unusable { reason: "401 Unauthorized".to_owned() },
             GatewayError::Unknown { reason: "no response in time".to_owned() },

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_must_not_be_behind_the_latest_run() {
+    fn clock_of_the_machine_must_not_be_behind_the_latest_run() {
         let now = "2027-01-31T06:00:00Z".parse().unwrap();
         assert!(check_clock(now, None).is_good());
         assert!(check_clock(now, Some(&settings(None))).is_good());

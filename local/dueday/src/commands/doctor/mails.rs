@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn sender_must_be_verified() {
+    fn mail_sender_must_be_verified_at_amazon_ses() {
         assert!(check_identity("example.com", identity("DOMAIN", true)).is_good());
         for unverified in [identity("DOMAIN", false), identity("EMAIL_ADDRESS", false)] {
             assert!(!check_identity("example.com", unverified).is_good());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn identities_are_those_that_the_policy_of_the_template_allows() {
+    fn checked_ses_identities_equal_the_identities_in_the_policy_of_the_template() {
         let stack = |identity: &str, from: &str| {
             let parameters = [("SesIdentity", identity), ("MailFrom", from)];
             let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn account_must_be_out_of_the_sandbox_in_prod() {
+    fn amazon_ses_account_must_be_out_of_the_ses_sandbox_in_prod() {
         assert!(check_account(account(true, true, "HEALTHY"), true).is_good());
         assert!(!check_account(account(false, true, "HEALTHY"), true).is_good());
         assert!(check_account(account(false, true, "HEALTHY"), false).is_good());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn bounces_and_complaints_must_reach_the_topic() {
+    fn bounces_and_complaints_must_reach_the_sns_topic() {
         let topic = "arn:aws:sns:eu-west-1:123456789012:feedback";
         let both = ["BOUNCE", "COMPLAINT"];
         assert!(check_feedback(destinations(true, &both, topic), Some(topic)).is_good());

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_must_exist_and_charging_be_on() {
+    fn settings_of_the_table_must_exist_and_charging_must_be_on() {
         assert!(check(&Ok(Some(settings(true)))).iter().all(Finding::is_good));
         let off = check(&Ok(Some(settings(false))));
         assert_eq!(
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_checked_by_the_rules_of_the_functions() {
+    fn stack_parameters_are_checked_by_the_rules_of_the_functions() {
         let with = |parameter: &str, value: &str| Stack {
             parameters: [(parameter.to_owned(), value.to_owned())].into(),
             ..Stack::default()

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn stack_is_found_by_its_table_and_must_be_complete() {
+    fn stack_is_found_by_the_name_of_its_table_and_must_be_complete() {
         let both = described(&[("other", "t2", "CREATE_COMPLETE"), ("dueday", "t1", "UPDATE_COMPLETE")]);
         let (stack, findings) = read(Ok(both.clone()), "t1");
         let stack = stack.unwrap();

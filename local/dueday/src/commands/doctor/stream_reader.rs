@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn enabled_mapping_of_the_function_is_needed() {
+    fn stream_reader_needs_an_enabled_event_source_mapping() {
         let function = Some("dueday-EventsFunction-1A2B");
         assert!(check_mappings(CHECK, Ok(mappings("Enabled", "OK")), function).is_good());
         assert!(check_mappings(CHECK, Ok(mappings("Enabled", "No records processed")), None).is_good());

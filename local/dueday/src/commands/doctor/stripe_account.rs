@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_must_be_ours_and_enabled_and_get_the_needed_events() {
+    fn stripe_endpoint_must_have_the_url_of_the_stack_and_be_enabled_for_the_needed_events() {
         let ours = format!("{API}/webhooks/stripe");
         let all: Vec<&str> = NEEDED_EVENTS.into_iter().chain(DEBIT_EVENTS).collect();
         assert_eq!(
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_permissions_are_named() {
+    fn missing_permissions_of_the_stripe_key_are_named() {
         assert!(check_permissions(&Ok(Vec::new())).is_good());
         let finding = check_permissions(&Ok(vec!["Charges read (rak_charge_read)".to_owned()]));
         let shown = serde_json::to_string(&finding).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn document_lists_the_needed_events() {
+    fn document_about_cards_lists_the_needed_stripe_events() {
         let document = include_str!("../../../../../docs/cards.md");
         let (_, listed) = document.split_once("Select these events:").unwrap();
         let (listed, _) = listed.split_once("Merchants who charge only cards").unwrap();

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_app_client_may_write_the_claim() {
+    fn no_app_client_may_write_the_claim_with_the_account() {
         let claim = "custom:account";
         assert!(check_clients(claim, vec![client(None), client(Some(&["email", "name"]))]).is_good());
         assert!(!check_clients(claim, vec![client(None), client(Some(&["email", claim]))]).is_good());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn users_may_not_choose_their_user_name() {
+    fn users_of_the_user_pool_may_not_choose_their_user_name() {
         let pool = |admin_only: bool, attributes: &[&str]| {
             Ok(json!({"UserPool": {
                 "Id": "eu-west-1_aaaaaaaaa",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn user_pool_is_read_from_the_issuer() {
+    fn user_pool_id_is_read_from_the_token_issuer() {
         assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa"), Some("eu-west-1_aaa"));
         assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa/"), Some("eu-west-1_aaa"));
         assert_eq!(user_pool("https://issuer.example.com/tenant"), None);

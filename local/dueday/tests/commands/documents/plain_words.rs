@@ -59,7 +59,7 @@ fn find_misread(line: &str) -> Option<String> {
 }
 
 #[test]
-fn misread_finds_words_in_names_and_in_sentences() {
+fn find_misread_finds_words_in_names_and_in_sentences() {
     for (line, expected) in [
         ("/// What became of a batch.", Some("became of")),
         ("let was_told = true;", Some("told")),
