@@ -101,7 +101,7 @@ impl Journal {
     }
 
     /// Returns the position in the stream of `table` up to which all events are committed.
-    pub fn committed(&self, table: PublishedTable) -> StreamPosition {
+    pub fn committed_position(&self, table: PublishedTable) -> StreamPosition {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match table {
             PublishedTable::Payments => state.committed.payments.clone(),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn sequence(journal: &Journal, table: PublishedTable) -> Option<String> {
-        journal.committed(table).sequence
+        journal.committed_position(table).sequence
     }
 
     #[tokio::test]
@@ -257,14 +257,14 @@ mod tests {
             sequence: Some(sequence.to_owned()),
         };
         let journal = open();
-        assert_eq!(journal.committed(PublishedTable::Payments), position("arn:payments", "7"));
-        assert_eq!(journal.committed(PublishedTable::Orders), StreamPosition::default());
+        assert_eq!(journal.committed_position(PublishedTable::Payments), position("arn:payments", "7"));
+        assert_eq!(journal.committed_position(PublishedTable::Orders), StreamPosition::default());
 
         journal.put(&[bus_entry("1")]).await;
         journal.commit(PublishedTable::Orders, "arn:orders", "3").unwrap();
         let journal = open();
-        assert_eq!(journal.committed(PublishedTable::Payments), position("arn:payments", "7"));
-        assert_eq!(journal.committed(PublishedTable::Orders), position("arn:orders", "3"));
+        assert_eq!(journal.committed_position(PublishedTable::Payments), position("arn:payments", "7"));
+        assert_eq!(journal.committed_position(PublishedTable::Orders), position("arn:orders", "3"));
         assert_eq!(stored_event_ids(folder.path()), ["1"]);
     }
 }

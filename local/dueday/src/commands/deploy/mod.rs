@@ -95,7 +95,7 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     let mut texts = Vec::new();
     for (question, given) in QUESTIONS.iter().zip(given) {
         texts.push(match given {
-            Some(text) => question.check(text).map_err(|reason| refusal(question, &reason))?,
+            Some(text) => question.check(text).map_err(|reason| refuse_answer(question, &reason))?,
             None => ask_until_valid(question)?,
         });
     }
@@ -130,11 +130,11 @@ fn ask_until_valid(question: &Question) -> Result<String, Failure> {
             Err(reason) if io::stdin().is_terminal() && io::stderr().is_terminal() => {
                 output::print_message(format!("error: the answer {reason}"));
             }
-            Err(reason) => return Err(refusal(question, &reason)),
+            Err(reason) => return Err(refuse_answer(question, &reason)),
         }
     }
 }
 
-fn refusal(question: &Question, reason: &str) -> Failure {
+fn refuse_answer(question: &Question, reason: &str) -> Failure {
     Failure::Refused(format!("--{} {reason}", question.option))
 }
