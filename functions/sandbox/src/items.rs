@@ -141,7 +141,7 @@ impl PageItem {
     }
 
     /// Returns the payment method that the customer has entered; `None` if there is none yet.
-    pub fn entered(&self) -> Option<EnteredMethod> {
+    pub fn entered_payment_method(&self) -> Option<EnteredMethod> {
         self.payment_method.clone().zip(self.given_at)
     }
 }

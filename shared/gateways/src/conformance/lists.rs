@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 
-use super::Step;
+use super::CheckStep;
 use super::case::{
-    CheckResult, ConformanceCheck, DECLINED, MANY_CHARGES, OTHER_CUSTOMER, PARTLY_REFUNDED, PROCESSING, REFUNDED,
-    broken, ensure,
+    CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, MANY_CHARGE_NOS, OTHER_CUSTOMER_CHARGE_NO,
+    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken, ensure,
 };
 use crate::GatewayError;
 use billing::{GatewayToken, Payment, PaymentStatus};
@@ -40,7 +40,7 @@ impl ConformanceCheck<'_> {
     /// data, and that it contains no unexpected payment.
     fn check_list_matches_payments(&self, listed: &[Payment]) -> CheckResult {
         let mut made = self.payments();
-        made.remove(&OTHER_CUSTOMER);
+        made.remove(&OTHER_CUSTOMER_CHARGE_NO);
         let differences: Vec<String> = made.values().filter_map(|made| describe_difference(made, listed)).collect();
         ensure(differences.is_empty(), || {
             let first = differences.first().cloned().unwrap_or_default();
@@ -56,7 +56,7 @@ impl ConformanceCheck<'_> {
         let ids: BTreeSet<&GatewayToken> = made.values().map(|payment| &payment.id).collect();
         let is_expected = |payment: &&Payment| {
             ids.contains(&payment.id)
-                || [DECLINED, PROCESSING].contains(&payment.attempt_no)
+                || [DECLINED_CHARGE_NO, PROCESSING_CHARGE_NO].contains(&payment.attempt_no)
                 || matches!(payment.status, PaymentStatus::Declined(_))
         };
         let other = listed.iter().find(|payment| !is_expected(payment));
@@ -71,10 +71,10 @@ impl ConformanceCheck<'_> {
     }
 
     pub async fn check_list(&self) -> CheckResult {
-        let total = u64::from(MANY_CHARGES.end - MANY_CHARGES.start);
-        for (done, no) in (1..).zip(MANY_CHARGES) {
+        let total = u64::from(MANY_CHARGE_NOS.end - MANY_CHARGE_NOS.start);
+        for (done, no) in (1..).zip(MANY_CHARGE_NOS) {
             self.make_payment(no).await?;
-            self.progress(Step::Charging, done, total);
+            self.progress(CheckStep::Charging, done, total);
         }
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
@@ -87,7 +87,7 @@ impl ConformanceCheck<'_> {
                 .await
                 .map_err(|error| broken(error.to_string()))?;
             self.check_list_matches_payments(&listed).map_err(|verdict| match verdict {
-                super::Verdict::Broken(how) => broken(format!("since {since}: {how}")),
+                super::PromiseVerdict::Broken(how) => broken(format!("since {since}: {how}")),
                 other => other,
             })?;
         }
@@ -99,7 +99,7 @@ impl ConformanceCheck<'_> {
         ensure(before.is_empty(), || {
             format!("{} has paid nothing yet, and its list has {before:?}", self.parameters.other_customer)
         })?;
-        let paid = self.make_payment(OTHER_CUSTOMER).await?;
+        let paid = self.make_payment(OTHER_CUSTOMER_CHARGE_NO).await?;
         let of_other = self.list_payments_of_other_customer().await?;
         ensure(of_other.len() == 1 && describe_difference(&paid, &of_other).is_none(), || {
             format!("{} has paid once, and its list has {} payments", self.parameters.other_customer, of_other.len())
@@ -136,7 +136,7 @@ impl ConformanceCheck<'_> {
 
     pub async fn check_list_after_refunds(&self) -> CheckResult {
         let paid = self.payments();
-        for no in [PARTLY_REFUNDED, REFUNDED] {
+        for no in [PARTLY_REFUNDED_CHARGE_NO, REFUNDED_CHARGE_NO] {
             ensure(paid.contains_key(&no), || "no payment could be refunded".to_owned())?;
         }
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
@@ -144,7 +144,7 @@ impl ConformanceCheck<'_> {
 
     /// Checks that the gateway returns an early payment and a refunded payment by id, and no payment for an unknown id.
     pub async fn check_payment_by_id(&self) -> CheckResult {
-        for no in [MANY_CHARGES.start, PARTLY_REFUNDED] {
+        for no in [MANY_CHARGE_NOS.start, PARTLY_REFUNDED_CHARGE_NO] {
             let Some(made) = self.payments().get(&no).cloned() else {
                 return Err(broken("no payment could be made"));
             };

@@ -3,8 +3,8 @@
 use futures::future::join;
 
 use super::case::{
-    CheckResult, ConformanceCheck, MAX_REQUESTS, PARTLY_REFUNDED, REFUNDED, REFUNDED_CONCURRENTLY, broken, ensure,
-    unexpected,
+    CONCURRENTLY_REFUNDED_CHARGE_NO, CheckResult, ConformanceCheck, MAX_REQUESTS, PARTLY_REFUNDED_CHARGE_NO,
+    REFUNDED_CHARGE_NO, broken, ensure, unexpected,
 };
 use crate::{GatewayRefund, RefundRequest, RefundResponse, RefundState};
 use billing::{GatewayToken, Money, Payment};
@@ -50,7 +50,7 @@ impl ConformanceCheck<'_> {
     }
 
     pub async fn check_refunds(&self) -> CheckResult {
-        let paid = self.make_payment(PARTLY_REFUNDED).await?;
+        let paid = self.make_payment(PARTLY_REFUNDED_CHARGE_NO).await?;
         let request = self.refund_request(1, &paid, 502);
         let (first, second) = (self.make_refund(&request).await?, self.make_refund(&request).await?);
         ensure(first.id == second.id, || format!("the same request made the refunds {} and {}", first.id, second.id))?;
@@ -69,12 +69,12 @@ impl ConformanceCheck<'_> {
     }
 
     pub async fn check_refund_limit(&self) -> CheckResult {
-        let paid = self.make_payment(PARTLY_REFUNDED).await?;
+        let paid = self.make_payment(PARTLY_REFUNDED_CHARGE_NO).await?;
         let response = self.send_refund(&self.refund_request(2, &paid, paid.amount.minor())).await;
         if !matches!(response, RefundResponse::Rejected { .. }) {
             return Err(unexpected("a rejection", response));
         }
-        let paid = self.make_payment(REFUNDED).await?;
+        let paid = self.make_payment(REFUNDED_CHARGE_NO).await?;
         self.make_refund(&self.refund_request(3, &paid, paid.amount.minor())).await?;
         let response = self.send_refund(&self.refund_request(4, &paid, 1)).await;
         if !matches!(response, RefundResponse::Rejected { .. }) {
@@ -85,7 +85,7 @@ impl ConformanceCheck<'_> {
 
     /// Checks that the gateway makes at most one of two concurrent refunds of the whole payment.
     async fn check_concurrent_refunds(&self) -> CheckResult {
-        let paid = self.make_payment(REFUNDED_CONCURRENTLY).await?;
+        let paid = self.make_payment(CONCURRENTLY_REFUNDED_CHARGE_NO).await?;
         let requests = [5, 6].map(|no| self.refund_request(no, &paid, paid.amount.minor()));
         let (first, second) = join(self.send_refund(&requests[0]), self.send_refund(&requests[1])).await;
         let is_made = |response: &RefundResponse| matches!(response, RefundResponse::Made(made) if returns_money(made));

@@ -37,7 +37,7 @@ use wire::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 pub use account::is_live as is_live_stripe_key;
 pub use inspection::StripeWebhookEndpoint;
 pub use reading::{StripeDispute, StripePayment};
-pub use transport::{Https, Response, Transport};
+pub use transport::{HttpsTransport, Response, Transport};
 pub use webhook::{DEBIT_EVENTS, EventSubject, NEEDED_EVENTS, SecretError, SigningSecrets, StripeEvent, WebhookError};
 
 /// The base URL of Stripe's API.
@@ -123,7 +123,7 @@ impl Stripe {
     /// # Panics
     /// If the HTTP client cannot be created.
     pub fn new(key: impl Into<String>, base: &str, timeout: Duration) -> Self {
-        Self::with_transport(Arc::new(Https::new(timeout)), key, base, timeout)
+        Self::with_transport(Arc::new(HttpsTransport::new(timeout)), key, base, timeout)
     }
 
     /// Returns a client that sends its requests through `transport`.

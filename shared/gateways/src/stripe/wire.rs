@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::super::ChargeRequest;
 use super::amount::{self, AmountError};
 use super::hard_declines::decline;
-use super::lists::Listed;
+use super::lists::ListedObject;
 use billing::{Card, Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
 // The metadata keys of a PaymentIntent. Their values identify the payment attempt.
@@ -164,7 +164,7 @@ impl Error {
     }
 }
 
-impl Listed for PaymentIntent {
+impl ListedObject for PaymentIntent {
     fn id(&self) -> &GatewayToken {
         &self.id
     }

@@ -146,7 +146,7 @@ impl FlawedGateway {
         !is_free
     }
 
-    fn unlock(&self, name: &str) {
+    fn remove_lock(&self, name: &str) {
         self.state().in_use.remove(name);
     }
 
@@ -156,7 +156,7 @@ impl FlawedGateway {
             return if_locked;
         }
         let response = self.sandbox.charge(request).await;
-        self.unlock(name);
+        self.remove_lock(name);
         response
     }
 
@@ -343,7 +343,7 @@ impl Refunds for FlawedGateway {
                 self.sandbox.refund(&other).await
             }
             RefundResponse::Rejected { .. } if self.state().in_use.remove(&concurrent) => {
-                self.unlock(request.payment.as_str());
+                self.remove_lock(request.payment.as_str());
                 let id = format!("re_{}", request.refund).parse().unwrap();
                 let (refund, amount) = (Some(request.refund), request.amount);
                 RefundResponse::Made(GatewayRefund { id, refund, amount, state: RefundState::Succeeded })
@@ -351,7 +351,7 @@ impl Refunds for FlawedGateway {
             response => {
                 // During concurrent refunds, keep the payment locked until the sandbox rejects one of them.
                 if !self.state().in_use.contains(&concurrent) {
-                    self.unlock(request.payment.as_str());
+                    self.remove_lock(request.payment.as_str());
                 }
                 response
             }
