@@ -215,8 +215,8 @@ async fn status_shows_the_messages_in_the_queues_and_says_if_they_cannot_be_read
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced() {
-    const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    const NEW: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
+    const OLD_KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const NEW_KEY: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
     let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
     let stored: Arc<Mutex<Option<&str>>> = Arc::default();
     let shared = stored.clone();
@@ -229,7 +229,7 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
     };
     let secrets = serve_routes(Router::new().fallback(get_secret_value)).await;
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-    let keys: Arc<Mutex<&str>> = Arc::new(Mutex::new(OLD));
+    let keys: Arc<Mutex<&str>> = Arc::new(Mutex::new(OLD_KEY));
     let (accepted, time) = (keys.clone(), clock.clone());
     // The routes of a sandbox gateway that accepts the key in `keys`. The test replaces this key.
     let routes = move |request: Request| {
@@ -247,11 +247,11 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
     let timeout = Duration::from_secs(5);
     let gateway = gateway_from_environment(Env(&env), &sdk, timeout, FirstRead::MayFail, clock.clone()).await.unwrap();
     assert!(gateway.account().await.is_err(), "the key cannot be read");
-    *stored.lock().unwrap() = Some(OLD);
+    *stored.lock().unwrap() = Some(OLD_KEY);
     assert!(gateway.account().await.is_err(), "it is not read again at once");
     clock.sleep(Duration::from_secs(60)).await;
     gateway.account().await.unwrap();
-    (*stored.lock().unwrap(), *keys.lock().unwrap()) = (Some(NEW), NEW);
+    (*stored.lock().unwrap(), *keys.lock().unwrap()) = (Some(NEW_KEY), NEW_KEY);
     clock.sleep(Duration::from_secs(10)).await;
     gateway.account().await.unwrap();
 }

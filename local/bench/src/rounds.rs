@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 
 use crate::Failure;
-use crate::contestant::{Contestant, Measured, Work, measure, record_requests};
+use crate::contestant::{Contestant, Measurement, Work, measure, record_requests};
 use crate::peers;
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub struct RoundsArgs {
 }
 
 /// All measurements of each contestant at each concurrency.
-pub type Results = BTreeMap<(u32, Contestant), Vec<Measured>>;
+pub type Results = BTreeMap<(u32, Contestant), Vec<Measurement>>;
 
 /// The contestants that are measured by default.
 pub const CONTESTANTS: [Contestant; 5] =

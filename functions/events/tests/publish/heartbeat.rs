@@ -7,7 +7,7 @@ use emulator::Engine;
 use serde_json::Value;
 use store::Table;
 
-use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{TABLE, publisher, texts};
 
 /// Returns the properties of a resource in `template.yaml`.
@@ -34,7 +34,7 @@ fn is_passed(pk: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_scheduled_write_of_the_heartbeat_becomes_an_event_for_operators() {
-    let (engine, bus) = (Engine::memory(), FakeEventBridge::start(|_| Behavior::Accepts).await);
+    let (engine, bus) = (Engine::memory(), FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
     let table = Table::new(engine.client(), TABLE, TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
     let stream = engine.stream(TABLE).unwrap();

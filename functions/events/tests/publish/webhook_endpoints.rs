@@ -13,7 +13,7 @@ use serde_json::json;
 use store::Table;
 use testkit::{encryption_keys, sample};
 
-use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{TABLE, World, publisher_with_table};
 
 /// Returns a clock that is set to the time of the tests.
@@ -33,7 +33,7 @@ fn endpoint() -> WebhookEndpoint {
 /// Publishes three months of changes. `table` contains the webhook endpoints. Returns the `Resources` of all published
 /// entries.
 async fn published_resources(table: Table) -> Vec<String> {
-    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| Behavior::Accepts).await);
+    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
     let published = publisher_with_table(&bus, table).await.publish(&world.batch()).await.unwrap();
     assert_eq!(published.first_unpublished, None);
     let entries = bus.accepted_entries();

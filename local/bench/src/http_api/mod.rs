@@ -19,7 +19,7 @@ use clap::Args;
 use crate::process::{cpu_seconds, peak_mb};
 use crate::{Failure, peers};
 use contestant::ApiContestant;
-use report::{Figures, Results};
+use report::{ApiMeasurement, Results};
 use request::{Kind, RequestSet};
 use world::World;
 
@@ -90,7 +90,7 @@ async fn measure(
             let responses = warm_up.responses.iter().chain(&measured.responses);
             let checked = checks::check(&world, &set, responses).await;
             checked.map_err(|error| format!("{}, {}: {error}", contestant.name(), set.name()))?;
-            let figures = Figures::new(&measured, cpu);
+            let figures = ApiMeasurement::new(&measured, cpu);
             results.entry((kind, in_flight, contestant)).or_default().push(figures);
         }
     }
