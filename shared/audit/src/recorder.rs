@@ -10,7 +10,7 @@ use super::BrokenInvariant;
 pub const MAX_SHOWN_VIOLATIONS: usize = 1_000;
 
 /// The number of violations that are collected before they are written to the table together.
-const BATCH: usize = 25;
+const VIOLATIONS_PER_REQUEST: usize = 25;
 
 /// The number of accounts or orders after which the position is stored, even if there is no violation.
 const RECORDS_PER_UPDATE: u64 = 1_000;
@@ -56,7 +56,7 @@ impl<'a> AuditRecorder<'a> {
                 self.shown.push(broken);
             }
         }
-        self.write_if(self.unwritten.len() >= BATCH).await
+        self.write_if(self.unwritten.len() >= VIOLATIONS_PER_REQUEST).await
     }
 
     /// Records that the account of `partition` was checked, with its violations. The audit continues at `position`.

@@ -29,7 +29,7 @@ pub const NOTICE_REJECTED: &str = "a notice was permanently rejected";
 pub const NOTICE_MESSAGE_FAILED: &str = "a message failed and stays in the queue";
 
 /// How long a worker's claim prevents other workers from sending the same notice.
-const LEASE: TimeDelta = TimeDelta::minutes(2);
+const NOTICE_CLAIM_LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// The maximum age of an event for which a notice is sent. Queues store messages for at most 14 days. The mark that a
 /// notice was sent is stored longer, so no notice is sent again after its mark has expired.
@@ -134,7 +134,7 @@ impl Notices {
         {
             return Ok(NoticeOutcome::NotNeeded);
         }
-        let claim = Claim { token, now, leased_until: now + LEASE };
+        let claim = Claim { token, now, leased_until: now + NOTICE_CLAIM_LEASE };
         let id = self.notice_id(&event.id, &event.body).await?;
         match self.table.claim_notice(&id, claim).await? {
             NoticeClaimOutcome::Claimed => {}

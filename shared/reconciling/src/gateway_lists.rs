@@ -17,7 +17,7 @@ use crate::day::{ReconcileError, Reconciler, Settlement};
 use crate::retry::with_retries;
 
 /// How long a comparison leases an open attempt that it settles: not longer than the shortest lease of a run.
-const LEASE: TimeDelta = TimeDelta::minutes(10);
+const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);
 
 /// The number of concurrent requests for receipts.
 const CONCURRENT_REQUESTS: usize = 16;
@@ -196,7 +196,7 @@ impl Reconciler {
     /// table, no run may begin, and an attempt that was open in the backup would stay open.
     async fn settle_open_attempt(&self, payment: &Payment) -> Result<ResolveOutcome, ReconcileError> {
         let gateway: &dyn PaymentGateway = self.gateway.as_ref();
-        let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: LEASE };
+        let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: ATTEMPT_LEASE };
         let subscription = (&payment.account, payment.subscription);
         Ok(resolver.resolve(subscription, &StatedOutcome::AsGatewayReports, self.today).await?)
     }

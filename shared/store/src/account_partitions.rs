@@ -200,7 +200,7 @@ impl AccountPartition {
             keys::DISPUTES,
             keys::FINDINGS,
             keys::ATTEMPTS,
-            keys::WAIVED,
+            keys::WAIVED_PERIODS,
             keys::ACTIONS,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {

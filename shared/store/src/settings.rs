@@ -16,7 +16,7 @@ use dynamo::{PRESENT, UpdateItemOutcome, s};
 
 /// The format of the table's items. It is incremented when the code can no longer read the items that older versions of
 /// Dueday wrote.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const SETTINGS_FORMAT: u32 = 1;
 
 /// The settings that all parts of a deployment share.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -109,8 +109,11 @@ impl Table {
     pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
         let Some(item) = self.get(keys::key_of_settings()).await? else { return Ok(None) };
         let format = item.get("Format").and_then(|format| format.as_n().ok());
-        if format != Some(&FORMAT.to_string()) {
-            return Err(TableError::OtherFormat { found: format.cloned().unwrap_or("none".to_owned()), read: FORMAT });
+        if format != Some(&SETTINGS_FORMAT.to_string()) {
+            return Err(TableError::OtherFormat {
+                found: format.cloned().unwrap_or("none".to_owned()),
+                read: SETTINGS_FORMAT,
+            });
         }
         let settings: Settings = from_item(&item)?;
         if settings.shards == 0 {
@@ -130,7 +133,7 @@ impl Table {
             return Ok(settings);
         }
         let Key { pk, sk } = keys::key_of_settings();
-        if self.put_if_absent(to_item(&SettingsItem { pk, sk, format: FORMAT, settings: initial })).await? {
+        if self.put_if_absent(to_item(&SettingsItem { pk, sk, format: SETTINGS_FORMAT, settings: initial })).await? {
             return Ok(initial.clone());
         }
         Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))

@@ -20,7 +20,7 @@ pub(super) struct QueuedRow {
 /// The waiting rows, in the order of the index. While a row of an account is being processed, the other rows of the
 /// account wait, and rows of other accounts overtake them.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct RowQueue {
     /// The waiting rows that were not put aside in `busy`. The next row is taken from here, unless its account is busy.
     ready: VecDeque<QueuedRow>,
     /// The busy accounts, each with its waiting rows. An account is busy while one of its rows is being processed.
@@ -29,7 +29,7 @@ pub(super) struct Queue {
     len: usize,
 }
 
-impl Queue {
+impl RowQueue {
     /// Returns the number of waiting rows.
     pub fn len(&self) -> usize {
         self.len
@@ -42,7 +42,7 @@ impl Queue {
     }
 
     /// Removes and returns the first waiting row of an account that is not busy; `None` if there is no such row. The
-    /// account is then busy until [`Queue::release_account`] is called for it.
+    /// account is then busy until [`RowQueue::release_account`] is called for it.
     pub fn take_next(&mut self) -> Option<QueuedRow> {
         while let Some(row) = self.ready.pop_front() {
             let account = &row.due.key.account;
@@ -98,13 +98,13 @@ mod tests {
         QueuedRow { read_number, before: Arc::new(Position::start_of(Lane::Due, 0)), due }
     }
 
-    fn take_all(queue: &mut Queue) -> Vec<u64> {
+    fn take_all(queue: &mut RowQueue) -> Vec<u64> {
         std::iter::from_fn(|| queue.take_next()).map(|row| row.read_number).collect()
     }
 
     #[test]
     fn take_next_returns_rows_of_other_accounts_first_and_keeps_the_order_of_each_account() {
-        let mut queue = Queue::default();
+        let mut queue = RowQueue::default();
         for (read_number, account) in (0..).zip(["a", "a", "b", "a", "c"]) {
             queue.push(row(read_number, account));
         }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn into_first_and_count_returns_the_first_row_in_the_index() {
-        let mut queue = Queue::default();
+        let mut queue = RowQueue::default();
         for (read_number, account) in (0..).zip(["a", "a", "b", "c"]) {
             queue.push(row(read_number, account));
         }

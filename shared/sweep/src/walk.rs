@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-use super::queue::{Queue, QueuedRow};
+use super::queue::{QueuedRow, RowQueue};
 use super::run::{MAX_LISTED_FAILURES, RunScope};
 use super::{Failure, Outcome, RowResult, RowResultOf, RunTotals, Sweep, SweepError, Task};
 use store::{Counts as _, DuePage, Lane, Position, RunEnd, TableError};
@@ -77,7 +77,7 @@ impl<T: Task> Sweep<T> {
     ) -> Result<(), TableError> {
         let Position { lane, shard, .. } = walk.reached;
         let read_ahead = usize::try_from(self.limits.page_rows).unwrap_or(1);
-        let mut queue = Queue::default();
+        let mut queue = RowQueue::default();
         let mut in_progress = FuturesUnordered::new();
         let mut page_request = pin!(Fuse::terminated());
         let (mut is_last_page, mut read_error) = (false, None);
@@ -160,7 +160,7 @@ impl<O: Outcome> ShardWalk<O> {
     }
 
     /// Adds the rows of `page` to the queue. Returns whether this was the last page.
-    fn add_page(&mut self, page: DuePage, lane: Lane, queue: &mut Queue) -> bool {
+    fn add_page(&mut self, page: DuePage, lane: Lane, queue: &mut RowQueue) -> bool {
         let mut before = Arc::new(self.reached.clone());
         for row in page.rows {
             // Count the row as due before it is processed: if its outcome is lost, the counts do not add up, so the
@@ -182,7 +182,7 @@ impl<O: Outcome> ShardWalk<O> {
 
     /// Ends the walk; `queue` contains the rows that were not started. Returns whether every row that was read was also
     /// started, and no row has stopped the run.
-    fn finish(&mut self, queue: Queue) -> bool {
+    fn finish(&mut self, queue: RowQueue) -> bool {
         let (first, count) = queue.into_first_and_count();
         *self.counts.due() -= u64::try_from(count).unwrap_or(0);
         if let Some(first) = first {

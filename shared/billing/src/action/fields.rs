@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 use crate::{Account, PaymentLimit, PaymentLimits, Subscription};
 
 /// The value of a field whose content is not stored in the action log.
-pub(super) const CHANGED: &str = "changed";
+pub(super) const HIDDEN_FIELD_CHANGED: &str = "changed";
 
 /// One field of an item: its name and its value as text.
 pub(crate) enum Field {
@@ -52,7 +52,7 @@ impl FieldDifference {
                     difference.after.insert((*name).to_owned(), value.clone());
                 }
                 Field::Hidden(name, value) if before.is_some() && value_of(&old, name) != value.as_ref() => {
-                    difference.after.insert((*name).to_owned(), CHANGED.to_owned());
+                    difference.after.insert((*name).to_owned(), HIDDEN_FIELD_CHANGED.to_owned());
                 }
                 _ => {}
             }
