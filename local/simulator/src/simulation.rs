@@ -96,7 +96,7 @@ pub async fn simulate(
     (from, months): (NaiveDate, u32),
     on_day: impl Fn(Progress),
 ) -> Result<Simulation, SimulationError> {
-    let timespan = Timespan::new(from, months)?;
+    let timespan = SimulatedTimespan::new(from, months)?;
     let clock = SimulatedClock::new(timespan.day_before.and_time(NaiveTime::MIN).and_utc(), 0);
     let mailer = Arc::new(CountingMailer::default());
     let system = InMemoryDeployment::new(config, clock, mailer.clone()).await?;
@@ -133,14 +133,14 @@ pub async fn simulate(
 
 /// The days of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Timespan {
+struct SimulatedTimespan {
     /// The day before the first day, on which the subscriptions are created.
     day_before: NaiveDate,
     first: NaiveDate,
     last: NaiveDate,
 }
 
-impl Timespan {
+impl SimulatedTimespan {
     fn new(from: NaiveDate, months: u32) -> Result<Self, SimulationError> {
         let days = || {
             let last = from.checked_add_months(Months::new(months))?.pred_opt()?;

@@ -178,7 +178,7 @@ fn run_simulation(
     world.history.add_table_to_trace();
     let mut oracle = world.oracle();
     if oracle.violations.is_empty() {
-        oracle.simulation_ended(world.clock.now(), to);
+        oracle.check_end_of_simulation(world.clock.now(), to);
         if simulation.corrupter.is_none() {
             oracle.violations.extend(world.history.find_contradictions());
         }
@@ -214,7 +214,8 @@ impl FaultSimulation {
         for NewSubscriber { account, subscription } in new_subscribers {
             let subscription = NewSubscription { id: SubscriptionId::new(self.world.clock.ulid()), ..subscription };
             let created = now_or_panic(process.deployment.create_subscription(&account, subscription, day_before));
-            created.map_err(|source| SimulationError::CreateSubscription { account: account.id.to_string(), source })?;
+            created
+                .map_err(|source| SimulationError::CreateSubscription { account: account.id.to_string(), source })?;
         }
         self.world.history.set_index_consistent(false);
         Ok(())
