@@ -36,7 +36,7 @@ pub enum Contestant {
 
 impl Contestant {
     /// Returns whether the contestant only replays recorded requests.
-    pub fn is_replay(self) -> bool {
+    pub fn replays_recorded_requests(self) -> bool {
         matches!(self, Contestant::Hyper | Contestant::Floor)
     }
 
@@ -103,7 +103,7 @@ struct Environment {
 
 /// Starts a gateway whose responses have a delay of `delay_ms`. Returns its process and its URL.
 pub async fn start_gateway(delay_ms: u64) -> Result<(Process, String), Failure> {
-    let mut gateway = Process::of_bench(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
+    let mut gateway = Process::start_bench_command(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
     let url = gateway.read_line().await?;
     Ok((gateway, url))
 }
@@ -133,7 +133,7 @@ impl Environment {
         if work.table == TableKind::Disk {
             args.push("--on-disk".to_owned());
         }
-        let mut engine = Process::of_bench(&args)?;
+        let mut engine = Process::start_bench_command(&args)?;
         let url = engine.read_line().await?;
         Ok(Self { engine: (engine, url), gateway, table: work.table })
     }
@@ -234,13 +234,13 @@ async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Mea
     let mut process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
     let deadline = (Utc::now() + TimeDelta::hours(2)).timestamp_millis();
     // No payment is due on this date, so the time until the response shows how long the function takes to start.
-    let first = process.unless_it_ends(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
+    let first = process.wait_while_process_runs(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
     let start_ms = milliseconds(started.elapsed());
     expect_response(first)?;
     let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());
     let today = Utc::now().date_naive();
     let event = format!(r#"{{"date":"{today}"}}"#);
-    let report = expect_response(process.unless_it_ends(api.invoke(&event, deadline)).await?)?;
+    let report = expect_response(process.wait_while_process_runs(api.invoke(&event, deadline)).await?)?;
     let seconds = started.elapsed().as_secs_f64();
     if report["counts"]["paid"] != work.rows {
         return Err(format!("not all payments were made: {report}").into());
@@ -298,17 +298,17 @@ async fn measure_peer(
                 "--concurrency",
                 &concurrency,
             ];
-            Process::of_bench(&args.map(str::to_owned))?
+            Process::start_bench_command(&args.map(str::to_owned))?
         }
     };
-    let measured = run_when_ready(&mut process, started, work).await?;
+    let measured = measure_when_ready(&mut process, started, work).await?;
     process.stop().await?;
     Ok(measured)
 }
 
 /// Waits until the program that was started at `start` is ready. Then makes the program do its `work`, and measures the
 /// time and the memory.
-pub async fn run_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measurement, Failure> {
+pub async fn measure_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measurement, Failure> {
     expect_line(process, "ready").await?;
     let start_ms = milliseconds(start.elapsed());
     let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());

@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::contestant::{
-    Contestant, Measurement, TableKind, Work, charge_count, expect_line, measure, run_when_ready, start_gateway,
+    Contestant, Measurement, TableKind, Work, charge_count, expect_line, measure, measure_when_ready, start_gateway,
 };
 use crate::process::Process;
 use crate::{Failure, peers};
@@ -52,7 +52,7 @@ async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measurement,
     let environment = environment.map(|(name, value)| (name.to_owned(), value));
     let started = Instant::now();
     let mut process = Process::start(python, [crate::folder().join("peers/django/renewal.py")], &environment)?;
-    let figures = run_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
+    let figures = measure_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
     process.write_line("check").await?;
     // The program prints the number of renewed subscriptions and the number of transactions.
     expect_line(&mut process, &format!("{0} {0}", args.rows)).await?;

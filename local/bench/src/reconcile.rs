@@ -46,7 +46,7 @@ pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
     let day: NaiveDate = "2027-01-31".parse()?;
     for &count in &args.payments {
         let arguments = ["engine", "--rows", "0", "--on-disk", "--without-tokens"].map(str::to_owned);
-        let mut engine = Process::of_bench(&arguments)?;
+        let mut engine = Process::start_bench_command(&arguments)?;
         let table = Table::new(client_of(&engine.read_line().await?), TABLE, RETENTION);
         let gateway = Arc::new(NumberedPayments { count, at: noon(day) });
         create_receipts(&table, &gateway).await?;

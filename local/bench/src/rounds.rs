@@ -35,7 +35,7 @@ pub const CONTESTANTS: [Contestant; 5] =
 pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
-    if args.contestants.iter().any(|contestant| contestant.is_replay()) {
+    if args.contestants.iter().any(|contestant| contestant.replays_recorded_requests()) {
         eprintln!("recording the function's requests");
         record_requests(Work::new(args.rows, 1), &recorded).await?;
     }
@@ -55,7 +55,7 @@ pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
             }
         }
     }
-    if args.contestants.iter().any(|contestant| contestant.is_replay()) {
+    if args.contestants.iter().any(|contestant| contestant.replays_recorded_requests()) {
         std::fs::remove_file(&recorded)?;
     }
     Ok(results)

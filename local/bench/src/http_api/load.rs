@@ -40,11 +40,11 @@ pub fn client() -> Result<Client, Failure> {
 
 /// Sends `request` to the server at `url`.
 pub async fn send(http: &Client, url: &str, request: &Request) -> Result<Response, Failure> {
-    let (response, bytes) = send_unread(http, url, request).await?;
+    let (response, bytes) = send_without_parsing_response(http, url, request).await?;
     Ok(read(response, &bytes))
 }
 
-async fn send_unread(
+async fn send_without_parsing_response(
     http: &Client,
     url: &str,
     request: &Request,
@@ -82,7 +82,7 @@ pub async fn send_all(
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(request) = requests.get(number) else { return Ok::<_, Failure>(sent) };
                 let started = Instant::now();
-                let response = send_unread(&http, &url, request).await?;
+                let response = send_without_parsing_response(&http, &url, request).await?;
                 sent.push((number, started.elapsed(), response));
             }
         })
