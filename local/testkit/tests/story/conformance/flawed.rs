@@ -181,7 +181,7 @@ impl FlawedGateway {
     }
 
     /// Returns `payment` as this gateway lists it, or `None` if the gateway does not list it.
-    fn as_listed(&self, payment: Payment) -> Option<Payment> {
+    fn change_listed_payment(&self, payment: Payment) -> Option<Payment> {
         let with_amount =
             |minor: i64| Payment { amount: Money::new(minor, payment.amount.currency()), ..payment.clone() };
         let is_declined = matches!(payment.status, PaymentStatus::Declined(_));
@@ -284,7 +284,8 @@ impl PaymentGateway for FlawedGateway {
         for customer in self.customers_to_list(customer) {
             listed.extend(self.sandbox.payments_of(&customer, since).await?);
         }
-        let mut listed: Vec<Payment> = listed.into_iter().filter_map(|payment| self.as_listed(payment)).collect();
+        let mut listed: Vec<Payment> =
+            listed.into_iter().filter_map(|payment| self.change_listed_payment(payment)).collect();
         match self.flaw {
             Flaw::ListsOnlyTheFirstPage => listed.truncate(100),
             Flaw::ListsAPaymentOnTwoPages => listed.extend(listed.get(99).cloned()),
@@ -304,7 +305,7 @@ impl PaymentGateway for FlawedGateway {
         if self.flaw == Flaw::ReturnsWrongPaymentById {
             return Ok(self.payments().first().map(|payment| payment.payment(PaymentStatus::Succeeded)));
         }
-        Ok(self.sandbox.payment(id).await?.and_then(|payment| self.as_listed(payment)))
+        Ok(self.sandbox.payment(id).await?.and_then(|payment| self.change_listed_payment(payment)))
     }
 }
 
