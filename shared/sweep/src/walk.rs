@@ -45,7 +45,7 @@ impl<T: Task> Sweep<T> {
         next_lane_start: Option<Position>,
     ) -> Result<ShardWalk<T::Outcome>, SweepError> {
         let Position { lane, shard, .. } = from;
-        let record = self.new_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
+        let record = self.new_run_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
         self.table.put_run_record(&record).await?;
         let mut walk = ShardWalk::new(from);
         if let Err(error) = self.process_pages(scope, run, &mut walk).await {
@@ -82,7 +82,7 @@ impl<T: Task> Sweep<T> {
         let mut page_request = pin!(Fuse::terminated());
         let (mut is_last_page, mut read_error) = (false, None);
         loop {
-            if self.monitor.must_end() {
+            if self.monitor.is_end_requested() {
                 walk.stopped.get_or_insert_with(|| "ended by the operator".to_owned());
             }
             let may_continue = walk.may_continue() && self.clock.now() < scope.deadline;
@@ -103,7 +103,7 @@ impl<T: Task> Sweep<T> {
                     self.monitor.set_current_walk(walk.counts.into());
                 }
                 page = &mut page_request, if !page_request.is_terminated() => match page {
-                    Ok(page) => is_last_page = walk.add_page(page, lane, &mut queue),
+                    Ok(page) => is_last_page = walk.add_page_to_queue(page, lane, &mut queue),
                     Err(error) => read_error = Some(error),
                 },
                 else => break,
@@ -160,7 +160,7 @@ impl<O: Outcome> ShardWalk<O> {
     }
 
     /// Adds the rows of `page` to the queue. Returns whether this was the last page.
-    fn add_page(&mut self, page: DuePage, lane: Lane, queue: &mut RowQueue) -> bool {
+    fn add_page_to_queue(&mut self, page: DuePage, lane: Lane, queue: &mut RowQueue) -> bool {
         let mut before = Arc::new(self.reached.clone());
         for row in page.rows {
             // Count the row as due before it is processed: if its outcome is lost, the counts do not add up, so the
@@ -186,7 +186,7 @@ impl<O: Outcome> ShardWalk<O> {
         let (first, count) = queue.into_first_and_count();
         *self.counts.due() -= u64::try_from(count).unwrap_or(0);
         if let Some(first) = first {
-            self.mark_not_started(first);
+            self.mark_row_not_started(first);
         }
         match self.first_not_started.take() {
             Some((_, before)) => {
@@ -200,7 +200,7 @@ impl<O: Outcome> ShardWalk<O> {
     }
 
     /// Records that the walk has read `row` but not started it.
-    fn mark_not_started(&mut self, row: QueuedRow) {
+    fn mark_row_not_started(&mut self, row: QueuedRow) {
         if self.first_not_started.as_ref().is_none_or(|(read_number, _)| row.read_number < *read_number) {
             self.first_not_started = Some((row.read_number, row.before));
         }
@@ -223,7 +223,7 @@ impl<O: Outcome> ShardWalk<O> {
         match result {
             RowResult::Counted(outcome) => *outcome.count(&mut self.counts) += 1,
             RowResult::LeftToOtherLane => {}
-            RowResult::OutOfTime => self.mark_not_started(row),
+            RowResult::OutOfTime => self.mark_row_not_started(row),
             RowResult::Deferred { counted, reason } => {
                 *counted.count(&mut self.counts) += 1;
                 if self.deferred.is_none() {
@@ -236,7 +236,7 @@ impl<O: Outcome> ShardWalk<O> {
                 self.stopped = Some(reason);
                 match counted {
                     Some(outcome) => *outcome.count(&mut self.counts) += 1,
-                    None => self.mark_not_started(row),
+                    None => self.mark_row_not_started(row),
                 }
             }
             RowResult::Failed { reason } => self.add_failure(row.due.key.key().to_string(), reason),

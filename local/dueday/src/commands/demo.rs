@@ -63,7 +63,7 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     let clock = Arc::new(SimulatedClock::new(day_before.and_time(NaiveTime::MIN).and_utc(), rand::random()));
     let machine = Machine::open(context, FolderPolicy::CreateIfAbsent, clock.clone()).await?;
     let table = &machine.deployment.table;
-    let is_loaded = has_all_rows(table, &rows).await?;
+    let is_loaded = are_all_rows_stored(table, &rows).await?;
     let mut report = DemoReport {
         already_loaded: is_loaded,
         subscriptions: rows.len(),
@@ -111,7 +111,7 @@ async fn refund_one_payment(context: &Context, machine: &Machine) -> Result<(), 
 }
 
 /// Returns whether `table` has the subscriptions of all `rows`.
-async fn has_all_rows(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
+async fn are_all_rows_stored(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
     for row in rows {
         let id = row.external_id.subscription_id(&row.account);
         if table.get_subscription(&row.account, id).await?.is_none() {

@@ -56,8 +56,8 @@ pub fn with_groups(dueday: Command) -> Command {
 
 /// Lets every option accept a negative number as its value, so that the error message of the option states the allowed
 /// values.
-pub fn with_negative_numbers(command: Command) -> Command {
+pub fn allow_negative_numbers(command: Command) -> Command {
     let takes_value = |arg: &Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     let command = command.mut_args(|arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg });
-    command.mut_subcommands(with_negative_numbers)
+    command.mut_subcommands(allow_negative_numbers)
 }

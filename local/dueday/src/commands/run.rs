@@ -61,7 +61,7 @@ async fn show_progress_during<T>(monitor: Arc<RunMonitor>, run: impl Future<Outp
         tokio::select! {
             report = &mut run => return report,
             _ = &mut interrupted => {
-                if monitor.must_end() {
+                if monitor.is_end_requested() {
                     Exit::Interrupted.exit_process();
                 }
                 output::print_message("\nEnding the run: waiting for the rows in progress. Ctrl-C again ends at once.");

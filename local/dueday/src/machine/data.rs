@@ -168,7 +168,7 @@ impl LockedFolder {
         // If the stored events come from another table, their position belongs to the stream of that other table. A
         // follower that continued at this position in the stream of this folder's table would never publish the first
         // changes of this table.
-        for (table, stream) in self.streams.by_table() {
+        for (table, stream) in self.streams.streams_by_table() {
             let committed = journal.committed_position(table);
             let is_other = committed.stream.is_some_and(|arn| arn != stream.arn());
             let is_older = committed.sequence.map_or(Ok(false), |position| stream.is_older_than(&position))?;

@@ -29,7 +29,7 @@ pub struct PublishedStreams {
 
 impl PublishedStreams {
     /// Returns each table with its stream. The payments table comes first, because its events place orders.
-    pub fn by_table(&self) -> [(PublishedTable, &Stream); 2] {
+    pub fn streams_by_table(&self) -> [(PublishedTable, &Stream); 2] {
         [(PublishedTable::Payments, &self.payments), (PublishedTable::Orders, &self.orders)]
     }
 }
@@ -55,7 +55,7 @@ impl StreamFollower {
     /// # Errors
     /// If a stream cannot be read, or the events cannot be stored. Records that were not published stay in the stream.
     pub async fn catch_up(&self) -> Result<(), Failure> {
-        for (table, stream) in self.streams.by_table() {
+        for (table, stream) in self.streams.streams_by_table() {
             self.publish_changes(table, stream).await?;
         }
         Ok(())
@@ -90,7 +90,7 @@ impl StreamFollower {
     }
 
     /// Publishes changes until the future is dropped. If the same error occurs repeatedly, it is printed only once.
-    pub async fn keep_publishing(&self) {
+    pub async fn publish_continuously(&self) {
         let mut reported_error = None;
         loop {
             match self.catch_up().await {

@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Returns what is stored for the account `birch`.
-    async fn stored_of_birch(&self) -> Vec<Value> {
+    async fn read_items_of_account_birch(&self) -> Vec<Value> {
         let mut stored = Vec::new();
         for path in ["accounts/birch", "accounts/birch/subscriptions", "accounts/birch/receipts", "customers/birch"] {
             stored.push(self.server.operate(Method::GET, &format!("/{path}"), Value::Null).await);
@@ -120,7 +120,7 @@ async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not
 async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing_accounts() {
     let world = world().await;
     let account = world.server.token(&["--account", "alder"]);
-    let before = world.stored_of_birch().await;
+    let before = world.read_items_of_account_birch().await;
     for route in routes::all() {
         let own = world.send_with_token(&account, &route, &world.alder).await;
         match route.access {
@@ -137,7 +137,7 @@ async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing
             assert_eq!(of_other, of_missing, "{} reveals that the account exists", route.operation);
         }
     }
-    assert_eq!(world.stored_of_birch().await, before, "the items of birch are unchanged");
+    assert_eq!(world.read_items_of_account_birch().await, before, "the items of birch are unchanged");
 }
 
 #[tokio::test]

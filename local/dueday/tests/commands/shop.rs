@@ -71,13 +71,13 @@ impl Shop {
 
     /// Runs a command that must succeed. Returns its output.
     pub fn run(&self, command: &str) -> String {
-        let (code, output) = self.run_any(command);
+        let (code, output) = self.run_command(command);
         assert!(code == 0, "{command}: exit code {code}\n{output}");
         output
     }
 
     /// Runs a command. Returns its exit code and its output.
-    pub fn run_any(&self, command: &str) -> (i32, String) {
+    pub fn run_command(&self, command: &str) -> (i32, String) {
         let data: &Path = &self.folder.path().join("data");
         let arguments = self.fill(command);
         let gateway = ["--gateway", &self.gateway.url];

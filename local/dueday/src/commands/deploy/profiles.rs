@@ -56,7 +56,7 @@ const PROFILES: [(&str, &str, &str); 3] =
 /// # Errors
 /// If the file contains a profile that was written by hand, or a profile that the command has written and `replace` is
 /// false, or one that cannot be parsed.
-pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
+pub fn check_profiles_are_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
     let (kept, written) =
         stored.split_once(FIRST_GENERATED_LINE).map_or((stored, None), |(kept, written)| (kept, Some(written)));
     let has_section =
@@ -74,7 +74,7 @@ pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError
 ///
 /// # Errors
 /// [`ProfileError::Unreadable`] if an earlier profile cannot be read.
-pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileError> {
+pub fn replace_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileError> {
     let (kept, written) = stored.split_once(FIRST_GENERATED_LINE).unwrap_or((stored, ""));
     let kept = if kept.trim().is_empty() { "version = 0.1" } else { kept.trim_end() };
     let earlier = earlier_parameters(written)?;
@@ -88,7 +88,7 @@ pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileE
 }
 
 /// Returns whether `text`, the content of `samconfig.toml`, has a profile for production.
-pub fn has_production(text: &str) -> bool {
+pub fn has_production_profile(text: &str) -> bool {
     text.contains("\n[prod.deploy.parameters]\n")
 }
 
@@ -180,13 +180,13 @@ mod tests {
     #[test]
     fn profiles_follow_the_settings_of_the_file_and_are_replaced_only_on_request() {
         let stored = "version = 0.1\n\n[default.build.parameters]\nbeta_features = true\n";
-        assert_eq!(check_replaceable(stored, false), Ok(()));
-        let written = with_profiles(stored, &answers()).unwrap();
+        assert_eq!(check_profiles_are_replaceable(stored, false), Ok(()));
+        let written = replace_profiles(stored, &answers()).unwrap();
         assert!(written.starts_with(stored), "{written}");
-        assert_eq!(check_replaceable(&written, false), Err(ProfileError::Written));
-        assert_eq!(check_replaceable(&written, true), Ok(()));
-        assert_eq!(with_profiles(&written, &answers()).unwrap(), written, "the profiles are replaced, not repeated");
-        assert!(with_profiles("", &answers()).unwrap().starts_with("version = 0.1\n"));
+        assert_eq!(check_profiles_are_replaceable(&written, false), Err(ProfileError::Written));
+        assert_eq!(check_profiles_are_replaceable(&written, true), Ok(()));
+        assert_eq!(replace_profiles(&written, &answers()).unwrap(), written, "the profiles are replaced, not repeated");
+        assert!(replace_profiles("", &answers()).unwrap().starts_with("version = 0.1\n"));
     }
 
     #[test]
@@ -195,12 +195,12 @@ mod tests {
         let with_alarms = |address: &str| {
             Answers::new(texts.into_iter().chain(["Europe/Vienna", "none", address]).map(str::to_owned).collect())
         };
-        let written = with_profiles("", &with_alarms("ops@example.com")).unwrap();
+        let written = replace_profiles("", &with_alarms("ops@example.com")).unwrap();
         let changed = written.replace(
             "MailUrl=\\\"ses:\\\"\",",
             "MailUrl=\\\"smtps://mail.example.com:465\\\"\",\n    'RetryGaps=\"1,2\"', # a comment",
         );
-        let again = with_profiles(&changed, &with_alarms("new@example.com")).unwrap();
+        let again = replace_profiles(&changed, &with_alarms("new@example.com")).unwrap();
         let values = |text: &str, name: &str| -> Vec<String> {
             let start = format!("    \"{name}=");
             text.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect()
@@ -209,11 +209,15 @@ mod tests {
         assert_eq!(values(&again, "RetryGaps"), vec!["    \"RetryGaps=\\\"1,2\\\"\","; 3]);
         assert_eq!(values(&again, "MailUrl"), vec!["    \"MailUrl=\\\"smtps://mail.example.com:465\\\"\","; 3]);
         assert_eq!(values(&again, "AlarmEmail"), vec!["    \"AlarmEmail=\\\"new@example.com\\\"\","; 3]);
-        let with_issuer = with_profiles(&again, &answers()).unwrap();
+        let with_issuer = replace_profiles(&again, &answers()).unwrap();
         assert!(!with_issuer.contains("UserPool") && with_issuer.contains("RetryGaps"), "{with_issuer}");
         let unreadable = again.replace("parameter_overrides = [", "parameter_overrides = \"A=b\"\nrest = [");
-        assert_eq!(check_replaceable(&unreadable, true), Err(ProfileError::Unreadable), "before the first question");
-        assert_eq!(with_profiles(&unreadable, &answers()), Err(ProfileError::Unreadable));
+        assert_eq!(
+            check_profiles_are_replaceable(&unreadable, true),
+            Err(ProfileError::Unreadable),
+            "before the first question"
+        );
+        assert_eq!(replace_profiles(&unreadable, &answers()), Err(ProfileError::Unreadable));
     }
 
     #[test]
@@ -231,10 +235,10 @@ mod tests {
     fn production_has_no_profile_without_a_gateway_and_an_earlier_one_keeps_its_gateway() {
         let later = ["Shop", "shop@example.com", "later", "Europe/Vienna", "none", "ops@example.com"];
         let later = Answers::new(later.map(str::to_owned).into());
-        let first = with_profiles("", &later).unwrap();
+        let first = replace_profiles("", &later).unwrap();
         assert!(first.contains("[dev.deploy.parameters]") && !first.contains("[prod."), "{first}");
-        let with_gateway = with_profiles(&first, &answers()).unwrap();
-        let again = with_profiles(&with_gateway, &later).unwrap();
+        let with_gateway = replace_profiles(&first, &answers()).unwrap();
+        let again = replace_profiles(&with_gateway, &later).unwrap();
         let (_, prod) = again.split_once("[prod.").unwrap();
         for kept in ["Gateway=\\\"https://pay.example.com\\\"", "GatewayKeySecret=", "Merchant=\\\"Shop\\\""] {
             assert!(prod.contains(kept), "{kept}: {prod}");
@@ -245,6 +249,6 @@ mod tests {
     #[test]
     fn profile_that_a_person_has_written_is_not_touched() {
         let stored = "[prod.deploy.parameters]\nstack_name = \"billing\"\n";
-        assert_eq!(check_replaceable(stored, true), Err(ProfileError::OwnSection("prod")));
+        assert_eq!(check_profiles_are_replaceable(stored, true), Err(ProfileError::OwnSection("prod")));
     }
 }

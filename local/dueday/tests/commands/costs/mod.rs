@@ -20,7 +20,7 @@ const TABLES_BEGIN: &str = "<!-- The costs, computed by `UPDATE_EXAMPLES=1 cargo
 const TABLES_END: &str = "<!-- End of the costs -->";
 
 /// The largest cost of a million reminded payments that is allowed, without mails and storage, in dollars.
-const GOAL: f64 = 13.5;
+const MAX_DOLLARS_FOR_A_MILLION_PAYMENTS: f64 = 13.5;
 
 #[tokio::test]
 async fn costs_document_shows_the_computed_costs() {
@@ -34,5 +34,8 @@ async fn costs_document_shows_the_computed_costs() {
     let path = root().join("docs/costs.md");
     let generated = tables::render(&bills, without_receipts, &one, &prices);
     testkit::check_generated_section(&path, (TABLES_BEGIN, TABLES_END), &generated);
-    assert!(million <= GOAL, "a million reminded payments cost {million:.2} dollars, more than {GOAL}");
+    assert!(
+        million <= MAX_DOLLARS_FOR_A_MILLION_PAYMENTS,
+        "a million reminded payments cost {million:.2} dollars, more than {MAX_DOLLARS_FOR_A_MILLION_PAYMENTS}"
+    );
 }
