@@ -61,7 +61,7 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    make_room(&mut connections, &mut opened, limits.connections, &idle).await;
+                    close_idle_connection_if_full(&mut connections, &mut opened, limits.connections, &idle).await;
                     let activity = Arc::new(ConnectionActivity::new(idle.clone()));
                     let task = connections.spawn(serve_connection(stream, routes.clone(), limits, activity.clone()));
                     opened.push(OpenConnection { task, activity });
@@ -122,7 +122,12 @@ impl ConnectionActivity {
 
 /// Waits until fewer than `limit` connections are open, and closes the connection that has been idle for the longest
 /// time. Otherwise clients that send nothing could use all connections.
-async fn make_room(connections: &mut JoinSet<()>, opened: &mut Vec<OpenConnection>, limit: usize, events: &IdleEvents) {
+async fn close_idle_connection_if_full(
+    connections: &mut JoinSet<()>,
+    opened: &mut Vec<OpenConnection>,
+    limit: usize,
+    events: &IdleEvents,
+) {
     opened.retain(|connection| !connection.task.is_finished());
     while opened.len() >= limit {
         let idle = opened.iter().enumerate().filter_map(|(n, one)| Some((one.activity.idle_since()?, n))).min();

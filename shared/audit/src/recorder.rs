@@ -56,7 +56,7 @@ impl<'a> AuditRecorder<'a> {
                 self.shown.push(broken);
             }
         }
-        self.write_if(self.unwritten.len() >= VIOLATIONS_PER_REQUEST).await
+        self.write_update_if(self.unwritten.len() >= VIOLATIONS_PER_REQUEST).await
     }
 
     /// Records that the account of `partition` was checked, with its violations. The audit continues at `position`.
@@ -71,7 +71,7 @@ impl<'a> AuditRecorder<'a> {
         self.next.subscriptions = self.next.subscriptions.saturating_add(subscriptions);
         self.next.position = position.map(str::to_owned);
         self.add(broken).await?;
-        self.write_if(self.next.accounts >= self.stored.accounts.saturating_add(RECORDS_PER_UPDATE)).await
+        self.write_update_if(self.next.accounts >= self.stored.accounts.saturating_add(RECORDS_PER_UPDATE)).await
     }
 
     /// Records that a receipt of a payment at `paid_at` was read.
@@ -90,7 +90,7 @@ impl<'a> AuditRecorder<'a> {
         self.next.orders = self.next.orders.saturating_add(orders);
         self.next.position = Some(position);
         self.add(broken).await?;
-        self.write_if(self.next.orders >= self.stored.orders.saturating_add(RECORDS_PER_UPDATE)).await
+        self.write_update_if(self.next.orders >= self.stored.orders.saturating_add(RECORDS_PER_UPDATE)).await
     }
 
     /// Stores the counts and the position, so that another process can continue the audit. Returns the stored audit.
@@ -98,18 +98,18 @@ impl<'a> AuditRecorder<'a> {
     /// # Errors
     /// [`TableError::Contended`] if another process has continued the audit.
     pub async fn interrupt(mut self) -> Result<AuditRecord, TableError> {
-        self.write_if(true).await?;
+        self.write_update_if(true).await?;
         Ok(self.stored)
     }
 
     /// Stores that the audit ended at `now`. Returns the audit and the first violations that this process found.
     pub async fn end(mut self, now: DateTime<Utc>) -> Result<(AuditRecord, Vec<BrokenInvariant>), TableError> {
         (self.next.ended_at, self.next.position) = (Some(now), None);
-        self.write_if(true).await?;
+        self.write_update_if(true).await?;
         Ok((self.stored, self.shown))
     }
 
-    async fn write_if(&mut self, is_time: bool) -> Result<(), TableError> {
+    async fn write_update_if(&mut self, is_time: bool) -> Result<(), TableError> {
         if is_time {
             let violations = std::mem::take(&mut self.unwritten);
             self.stored = self.table.update_audit(&self.stored, self.next.clone(), violations).await?;

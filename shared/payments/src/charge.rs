@@ -14,7 +14,7 @@ use store::{Claim, SubscriptionKey, TableError};
 /// The longest time after its claim or take-over within which an attempt may be charged. A process that was suspended
 /// after the claim must not charge an attempt that another worker may have taken over. The shortest allowed lease is
 /// twice as long. The difference is a reserve for slow requests and for differences between clocks.
-const CHARGE_WINDOW: TimeDelta = TimeDelta::minutes(5);
+const MAX_TIME_FROM_PERMIT_TO_CHARGE: TimeDelta = TimeDelta::minutes(5);
 
 /// How long an attempt may stay in doubt. After this time, every run reports the attempt's row as failed until the
 /// attempt is resolved.
@@ -150,7 +150,8 @@ impl PaymentBatch {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }
             self.pace.wait_for_pause_end().await;
-            let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < CHARGE_WINDOW;
+            let is_permitted =
+                self.clock.now().signed_duration_since(permit.allowed_at) < MAX_TIME_FROM_PERMIT_TO_CHARGE;
             if !is_permitted || !self.has_time_to_charge(context.deadline) {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }

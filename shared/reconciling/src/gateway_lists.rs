@@ -23,7 +23,7 @@ const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);
 const CONCURRENT_REQUESTS: usize = 16;
 
 /// The result of handling a payment without a receipt.
-enum WithoutReceipt {
+enum MissingReceiptResult {
     /// The payment was settled now, so it has a receipt.
     Settled,
     /// A person has decided about the payment, or another worker has written its receipt meanwhile.
@@ -62,9 +62,9 @@ impl Reconciler {
                     }
                     PaymentComparison::WithoutReceipt(difference) => {
                         match self.handle_without_receipt(payment, difference).await? {
-                            WithoutReceipt::Settled => day.counts.settled = day.counts.settled.saturating_add(1),
-                            WithoutReceipt::Resolved => {}
-                            WithoutReceipt::Reported(difference) => self.add(day, difference),
+                            MissingReceiptResult::Settled => day.counts.settled = day.counts.settled.saturating_add(1),
+                            MissingReceiptResult::Resolved => {}
+                            MissingReceiptResult::Reported(difference) => self.add(day, difference),
                         }
                     }
                 }
@@ -131,32 +131,32 @@ impl Reconciler {
         &self,
         payment: &Payment,
         difference: Difference,
-    ) -> Result<WithoutReceipt, ReconcileError> {
+    ) -> Result<MissingReceiptResult, ReconcileError> {
         if self.has_finding(payment, |is_resolved| is_resolved).await? {
-            return Ok(WithoutReceipt::Resolved);
+            return Ok(MissingReceiptResult::Resolved);
         }
         let reported = |kind: DifferenceKind, reason: &str| {
             let what = format!("{}: {reason}", difference.what);
-            WithoutReceipt::Reported(Difference { kind, what, ..difference.clone() })
+            MissingReceiptResult::Reported(Difference { kind, what, ..difference.clone() })
         };
         let (account, id) = (&payment.account, payment.subscription);
         let Some(stored) = self.table.get_subscription(account, id).await? else {
             return Ok(reported(difference.kind, "its subscription does not exist"));
         };
         if self.settlement == Settlement::ReportOnly {
-            return Ok(WithoutReceipt::Reported(difference));
+            return Ok(MissingReceiptResult::Reported(difference));
         }
         let findings = Findings { settling: &self.settling, gateway: self.gateway.as_ref() };
         Ok(match findings.settle_or_store_finding(payment, &stored.sku, self.today).await? {
-            LatePaymentOutcome::Settled(_) => WithoutReceipt::Settled,
-            LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => WithoutReceipt::Resolved,
+            LatePaymentOutcome::Settled(_) => MissingReceiptResult::Settled,
+            LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => MissingReceiptResult::Resolved,
             LatePaymentOutcome::FindingStored(finding) if self.may_be_missing_in_backup(&finding) => {
                 let decision = (FindingDecision::Receipt, "the backup does not contain this payment");
                 match findings.resolve((account, &payment.id), decision.0, decision.1, self.today).await {
-                    Ok(_) => WithoutReceipt::Settled,
+                    Ok(_) => MissingReceiptResult::Settled,
                     // An earlier try whose response was lost may have written the receipt.
                     Err(FindingError::NoReceipt { reason, .. }) => match self.has_receipt(payment).await? {
-                        true => WithoutReceipt::Settled,
+                        true => MissingReceiptResult::Settled,
                         false => reported(DifferenceKind::PaymentWithoutReceipt, reason),
                     },
                     Err(error) => return Err(error.into()),
@@ -175,8 +175,8 @@ impl Reconciler {
             LatePaymentOutcome::HandledElsewhere => {
                 let resolved = self.settle_open_attempt(payment).await?;
                 match (self.has_receipt(payment).await?, resolved) {
-                    (true, ResolveOutcome::Settled(_)) => WithoutReceipt::Settled,
-                    (true, _) => WithoutReceipt::Resolved,
+                    (true, ResolveOutcome::Settled(_)) => MissingReceiptResult::Settled,
+                    (true, _) => MissingReceiptResult::Resolved,
                     (false, ResolveOutcome::Contradicted(reason)) => {
                         reported(difference.kind, &format!("its attempt is still open: {reason} (`dueday resolve`)"))
                     }

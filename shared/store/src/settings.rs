@@ -213,9 +213,9 @@ impl Table {
 
     /// Stores `now` as the start time of the latest run, unless a later time is stored. Sends one UpdateItem request.
     pub async fn record_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
-        const IS_EARLIER: &str =
+        const IS_EARLIER_RUN_TIME: &str =
             "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
-        self.set_latest_run_time(now, IS_EARLIER, None, None).await
+        self.set_latest_run_time(now, IS_EARLIER_RUN_TIME, None, None).await
     }
 
     /// Sets the time of the latest run to `now`, if the stored time is `before`. Called after an operator has confirmed

@@ -48,11 +48,11 @@ pub async fn start(access: FunctionUrlAccess, variables: &[(&str, &str)]) -> Str
     let idle = Arc::new(FunctionUrlState { functions: Mutex::new(functions), put_back, access });
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, Router::new().fallback(pass_on).with_state(idle), Limits::default()));
+    tokio::spawn(serve(listener, Router::new().fallback(forward_to_idle_process).with_state(idle), Limits::default()));
     url
 }
 
-async fn pass_on(State(idle): State<Arc<FunctionUrlState>>, request: Request) -> Response {
+async fn forward_to_idle_process(State(idle): State<Arc<FunctionUrlState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
     if idle.access == FunctionUrlAccess::Iam

@@ -124,7 +124,7 @@ pub async fn compare_orders_with_receipts(
             }
             match checker.is_ordered(&receipt.sku).await {
                 Ok(is_ordered) => comparison.receipts = comparison.receipts.saturating_add(is_ordered.into()),
-                Err(error) => comparison.differences.extend(checker.unreadable_once(error)?),
+                Err(error) => comparison.differences.extend(checker.report_unreadable_once(error)?),
             }
             comparison.differences.extend(checker.check_receipt(receipt, total, ordered.contains(&paid_at)).await?);
         }
