@@ -32,7 +32,7 @@ impl NoticeSender {
     ///
     /// # Errors
     /// If the file of the waiting events cannot be written.
-    pub fn enqueue(&self, events: &[ReceivedEvent]) -> io::Result<()> {
+    pub fn enqueue_events(&self, events: &[ReceivedEvent]) -> io::Result<()> {
         events
             .iter()
             .filter(|event| Notices::has_notice_for(event))

@@ -65,7 +65,7 @@ impl Shop {
         patterns.into_iter().fold(text, replace)
     }
 
-    pub fn fill(&self, text: &str) -> String {
+    pub fn fill_placeholders(&self, text: &str) -> String {
         self.words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
     }
 
@@ -79,7 +79,7 @@ impl Shop {
     /// Runs a command. Returns its exit code and its output.
     pub fn run_command(&self, command: &str) -> (i32, String) {
         let data: &Path = &self.folder.path().join("data");
-        let arguments = self.fill(command);
+        let arguments = self.fill_placeholders(command);
         let gateway = ["--gateway", &self.gateway.url];
         let (code, stdout, stderr) = output(dueday(data).args(arguments.split(' ')).args(gateway));
         (code, stdout + &stderr)

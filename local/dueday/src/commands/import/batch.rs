@@ -50,7 +50,7 @@ pub(super) fn split_into_batches(
     std::iter::from_fn(move || {
         let mut batch = vec![rows.next()?];
         while batch.len() < MAX_BATCH_ROWS {
-            let is_same_account = batch.last().and_then(account_of) == rows.peek().and_then(account_of);
+            let is_same_account = batch.last().and_then(account_of_row) == rows.peek().and_then(account_of_row);
             if batch.len() >= MIN_ROWS_TO_SPLIT && !is_same_account {
                 break;
             }
@@ -62,7 +62,7 @@ pub(super) fn split_into_batches(
 }
 
 /// Returns the account of a row; `None` if the row is invalid or could not be read.
-fn account_of(row: &io::Result<ReadRow>) -> Option<&AccountId> {
+fn account_of_row(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     let (_, row) = row.as_ref().ok()?.as_ref().ok()?;
     Some(&row.account)
 }

@@ -27,9 +27,9 @@ async fn costs_document_shows_the_computed_costs() {
     let (stack, prices) = (Stack::read(), Prices::read());
     let (one, idle) = (workload::count_per_payment(&stack, &[]).await, workload::count(&stack, 0, &[]).await);
     let without_receipts = workload::count_per_payment(&stack, &[("DUEDAY_MAILS_OFF", "paid")]).await;
-    let bills = tables::MONTHS.map(|payments| bill(&stack, &prices, &one, &idle, payments));
-    let without_receipts =
-        tables::MONTHS.map(|payments| bill(&stack, &prices, &without_receipts, &idle, payments).by_payments());
+    let bills = tables::PAYMENTS_PER_MONTH.map(|payments| bill(&stack, &prices, &one, &idle, payments));
+    let without_receipts = tables::PAYMENTS_PER_MONTH
+        .map(|payments| bill(&stack, &prices, &without_receipts, &idle, payments).by_payments());
     let million = bill(&stack, &prices, &one, &idle, 1e6).by_payments();
     let path = root().join("docs/costs.md");
     let generated = tables::render(&bills, without_receipts, &one, &prices);
