@@ -59,7 +59,7 @@ impl SandboxTable {
         now: DateTime<Utc>,
     ) -> Result<bool, TableError> {
         let state = self.get_page(id, now).await?.map(|(_, state)| state);
-        if !state.is_some_and(|state| rules::can_be_entered(payment_method, &state)) {
+        if !state.is_some_and(|state| rules::can_payment_method_be_entered(payment_method, &state)) {
             return Ok(false);
         }
         let now = now.to_rfc3339_opts(SecondsFormat::Nanos, true);

@@ -7,7 +7,7 @@ use sandbox::LedgerPayment;
 use sandbox::rules::{self, Decision, LIST_PAGE_SIZE};
 
 use crate::items::{
-    KeyItem, LISTED_PAYMENT, PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item,
+    IdempotencyKeyItem, LISTED_PAYMENT, PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item,
     payment_key,
 };
 use crate::table::{MAX_TRIES, SandboxTable};
@@ -41,7 +41,7 @@ impl SandboxTable {
     /// Returns the payment that was made last under the idempotency key of `request`; `None` if there is none.
     async fn last_payment_under_key(&self, request: &ChargeRequest) -> Result<Option<LedgerPayment>, TableError> {
         let Some(item) = self.table.get(idempotency_key(request)).await? else { return Ok(None) };
-        let id = from_item::<KeyItem>(&item)?.payment;
+        let id = from_item::<IdempotencyKeyItem>(&item)?.payment;
         let stored = self.get_payment(&id).await?.ok_or_else(|| TableError::Missing { key: payment_key(&id) })?;
         Ok(Some(stored.payment))
     }
@@ -55,7 +55,7 @@ impl SandboxTable {
         };
         let stored = PaymentItem { payment: made.clone(), refunds: Vec::new() };
         let writes = vec![
-            self.table.build_put_if(KeyItem::item_of(made), condition, values),
+            self.table.build_put_if(IdempotencyKeyItem::item_of_charge(made), condition, values),
             self.table.build_put(stored.to_item()),
             self.table.build_put(listed_payment_item(made)),
         ];

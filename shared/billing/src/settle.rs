@@ -97,7 +97,7 @@ pub fn settle(
             let refused = Decline { code: code.clone(), hard: false };
             next.rejections = next.rejections.saturating_add(1);
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
-            let is_decline = next.is_rejected_for_good();
+            let is_decline = next.is_permanently_rejected();
             let record = recorded(AttemptEnd::Rejected, &refused).map(|record| AttemptRecord { is_decline, ..record });
             if is_decline {
                 Settlement { record, ..settle_decline(next, attempt, &refused, policy, today, now) }
@@ -118,7 +118,7 @@ pub fn settle(
 impl Subscription {
     /// Returns whether there were so many consecutive rejections that a rejection counts as a soft decline: the gateway
     /// would probably reject the request again on the next day.
-    pub fn is_rejected_for_good(&self) -> bool {
+    pub fn is_permanently_rejected(&self) -> bool {
         self.rejections >= MAX_REJECTIONS
     }
 }

@@ -19,7 +19,7 @@ impl TimeRange {
     }
 
     /// Returns the range from an hour before to an hour after `at`.
-    pub fn around(at: DateTime<Utc>) -> Self {
+    pub fn within_an_hour_of(at: DateTime<Utc>) -> Self {
         const HOUR: TimeDelta = TimeDelta::hours(1);
         Self {
             from: at.checked_sub_signed(HOUR).unwrap_or(DateTime::<Utc>::MIN_UTC),

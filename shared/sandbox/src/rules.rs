@@ -177,6 +177,6 @@ pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: Dat
 
 /// Returns whether `payment_method` can be entered on a page with the state `state`: the page is open, and there is such a
 /// test payment method.
-pub fn can_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
+pub fn can_payment_method_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
     *state == CheckoutPageState::Open && methods::behaviour_of_method(payment_method).is_some()
 }

@@ -41,7 +41,7 @@ pub struct Settings {
     pub dynamodb_id: Option<String>,
     /// When a run noticed that the table is a restored backup or a copy; `None` if the table is neither, or if an
     /// operator has confirmed the table since then.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub copy_noticed_at: Option<DateTime<Utc>>,
     /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch or
     /// the first charge at a sign-up.
@@ -49,12 +49,12 @@ pub struct Settings {
     pub gateway: Option<GatewayAccount>,
     /// The time at which the latest run began, from the clock of its machine. A run that begins less than a minute
     /// after the stored time does not update it. `None` before the first run.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
 }
 
 /// Serializes a time in the format of [`Instant`].
-fn as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
     at.map(Instant).serialize(serializer)
 }
 

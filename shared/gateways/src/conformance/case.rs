@@ -56,12 +56,12 @@ pub(super) fn broken(how: impl Into<String>) -> PromiseVerdict {
 
 /// Returns `Ok` if `condition` is true. Otherwise returns the verdict of a broken promise; `how` describes the
 /// violation.
-pub(super) fn ensure(condition: bool, how: impl FnOnce() -> String) -> CheckResult {
+pub(super) fn ensure_promise(condition: bool, how: impl FnOnce() -> String) -> CheckResult {
     if condition { Ok(()) } else { Err(broken(how())) }
 }
 
 /// Returns the verdict of a promise that is broken because `response` is not the `expected` response.
-pub(super) fn unexpected<T: Debug>(expected: &str, response: T) -> PromiseVerdict {
+pub(super) fn unexpected_response<T: Debug>(expected: &str, response: T) -> PromiseVerdict {
     broken(format!("{expected} was expected, and the response was {response:?}"))
 }
 
@@ -174,18 +174,20 @@ impl<'a> ConformanceCheck<'a> {
     pub async fn make_payment(&self, no: u32) -> CheckResult<Payment> {
         let request = self.charge_request(no);
         let response = self.send_charge(&request).await;
-        let ChargeResponse::Succeeded(payment) = response else { return Err(unexpected("a success", response)) };
+        let ChargeResponse::Succeeded(payment) = response else {
+            return Err(unexpected_response("a success", response));
+        };
         let first = self.remember_payment(no, &payment);
-        ensure(first.id == payment.id, || {
+        ensure_promise(first.id == payment.id, || {
             format!("the same request made the payments {} and {}", first.id, payment.id)
         })?;
         let has_metadata = (payment.table, &payment.account, payment.subscription, payment.due_on, payment.attempt_no)
             == (request.table, &request.account, request.subscription, request.due_on, no);
-        ensure(has_metadata, || format!("the payment does not have the metadata of the request: {payment:?}"))?;
-        ensure(payment.amount == request.amount, || {
+        ensure_promise(has_metadata, || format!("the payment does not have the metadata of the request: {payment:?}"))?;
+        ensure_promise(payment.amount == request.amount, || {
             format!("{} was requested, and {} was charged", request.amount, payment.amount)
         })?;
-        ensure(payment.status == PaymentStatus::Succeeded, || {
+        ensure_promise(payment.status == PaymentStatus::Succeeded, || {
             format!("the payment of a successful charge has the status {:?}", payment.status)
         })?;
         Ok(payment)

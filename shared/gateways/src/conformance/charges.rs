@@ -3,7 +3,7 @@
 use super::PromiseVerdict;
 use super::case::{
     CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, FIRST_CHARGE_NO, PROCESSING_CHARGE_NO, REJECTED_CHARGE_NO,
-    THREE_DECIMALS_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken, ensure, unexpected,
+    THREE_DECIMALS_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken, ensure_promise, unexpected_response,
 };
 use crate::{ChargeRequest, ChargeResponse, GatewayError};
 use billing::{Decline, PaymentStatus};
@@ -13,8 +13,8 @@ impl ConformanceCheck<'_> {
         let failed = |error: GatewayError| broken(error.to_string());
         let first = self.gateway.account().await.map_err(failed)?;
         let second = self.gateway.account().await.map_err(failed)?;
-        ensure(first == second, || format!("the first response named {first}, and the second {second}"))?;
-        ensure(!first.kind.is_empty() && !first.account.is_empty(), || {
+        ensure_promise(first == second, || format!("the first response named {first}, and the second {second}"))?;
+        ensure_promise(!first.kind.is_empty() && !first.account.is_empty(), || {
             format!("the kind or the id of the account is empty: {first:?}")
         })
     }
@@ -31,7 +31,7 @@ impl ConformanceCheck<'_> {
     pub async fn send_declined_charge(&self) -> CheckResult<Decline> {
         match self.send_charge(&self.declined_charge()).await {
             ChargeResponse::Declined(decline) => Ok(decline),
-            other => Err(unexpected("a decline", other)),
+            other => Err(unexpected_response("a decline", other)),
         }
     }
 
@@ -39,13 +39,13 @@ impl ConformanceCheck<'_> {
     pub async fn check_decline_is_final(&self) -> CheckResult {
         let listed = self.list_payments_of_charge(DECLINED_CHARGE_NO).await?;
         let is_final = listed.iter().all(|payment| matches!(&payment.status, PaymentStatus::Declined(_)));
-        ensure(is_final, || format!("the declined payment has succeeded, or can still succeed: {listed:?}"))?;
-        ensure(listed.len() <= 1, || format!("the same request made {} payments", listed.len()))
+        ensure_promise(is_final, || format!("the declined payment has succeeded, or can still succeed: {listed:?}"))?;
+        ensure_promise(listed.len() <= 1, || format!("the same request made {} payments", listed.len()))
     }
 
     pub async fn check_decline(&self) -> CheckResult {
         let (first, second) = (self.send_declined_charge().await?, self.send_declined_charge().await?);
-        ensure(first == second, || format!("the first response was {first:?}, and the second {second:?}"))?;
+        ensure_promise(first == second, || format!("the first response was {first:?}, and the second {second:?}"))?;
         self.check_decline_is_final().await
     }
 
@@ -53,7 +53,7 @@ impl ConformanceCheck<'_> {
         let unknown = format!("pm_{}", self.parameters.run);
         let unknown = unknown.parse().map_err(|_| broken("the id of an unknown payment method is no token"))?;
         let response = self.send_charge(&self.charge_request_with_method(REJECTED_CHARGE_NO, &unknown)).await;
-        ensure(matches!(response, ChargeResponse::Rejected { .. }), || {
+        ensure_promise(matches!(response, ChargeResponse::Rejected { .. }), || {
             format!("a rejection was expected, and the response was {response:?}")
         })?;
         self.check_rejection_made_no_payment().await
@@ -61,7 +61,7 @@ impl ConformanceCheck<'_> {
 
     pub async fn check_rejection_made_no_payment(&self) -> CheckResult {
         let listed = self.list_payments_of_charge(REJECTED_CHARGE_NO).await?;
-        ensure(listed.is_empty(), || format!("the rejected request made {listed:?}"))
+        ensure_promise(listed.is_empty(), || format!("the rejected request made {listed:?}"))
     }
 
     pub async fn check_decimals(&self) -> CheckResult {
@@ -92,12 +92,14 @@ impl ConformanceCheck<'_> {
         for _ in 0..2 {
             let response = self.send_charge(&request).await;
             if response != ChargeResponse::Processing {
-                return Err(unexpected("processing", response));
+                return Err(unexpected_response("processing", response));
             }
         }
         let listed = self.list_payments_of_charge(PROCESSING_CHARGE_NO).await?;
-        ensure(listed.len() == 1, || format!("the list has {} payments of the processing charge", listed.len()))?;
-        ensure(listed.iter().all(|payment| payment.amount == request.amount), || {
+        ensure_promise(listed.len() == 1, || {
+            format!("the list has {} payments of the processing charge", listed.len())
+        })?;
+        ensure_promise(listed.iter().all(|payment| payment.amount == request.amount), || {
             format!("{} was requested, and the list has {listed:?}", request.amount)
         })
     }

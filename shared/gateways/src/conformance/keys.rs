@@ -7,7 +7,7 @@ use futures::future::join_all;
 
 use super::case::{
     CONCURRENT_CHARGE_NOS, CONCURRENT_COPIES_CHARGE_NO, CheckResult, ConformanceCheck, FIRST_CHARGE_NO,
-    KEY_REUSED_ATTEMPT, MANY_CHARGE_NOS, SIMILAR_KEYS_CHARGE_NOS, broken, ensure,
+    KEY_REUSED_ATTEMPT, MANY_CHARGE_NOS, SIMILAR_KEYS_CHARGE_NOS, broken, ensure_promise,
 };
 use crate::{ChargeRequest, ChargeResponse};
 use billing::{Currency, GatewayToken, Money, SubscriptionId};
@@ -36,7 +36,7 @@ impl ConformanceCheck<'_> {
     async fn check_makes_one_payment(&self, no: u32) -> CheckResult {
         self.make_payment(no).await?;
         let listed = self.list_payments_of_charge(no).await?;
-        ensure(listed.len() == 1, || format!("the list has {} payments of the charge {no}", listed.len()))
+        ensure_promise(listed.len() == 1, || format!("the list has {} payments of the charge {no}", listed.len()))
     }
 
     pub async fn check_repeated_request(&self) -> CheckResult {
@@ -55,11 +55,11 @@ impl ConformanceCheck<'_> {
         let request = self.charge_request(CONCURRENT_COPIES_CHARGE_NO);
         let responses = join_all((0..CONCURRENT_COPY_COUNT).map(|_| self.gateway.charge(&request))).await;
         let denied = responses.iter().find(|response| denies_payment(response));
-        ensure(denied.is_none(), || {
+        ensure_promise(denied.is_none(), || {
             format!("a copy of the request made a payment or may still make it, but one response was {denied:?}")
         })?;
         let ids: BTreeSet<_> = responses.iter().filter_map(payment_id).collect();
-        ensure(ids.len() <= 1, || {
+        ensure_promise(ids.len() <= 1, || {
             format!("the responses to copies of one request contain {} different payments", ids.len())
         })?;
         self.check_makes_one_payment(CONCURRENT_COPIES_CHARGE_NO).await
@@ -69,7 +69,7 @@ impl ConformanceCheck<'_> {
         let requests: Vec<ChargeRequest> = CONCURRENT_CHARGE_NOS.map(|no| self.charge_request(no)).collect();
         let responses = join_all(requests.iter().map(|request| self.gateway.charge(request))).await;
         let denied = responses.iter().find(|response| denies_payment(response));
-        ensure(denied.is_none(), || {
+        ensure_promise(denied.is_none(), || {
             format!("every one of these charges must succeed, but one response was {denied:?}")
         })?;
         for no in CONCURRENT_CHARGE_NOS {
@@ -90,8 +90,8 @@ impl ConformanceCheck<'_> {
             }
         }
         let made = self.listed_payment_ids().await?.difference(&before).count();
-        ensure(made == 0, || format!("{made} payments were made with a used key; {}", wrong.join("; ")))?;
-        ensure(wrong.is_empty(), || format!("key_reused was expected: {}", wrong.join("; ")))
+        ensure_promise(made == 0, || format!("{made} payments were made with a used key; {}", wrong.join("; ")))?;
+        ensure_promise(wrong.is_empty(), || format!("key_reused was expected: {}", wrong.join("; ")))
     }
 
     async fn listed_payment_ids(&self) -> CheckResult<BTreeSet<GatewayToken>> {

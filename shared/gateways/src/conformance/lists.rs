@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::CheckStep;
 use super::case::{
     CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, MANY_CHARGE_NOS, OTHER_CUSTOMER_CHARGE_NO,
-    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken, ensure,
+    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken, ensure_promise,
 };
 use crate::GatewayError;
 use billing::{GatewayToken, Payment, PaymentStatus};
@@ -42,7 +42,7 @@ impl ConformanceCheck<'_> {
         let mut made = self.payments();
         made.remove(&OTHER_CUSTOMER_CHARGE_NO);
         let differences: Vec<String> = made.values().filter_map(|made| describe_difference(made, listed)).collect();
-        ensure(differences.is_empty(), || {
+        ensure_promise(differences.is_empty(), || {
             let first = differences.first().cloned().unwrap_or_default();
             format!("of {} payments {} are missing or differ: {first}", made.len(), differences.len())
         })?;
@@ -60,7 +60,7 @@ impl ConformanceCheck<'_> {
                 || matches!(payment.status, PaymentStatus::Declined(_))
         };
         let other = listed.iter().find(|payment| !is_expected(payment));
-        ensure(other.is_none(), || format!("the list has a payment that no response returned: {other:?}"))
+        ensure_promise(other.is_none(), || format!("the list has a payment that no response returned: {other:?}"))
     }
 
     /// Checks that the lists of both customers contain no unexpected payment. A payment is unexpected if it has
@@ -96,21 +96,21 @@ impl ConformanceCheck<'_> {
 
     pub async fn check_list_by_customer(&self) -> CheckResult {
         let before = self.list_payments_of_other_customer().await?;
-        ensure(before.is_empty(), || {
+        ensure_promise(before.is_empty(), || {
             format!("{} has paid nothing yet, and its list has {before:?}", self.parameters.other_customer)
         })?;
         let paid = self.make_payment(OTHER_CUSTOMER_CHARGE_NO).await?;
         let of_other = self.list_payments_of_other_customer().await?;
-        ensure(of_other.len() == 1 && describe_difference(&paid, &of_other).is_none(), || {
+        ensure_promise(of_other.len() == 1 && describe_difference(&paid, &of_other).is_none(), || {
             format!("{} has paid once, and its list has {} payments", self.parameters.other_customer, of_other.len())
         })?;
         let of_first = self.list_payments_of_first_customer().await?;
-        ensure(of_first.iter().all(|payment| payment.id != paid.id), || {
+        ensure_promise(of_first.iter().all(|payment| payment.id != paid.id), || {
             format!("the list of {} has a payment of {}", self.parameters.customer, self.parameters.other_customer)
         })?;
         for similar in self.similar_customers() {
             match self.list_payments(&similar, self.started_at - TimeDelta::days(1)).await {
-                Ok(listed) => ensure(listed.is_empty(), || {
+                Ok(listed) => ensure_promise(listed.is_empty(), || {
                     format!("the list of {similar}, who has paid nothing, has {} payments", listed.len())
                 })?,
                 // A gateway may respond with an error to a list request for an unknown customer. This is not a broken
@@ -137,7 +137,7 @@ impl ConformanceCheck<'_> {
     pub async fn check_list_after_refunds(&self) -> CheckResult {
         let paid = self.payments();
         for no in [PARTLY_REFUNDED_CHARGE_NO, REFUNDED_CHARGE_NO] {
-            ensure(paid.contains_key(&no), || "no payment could be refunded".to_owned())?;
+            ensure_promise(paid.contains_key(&no), || "no payment could be refunded".to_owned())?;
         }
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }

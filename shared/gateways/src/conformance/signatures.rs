@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 
 use super::PromiseVerdict;
-use super::case::{CheckResult, broken, ensure};
+use super::case::{CheckResult, broken, ensure_promise};
 use crate::HttpGateway;
 use crate::http_gateway::Forgery;
 
@@ -25,7 +25,7 @@ pub(super) async fn check_refusal(client: &HttpGateway, forgeries: &[Forgery]) -
             return Err(PromiseVerdict::NotChecked("no key is set: set DUEDAY_GATEWAY_KEY".to_owned()));
         };
         for status in statuses {
-            ensure(status == StatusCode::UNAUTHORIZED, || {
+            ensure_promise(status == StatusCode::UNAUTHORIZED, || {
                 format!("a request {forgery} got the status {status} instead of 401")
             })?;
         }
