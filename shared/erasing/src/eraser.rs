@@ -10,7 +10,7 @@ use orders::OrdersTable;
 use store::{Items, Key, Paging, Table, TableError, key_of};
 
 use crate::owner::owner_of_removable_item;
-use crate::request::{list, obstacles};
+use crate::request::{list_obstacles, obstacles};
 use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
 /// The largest number of accounts whose erasures share one scan of the table.
@@ -235,7 +235,7 @@ impl Eraser {
         deadline: Option<DateTime<Utc>>,
     ) -> Result<StepResult, TableError> {
         if erasure.position.is_none() {
-            let found = list(&obstacles(&self.table, &erasure.account, self.clock.now()).await?);
+            let found = list_obstacles(&obstacles(&self.table, &erasure.account, self.clock.now()).await?);
             erasure.waits_for = Some(found).filter(|found| !found.is_empty());
             if erasure.waits_for.is_some() {
                 return Ok(StepResult::Paused);
