@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_have_a_name_and_a_url() {
+    fn queue_urls_are_parsed_with_their_names() {
         let queues = |all: &[(&str, &str)]| {
             Ok(QueueUrls(all.iter().map(|(name, url)| ((*name).to_owned(), (*url).to_owned())).collect()))
         };

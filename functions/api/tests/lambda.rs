@@ -143,7 +143,7 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn question_of_a_browser_before_a_request_to_another_origin_is_answered_without_a_token() {
+async fn preflight_request_of_a_browser_needs_no_token() {
     let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
     let mut preflight = sample_event("get-account");
     preflight["requestContext"].as_object_mut().unwrap().remove("authorizer");
@@ -219,8 +219,8 @@ async fn status_shows_the_messages_in_the_queues_and_says_if_a_queue_cannot_be_r
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced() {
-    const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    const NEW: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
+    const OLD_KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const NEW_KEY: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
     let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
     let stored: Arc<Mutex<Option<&str>>> = Arc::default();
     let shared = stored.clone();
@@ -233,7 +233,7 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
     };
     let secrets = serve_routes(Router::new().fallback(get_secret_value)).await;
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-    let keys: Arc<Mutex<&str>> = Arc::new(Mutex::new(OLD));
+    let keys: Arc<Mutex<&str>> = Arc::new(Mutex::new(OLD_KEY));
     let (accepted, time) = (keys.clone(), clock.clone());
     // The routes of a sandbox gateway that accepts the key in `keys`. The test replaces this key.
     let routes = move |request: Request| {
@@ -251,11 +251,11 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
     let timeout = Duration::from_secs(5);
     let gateway = gateway_from_environment(Env(&env), &sdk, timeout, FirstRead::MayFail, clock.clone()).await.unwrap();
     assert!(gateway.account().await.is_err(), "the key cannot be read");
-    *stored.lock().unwrap() = Some(OLD);
+    *stored.lock().unwrap() = Some(OLD_KEY);
     assert!(gateway.account().await.is_err(), "it is not read again at once");
     clock.sleep(Duration::from_secs(60)).await;
     gateway.account().await.unwrap();
-    (*stored.lock().unwrap(), *keys.lock().unwrap()) = (Some(NEW), NEW);
+    (*stored.lock().unwrap(), *keys.lock().unwrap()) = (Some(NEW_KEY), NEW_KEY);
     clock.sleep(Duration::from_secs(10)).await;
     gateway.account().await.unwrap();
 }
@@ -279,7 +279,7 @@ async fn route_that_needs_the_gateway_returns_503_while_the_gateways_key_cannot_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn page_of_the_gateway_leads_back_to_the_configured_address_or_to_the_domain_of_api_gateway() {
+async fn checkout_page_returns_the_browser_to_the_configured_address_or_to_the_domain_of_api_gateway() {
     const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
     let routes = signed_gateway_router(sandbox.clone(), KEY.parse().unwrap(), Arc::new(SystemClock));

@@ -8,14 +8,14 @@ use delivery::{NextTry, QueuedDelivery, Schedule, ScheduleLimits};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
-use crate::{Deliveries, MessageError};
+use crate::{DeliveryHandler, MessageError};
 
 /// The largest numbers of deliveries in progress in one invocation. A batch has at most ten messages.
-const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 10 };
+const SCHEDULE_LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 10 };
 
 /// The messages of one invocation.
 #[derive(Default)]
-pub struct Batch {
+pub struct DeliveryBatch {
     /// The events, for which deliveries are created.
     pub events: Vec<ReceivedEvent>,
     /// The ids of the messages that contain `events`.
@@ -27,7 +27,7 @@ pub struct Batch {
     pub unknown: Vec<String>,
 }
 
-impl Batch {
+impl DeliveryBatch {
     /// Reads `messages`.
     pub fn read(messages: Vec<SqsMessage>) -> Self {
         let mut batch = Self::default();
@@ -47,12 +47,12 @@ impl Batch {
     }
 }
 
-impl Deliveries {
+impl DeliveryHandler {
     /// Tries the due deliveries, several at a time, and sends those that must wait to the queue again. Returns the ids
     /// of the messages that must stay in the queue.
-    pub(crate) async fn make(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
+    pub(crate) async fn try_deliveries(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
         let now = self.clock.now();
-        let (mut schedule, mut ids) = (Schedule::new(LIMITS), BTreeMap::<DeliveryKey, Vec<String>>::new());
+        let (mut schedule, mut ids) = (Schedule::new(SCHEDULE_LIMITS), BTreeMap::<DeliveryKey, Vec<String>>::new());
         for (id, QueuedDelivery { key, not_before }) in deliveries {
             schedule.add(not_before.unwrap_or(now).max(now), key.clone());
             ids.entry(key).or_default().push(id);

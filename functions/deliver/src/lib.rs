@@ -21,11 +21,11 @@ use lambda_runtime::{Diagnostic, LambdaEvent};
 use sqs::SqsQueue;
 use store::{TableConfig, TableError, load_sdk_config};
 
-use batch::Batch;
+use batch::DeliveryBatch;
 
 /// The state of the function, shared by all invocations.
 #[derive(Debug)]
-pub struct Deliveries {
+pub struct DeliveryHandler {
     deliverer: Deliverer,
     queue: SqsQueue,
     clock: Arc<dyn Clock>,
@@ -54,7 +54,7 @@ enum MessageError {
 /// # Errors
 /// Returns an error if a variable is missing or invalid, the encryption keys cannot be read, or the HTTP client cannot
 /// be created.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, SetUpError> {
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DeliveryHandler, SetUpError> {
     let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
     let keys = secrets::encryption_keys(env, &sdk).await;
@@ -63,7 +63,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, S
         .map_err(|error| SetUpError::Http(error.to_string()))?;
     let deliverer = Deliverer::new(config.connect(&sdk), sender, keys, clock.clone());
     let queue = SqsQueue::new(Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
-    Ok(Deliveries::new(deliverer, queue, clock))
+    Ok(DeliveryHandler::new(deliverer, queue, clock))
 }
 
 /// Processes a batch of messages. The response lists the messages that must stay in the queue.
@@ -71,20 +71,23 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, S
 /// # Errors
 /// Never returns an error: a failed message is listed in the response, so that the other messages of the batch are not
 /// repeated.
-pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
+pub async fn handle(
+    deliveries: &DeliveryHandler,
+    event: LambdaEvent<SqsEvent>,
+) -> Result<SqsBatchResponse, Diagnostic> {
     let mut response = SqsBatchResponse::default();
-    let batch = Batch::read(event.payload.records);
+    let batch = DeliveryBatch::read(event.payload.records);
     let mut failed = batch.unknown;
     if let Err(error) = deliveries.create_deliveries(&batch.events).await {
         tracing::error!(%error, "events failed and stay in the queue");
         failed.extend(batch.event_ids);
     }
-    failed.extend(deliveries.make(batch.deliveries).await);
+    failed.extend(deliveries.try_deliveries(batch.deliveries).await);
     failed.into_iter().for_each(|id| response.add_failure(id));
     Ok(response)
 }
 
-impl Deliveries {
+impl DeliveryHandler {
     /// Creates the function's state. `deliverer` tries the deliveries; `queue` contains the deliveries that wait for a
     /// try.
     pub fn new(deliverer: Deliverer, queue: SqsQueue, clock: Arc<dyn Clock>) -> Self {

@@ -16,7 +16,7 @@ use store::{TableConfig, load_sdk_config};
 
 /// The function stops this long before Lambda ends the invocation. The writes for one list page of items take less
 /// time.
-const MARGIN: TimeDelta = TimeDelta::minutes(2);
+const TIME_RESERVED_FOR_SAVING: TimeDelta = TimeDelta::minutes(2);
 
 /// The event that invokes the function: an empty object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -68,7 +68,7 @@ pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Respons
         |error_type: &str, error_message: String| Diagnostic { error_type: error_type.to_owned(), error_message };
     let Request {} = serde_json::from_value(event.payload)
         .map_err(|error| failed("Request", format!("the event is not valid: {error}")))?;
-    let deadline = DateTime::<Utc>::from(event.context.deadline()).checked_sub_signed(MARGIN);
+    let deadline = DateTime::<Utc>::from(event.context.deadline()).checked_sub_signed(TIME_RESERVED_FOR_SAVING);
     let report = Box::pin(eraser.erase_all(deadline)).await.map_err(|error| {
         tracing::error!(%error, "{ERASURE_FAILED_MESSAGE}");
         failed("Table", error.to_string())

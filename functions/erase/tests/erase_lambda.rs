@@ -12,7 +12,7 @@ fn deadline_ms() -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_erases_a_requested_account_without_an_order_desk() {
+async fn erase_function_erases_a_requested_account_without_an_order_desk() {
     let path = env!("CARGO_BIN_EXE_erase");
     let mut function = Function::start(path, "erase", &[("DUEDAY_ORDERS_TABLE", "")]).await;
     let account = sample::account();
@@ -31,7 +31,7 @@ async fn function_erases_a_requested_account_without_an_order_desk() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_rejects_an_invalid_event() {
+async fn erase_function_rejects_an_invalid_event() {
     let mut function = Function::start(env!("CARGO_BIN_EXE_erase"), "erase", &[]).await;
     let event = r#"{"account": "acme"}"#;
     let InvocationResult::Error(error) = function.invoke(event, deadline_ms()).await else { panic!() };

@@ -5,7 +5,7 @@ use emulator::{Limits, serve};
 use testkit::{Function, InvocationResult, SesFault, SesServer, sample};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_sends_one_mail_for_a_repeated_event() {
+async fn notices_function_sends_one_mail_for_a_repeated_event() {
     let folder = tempfile::tempdir().unwrap();
     let outbox = format!("outbox:{}", folder.path().display());
     let variables = [("DUEDAY_MAIL_URL", outbox.as_str()), ("DUEDAY_MAIL_FROM", "Shop <shop@example.com>")];

@@ -32,7 +32,7 @@ const AUTOMATIC_DAYS: u64 = 7;
 const DAYS_TO_CHECK: usize = 100;
 
 /// The comparison stops this long before Lambda ends the invocation. The requests for one list page take less time.
-const MARGIN: TimeDelta = TimeDelta::minutes(2);
+const TIME_RESERVED_FOR_SAVING: TimeDelta = TimeDelta::minutes(2);
 
 /// The daily comparison: the table, its gateway and the settings.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ impl DailyComparison {
         };
         let processing_days = settings.payment_limits.max_processing_days;
         let needs_comparison = |day: &DayReconciliation| day.needs_second_comparison(processing_days, now);
-        let deadline = deadline.checked_sub_signed(MARGIN);
+        let deadline = deadline.checked_sub_signed(TIME_RESERVED_FOR_SAVING);
         let (mut last, mut failed) = (None, None);
         for on in days {
             let ended = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some());

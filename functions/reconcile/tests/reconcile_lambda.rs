@@ -54,7 +54,7 @@ fn charge(sandbox: &Sandbox, on: NaiveDate, settings: &Settings) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_compares_the_latest_day_once_and_a_given_day_again() {
+async fn reconcile_function_compares_the_latest_day_once_and_a_requested_day_again() {
     let (mut function, sandbox, settings) = start().await;
     let latest = latest_comparable_day(SystemClock.now());
     let before = latest.checked_sub_days(Days::new(1)).unwrap();
@@ -76,7 +76,7 @@ async fn function_compares_the_latest_day_once_and_a_given_day_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_compares_the_days_that_were_missed_since_the_table_was_created() {
+async fn reconcile_function_compares_the_missed_days_since_the_table_was_created() {
     let latest = latest_comparable_day(SystemClock.now());
     let day = |ago: u64| latest.checked_sub_days(Days::new(ago)).unwrap();
     let created_at = u64::try_from(day(3).and_hms_opt(1, 0, 0).unwrap().and_utc().timestamp_millis()).unwrap();
@@ -94,7 +94,7 @@ async fn function_compares_the_days_that_were_missed_since_the_table_was_created
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_compares_interrupted_days_and_days_with_processing_payments_again() {
+async fn reconcile_function_compares_interrupted_days_and_days_with_processing_payments_again() {
     let (mut function, sandbox, settings) = start().await;
     let latest = latest_comparable_day(SystemClock.now());
     let day = |ago: u64| latest.checked_sub_days(Days::new(ago)).unwrap();
@@ -124,7 +124,7 @@ async fn function_compares_interrupted_days_and_days_with_processing_payments_ag
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_rejects_invalid_events_and_days_that_have_not_ended() {
+async fn reconcile_function_rejects_invalid_events_and_days_that_have_not_ended() {
     let (mut function, _, _) = start().await;
     for (event, kind, message) in [
         (r#"{"day": "2026-03-10"}"#, "Request", "unknown field `day`"),

@@ -105,13 +105,13 @@ pub fn listed_payment_item(payment: &LedgerPayment) -> Item {
 
 /// The item of an idempotency key. It contains the id of the latest payment that was made under the key.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct KeyItem {
+pub struct IdempotencyKeyItem {
     pub payment: GatewayToken,
 }
 
-impl KeyItem {
+impl IdempotencyKeyItem {
     /// Returns the attributes of the item of the idempotency key of `payment`. The item contains the id of `payment`.
-    pub fn item_of(payment: &LedgerPayment) -> Item {
+    pub fn item_of_charge(payment: &LedgerPayment) -> Item {
         let mut item = item(idempotency_key(&payment.request), &Self { payment: payment.id.clone() });
         item.insert(TIME_TO_LIVE.to_owned(), n(expiry(payment.created_at, KEY_RETENTION)));
         item
@@ -141,7 +141,7 @@ impl PageItem {
     }
 
     /// Returns the payment method that the customer has entered; `None` if there is none yet.
-    pub fn entered(&self) -> Option<EnteredMethod> {
+    pub fn entered_payment_method(&self) -> Option<EnteredMethod> {
         self.payment_method.clone().zip(self.given_at)
     }
 }

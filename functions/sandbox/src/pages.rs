@@ -11,9 +11,9 @@ use crate::table::SandboxTable;
 use billing::GatewayToken;
 
 /// An update expression that stores the payment method that a customer entered on a checkout page.
-const ENTER: &str = "SET #PaymentMethod = :method, #GivenAt = :now";
+const SET_PAYMENT_METHOD: &str = "SET #PaymentMethod = :method, #GivenAt = :now";
 /// A condition expression that is true if the page exists and no payment method was entered on it.
-const NOT_ENTERED: &str = "attribute_exists(#PK) AND attribute_not_exists(#PaymentMethod)";
+const PAYMENT_METHOD_NOT_ENTERED: &str = "attribute_exists(#PK) AND attribute_not_exists(#PaymentMethod)";
 
 impl SandboxTable {
     /// Opens a checkout page at the time `now`, or returns the page that was opened before for the same payment method
@@ -45,7 +45,7 @@ impl SandboxTable {
     ) -> Result<Option<(PageOpened, CheckoutPageState)>, TableError> {
         let stored = self.read_page(id).await?;
         Ok(stored.map(|page| {
-            let state = rules::page_state(&page.opened, page.entered().as_ref(), now);
+            let state = rules::page_state(&page.opened, page.entered_payment_method().as_ref(), now);
             (page.opened, state)
         }))
     }
@@ -59,12 +59,12 @@ impl SandboxTable {
         now: DateTime<Utc>,
     ) -> Result<bool, TableError> {
         let state = self.get_page(id, now).await?.map(|(_, state)| state);
-        if !state.is_some_and(|state| rules::can_be_entered(payment_method, &state)) {
+        if !state.is_some_and(|state| rules::can_payment_method_be_entered(payment_method, &state)) {
             return Ok(false);
         }
         let now = now.to_rfc3339_opts(SecondsFormat::Nanos, true);
         let values = values([(":method", s(payment_method)), (":now", s(now))]);
-        let enter = self.table.build_update(page_key(id), ENTER, NOT_ENTERED, values);
+        let enter = self.table.build_update(page_key(id), SET_PAYMENT_METHOD, PAYMENT_METHOD_NOT_ENTERED, values);
         let outcome = self.table.send_update(enter, ReturnValue::None).await?;
         Ok(matches!(outcome, UpdateItemOutcome::Updated(_)))
     }

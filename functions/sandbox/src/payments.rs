@@ -7,10 +7,10 @@ use sandbox::LedgerPayment;
 use sandbox::rules::{self, Decision, LIST_PAGE_SIZE};
 
 use crate::items::{
-    KeyItem, LISTED_PAYMENT, PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item,
+    IdempotencyKeyItem, LISTED_PAYMENT, PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item,
     payment_key,
 };
-use crate::table::{MAX_CONFLICTS, SandboxTable};
+use crate::table::{MAX_TRIES, SandboxTable};
 use billing::{GatewayToken, Payment};
 
 /// A condition expression that is true if the item of the idempotency key still contains the payment that was read.
@@ -24,7 +24,7 @@ impl SandboxTable {
         request: &ChargeRequest,
         now: DateTime<Utc>,
     ) -> Result<ChargeResponse, TableError> {
-        for _ in 0..MAX_CONFLICTS {
+        for _ in 0..MAX_TRIES {
             let before = self.last_payment_under_key(request).await?;
             match rules::decide_charge(before.as_ref(), request, now, || self.clock.ulid()) {
                 Decision::Respond(response) => return Ok(response),
@@ -41,7 +41,7 @@ impl SandboxTable {
     /// Returns the payment that was made last under the idempotency key of `request`; `None` if there is none.
     async fn last_payment_under_key(&self, request: &ChargeRequest) -> Result<Option<LedgerPayment>, TableError> {
         let Some(item) = self.table.get(idempotency_key(request)).await? else { return Ok(None) };
-        let id = from_item::<KeyItem>(&item)?.payment;
+        let id = from_item::<IdempotencyKeyItem>(&item)?.payment;
         let stored = self.get_payment(&id).await?.ok_or_else(|| TableError::Missing { key: payment_key(&id) })?;
         Ok(Some(stored.payment))
     }
@@ -55,7 +55,7 @@ impl SandboxTable {
         };
         let stored = PaymentItem { payment: made.clone(), refunds: Vec::new() };
         let writes = vec![
-            self.table.build_put_if(KeyItem::item_of(made), condition, values),
+            self.table.build_put_if(IdempotencyKeyItem::item_of_charge(made), condition, values),
             self.table.build_put(stored.to_item()),
             self.table.build_put(listed_payment_item(made)),
         ];

@@ -7,7 +7,7 @@ use gateways::{RefundRequest, RefundResponse};
 use sandbox::rules::{self, Decision};
 
 use crate::items::{PaymentItem, payment_key, refund_item, refund_key};
-use crate::table::{MAX_CONFLICTS, SandboxTable};
+use crate::table::{MAX_TRIES, SandboxTable};
 
 /// An update expression that appends a refund to its payment.
 const APPEND_REFUND: &str = "SET #refunds = list_append(#refunds, :new)";
@@ -22,7 +22,7 @@ impl SandboxTable {
         request: &RefundRequest,
         now: DateTime<Utc>,
     ) -> Result<RefundResponse, TableError> {
-        for _ in 0..MAX_CONFLICTS {
+        for _ in 0..MAX_TRIES {
             let before = self.table.get(refund_key(request.refund)).await?;
             let before: Option<RefundRequest> = before.as_ref().map(from_item).transpose()?;
             let stored = self.get_payment(&request.payment).await?;

@@ -26,7 +26,7 @@ static SANDBOX_SCHEMA: TableSchema<0> =
     TableSchema { keys: KeySchema { partition: ("PK", "S"), sort: ("SK", "S") }, indexes: [] };
 
 /// The number of tries of a request whose write conflicts with concurrent requests that change the same items.
-pub(crate) const MAX_CONFLICTS: u32 = 8;
+pub(crate) const MAX_TRIES: u32 = 8;
 
 /// A sandbox gateway that stores its payments in a DynamoDB table. Concurrent requests may use the same table: every
 /// write has the condition that the items from which it was computed are unchanged.

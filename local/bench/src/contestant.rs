@@ -36,7 +36,7 @@ pub enum Contestant {
 
 impl Contestant {
     /// Returns whether the contestant only replays recorded requests.
-    pub fn is_replay(self) -> bool {
+    pub fn replays_recorded_requests(self) -> bool {
         matches!(self, Contestant::Hyper | Contestant::Floor)
     }
 
@@ -84,7 +84,7 @@ impl Work {
 
 /// The measured figures of one batch.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Measured {
+pub struct Measurement {
     pub payments_per_second: f64,
     /// The processor time for 1,000 payments, in seconds.
     pub cpu_seconds_per_1000: f64,
@@ -103,7 +103,7 @@ struct Environment {
 
 /// Starts a gateway whose responses have a delay of `delay_ms`. Returns its process and its URL.
 pub async fn start_gateway(delay_ms: u64) -> Result<(Process, String), Failure> {
-    let mut gateway = Process::of_bench(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
+    let mut gateway = Process::start_bench_command(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
     let url = gateway.read_line().await?;
     Ok((gateway, url))
 }
@@ -133,7 +133,7 @@ impl Environment {
         if work.table == TableKind::Disk {
             args.push("--on-disk".to_owned());
         }
-        let mut engine = Process::of_bench(&args)?;
+        let mut engine = Process::start_bench_command(&args)?;
         let url = engine.read_line().await?;
         Ok(Self { engine: (engine, url), gateway, table: work.table })
     }
@@ -184,7 +184,12 @@ impl Environment {
 }
 
 /// Measures `contestant` with `work`. Replays and recorded tables read the recorded requests from the file `recorded`.
-pub async fn measure(contestant: Contestant, work: Work, peers: &Peers, recorded: &Path) -> Result<Measured, Failure> {
+pub async fn measure(
+    contestant: Contestant,
+    work: Work,
+    peers: &Peers,
+    recorded: &Path,
+) -> Result<Measurement, Failure> {
     let environment = Environment::new(work, recorded).await?;
     let (engine, gateway) = (environment.engine.1.clone(), environment.gateway.1.clone());
     let measured = match contestant {
@@ -209,7 +214,7 @@ pub async fn record_requests(work: Work, file: &Path) -> Result<(), Failure> {
 }
 
 /// Runs the payment function with the given URLs of the engine and of the gateway, and measures it.
-async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Measured, Failure> {
+async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Measurement, Failure> {
     let mut api = RuntimeApi::start().await?;
     let mut environment: Vec<(String, String)> =
         api.environment("payments").map(|(name, value)| (name.to_owned(), value)).to_vec();
@@ -229,18 +234,19 @@ async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Mea
     let mut process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
     let deadline = (Utc::now() + TimeDelta::hours(2)).timestamp_millis();
     // No payment is due on this date, so the time until the response shows how long the function takes to start.
-    let first = process.unless_it_ends(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
+    let first = process.wait_while_process_runs(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
     let start_ms = milliseconds(started.elapsed());
     expect_response(first)?;
     let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());
     let today = Utc::now().date_naive();
     let event = format!(r#"{{"date":"{today}"}}"#);
-    let report = expect_response(process.unless_it_ends(api.invoke(&event, deadline)).await?)?;
+    let report = expect_response(process.wait_while_process_runs(api.invoke(&event, deadline)).await?)?;
     let seconds = started.elapsed().as_secs_f64();
     if report["counts"]["paid"] != work.rows {
         return Err(format!("not all payments were made: {report}").into());
     }
-    let measured = measured_figures(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms);
+    let measured =
+        create_measurement(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms);
     process.stop().await?;
     Ok(measured)
 }
@@ -259,7 +265,7 @@ async fn measure_peer(
     (engine, gateway): (&str, &str),
     peers: &Peers,
     recorded: &Path,
-) -> Result<Measured, Failure> {
+) -> Result<Measurement, Failure> {
     let environment = [
         ("ENGINE", engine.to_owned()),
         ("GATEWAY", gateway.to_owned()),
@@ -292,24 +298,24 @@ async fn measure_peer(
                 "--concurrency",
                 &concurrency,
             ];
-            Process::of_bench(&args.map(str::to_owned))?
+            Process::start_bench_command(&args.map(str::to_owned))?
         }
     };
-    let measured = run_when_ready(&mut process, started, work).await?;
+    let measured = measure_when_ready(&mut process, started, work).await?;
     process.stop().await?;
     Ok(measured)
 }
 
 /// Waits until the program that was started at `start` is ready. Then makes the program do its `work`, and measures the
 /// time and the memory.
-pub async fn run_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measured, Failure> {
+pub async fn measure_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measurement, Failure> {
     expect_line(process, "ready").await?;
     let start_ms = milliseconds(start.elapsed());
     let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());
     process.write_line("go").await?;
     expect_line(process, "done").await?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(measured_figures(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms))
+    Ok(create_measurement(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms))
 }
 
 /// Reads the next line of the program's output. Fails if it is not `expected`.
@@ -319,9 +325,9 @@ pub async fn expect_line(process: &mut Process, expected: &str) -> Result<(), Fa
 }
 
 /// Converts the time and the processor time of a whole batch, in seconds, to the figures of the report.
-fn measured_figures(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
+fn create_measurement(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measurement {
     let rows = f64::from(work.rows);
-    Measured { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
+    Measurement { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
 }
 
 pub fn milliseconds(time: Duration) -> f64 {

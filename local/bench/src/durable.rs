@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::contestant::{
-    Contestant, Measured, TableKind, Work, charge_count, expect_line, measure, run_when_ready, start_gateway,
+    Contestant, Measurement, TableKind, Work, charge_count, expect_line, measure, measure_when_ready, start_gateway,
 };
 use crate::process::Process;
 use crate::{Failure, peers};
@@ -28,7 +28,7 @@ pub struct DurableArgs {
 pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     let (peers, python) = (peers::install()?, peers::install_django()?);
     println!("{:>30}  {:>8}  {:>10}  {:>11}  {:>8}", "", "parallel", "payments/s", "CPU s/1,000", "peak MB");
-    let print_row = |name: &str, concurrency: u32, figures: Measured| {
+    let print_row = |name: &str, concurrency: u32, figures: Measurement| {
         println!(
             "{name:>30}  {concurrency:>8}  {:>10.0}  {:>11.2}  {:>8.0}",
             figures.payments_per_second, figures.cpu_seconds_per_1000, figures.peak_mb
@@ -45,14 +45,14 @@ pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measured, Failure> {
+async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measurement, Failure> {
     let (gateway, url) = start_gateway(0).await?;
     let environment =
         [("ROWS", args.rows.to_string()), ("GATEWAY", url.clone()), ("PGDATABASE", args.database.clone())];
     let environment = environment.map(|(name, value)| (name.to_owned(), value));
     let started = Instant::now();
     let mut process = Process::start(python, [crate::folder().join("peers/django/renewal.py")], &environment)?;
-    let figures = run_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
+    let figures = measure_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
     process.write_line("check").await?;
     // The program prints the number of renewed subscriptions and the number of transactions.
     expect_line(&mut process, &format!("{0} {0}", args.rows)).await?;

@@ -36,7 +36,7 @@ impl Process {
     }
 
     /// Starts a command of this program in another process.
-    pub fn of_bench(args: &[String]) -> Result<Self, Failure> {
+    pub fn start_bench_command(args: &[String]) -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         Self::start(&program.to_string_lossy(), args, &[])
     }
@@ -57,7 +57,7 @@ impl Process {
     }
 
     /// Waits for `future` and returns its result. Fails if the process ends first.
-    pub async fn unless_it_ends<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Failure> {
+    pub async fn wait_while_process_runs<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
             result = future => Ok(result),
             status = self.child.wait() => Err(format!("a process ended too early: {}", status?).into()),

@@ -46,7 +46,7 @@ pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
     let day: NaiveDate = "2027-01-31".parse()?;
     for &count in &args.payments {
         let arguments = ["engine", "--rows", "0", "--on-disk", "--without-tokens"].map(str::to_owned);
-        let mut engine = Process::of_bench(&arguments)?;
+        let mut engine = Process::start_bench_command(&arguments)?;
         let table = Table::new(client_of(&engine.read_line().await?), TABLE, RETENTION);
         let gateway = Arc::new(NumberedPayments { count, at: noon(day) });
         create_receipts(&table, &gateway).await?;
@@ -136,7 +136,7 @@ impl NumberedPayments {
         }
     }
 
-    fn unknown<T>() -> Result<T, GatewayError> {
+    fn unknown_outcome<T>() -> Result<T, GatewayError> {
         Err(GatewayError::Unknown { reason: "the benchmark does not need this request".to_owned() })
     }
 }
@@ -144,15 +144,15 @@ impl NumberedPayments {
 #[async_trait]
 impl PaymentGateway for NumberedPayments {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        Self::unknown()
+        Self::unknown_outcome()
     }
 
     async fn charge(&self, _: &ChargeRequest) -> ChargeResponse {
-        Self::unknown::<()>().map_or_else(ChargeResponse::from, |()| ChargeResponse::KeyReused)
+        Self::unknown_outcome::<()>().map_or_else(ChargeResponse::from, |()| ChargeResponse::KeyReused)
     }
 
     async fn payments_of(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        Self::unknown()
+        Self::unknown_outcome()
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {

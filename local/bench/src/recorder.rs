@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use crate::Failure;
 
 /// The header that contains the DynamoDB operation.
-const TARGET: &str = "x-amz-target";
+const TARGET_HEADER: &str = "x-amz-target";
 
 /// One recorded request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,14 +35,14 @@ pub struct Request {
 impl Request {
     /// Returns the DynamoDB operation of the request.
     pub fn operation(&self) -> &str {
-        let target = self.headers.iter().find(|(name, _)| name == TARGET).map(|(_, value)| value.as_str());
+        let target = self.headers.iter().find(|(name, _)| name == TARGET_HEADER).map(|(_, value)| value.as_str());
         operation_name(target.unwrap_or_default())
     }
 }
 
 /// Returns the DynamoDB operation of a request with these headers.
 pub fn dynamodb_operation(headers: &HeaderMap) -> &str {
-    operation_name(headers.get(TARGET).and_then(|target| target.to_str().ok()).unwrap_or_default())
+    operation_name(headers.get(TARGET_HEADER).and_then(|target| target.to_str().ok()).unwrap_or_default())
 }
 
 /// Returns the operation from the value of the header `x-amz-target`, such as `DynamoDB_20120810.GetItem`.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::chart::Chart;
-use crate::contestant::{Contestant, Measured};
+use crate::contestant::{Contestant, Measurement};
 use crate::rounds::{CONTESTANTS, Results, RoundsArgs};
 
 /// The results of one contestant at one concurrency.
@@ -13,7 +13,7 @@ pub struct Row {
     concurrency: u32,
     contestant: Contestant,
     #[serde(flatten)]
-    median: Measured,
+    median: Measurement,
     /// The lowest and the highest throughput of all rounds.
     payments_per_second_range: (f64, f64),
     /// The throughput as a share of the throughput of the contestant `floor` at the same concurrency. `None` if `floor`
@@ -22,7 +22,7 @@ pub struct Row {
 }
 
 /// A function that selects one of the measured figures.
-type Figure = fn(&Measured) -> f64;
+type MeasurementFigure = fn(&Measurement) -> f64;
 
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
@@ -31,9 +31,9 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Returns the median of each figure.
-fn medians(all: &[Measured]) -> Measured {
-    let median_of = |figure: Figure| median(all.iter().map(figure));
-    Measured {
+fn medians(all: &[Measurement]) -> Measurement {
+    let median_of = |figure: MeasurementFigure| median(all.iter().map(figure));
+    Measurement {
         payments_per_second: median_of(|m| m.payments_per_second),
         cpu_seconds_per_1000: median_of(|m| m.cpu_seconds_per_1000),
         peak_mb: median_of(|m| m.peak_mb),
@@ -72,7 +72,7 @@ fn print_rows(args: &RoundsArgs, rows: &[Row]) {
         "parallel", "contestant", "payments/s", "range", "of floor", "CPU s/1,000", "peak MB", "start ms"
     );
     for row in rows {
-        let Measured { payments_per_second, cpu_seconds_per_1000, peak_mb, start_ms } = row.median;
+        let Measurement { payments_per_second, cpu_seconds_per_1000, peak_mb, start_ms } = row.median;
         let range = format!("{:.0}-{:.0}", row.payments_per_second_range.0, row.payments_per_second_range.1);
         let share = row.share_of_floor.map_or(String::new(), |share| format!("{:.0}%", share * 100.0));
         println!(
@@ -102,7 +102,7 @@ fn chart(rows: &[Row]) -> String {
         (Contestant::Floor, "#a3a3a3"),
     ];
     let mut chart = Chart::new(820, 300);
-    let panels: [(&str, Figure); 2] = [
+    let panels: [(&str, MeasurementFigure); 2] = [
         ("payments per second (more is better)", |m| m.payments_per_second),
         ("processor seconds per 1,000 payments (less is better)", |m| m.cpu_seconds_per_1000),
     ];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 
 use crate::Failure;
-use crate::contestant::{Contestant, Measured, Work, measure, record_requests};
+use crate::contestant::{Contestant, Measurement, Work, measure, record_requests};
 use crate::peers;
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub struct RoundsArgs {
 }
 
 /// All measurements of each contestant at each concurrency.
-pub type Results = BTreeMap<(u32, Contestant), Vec<Measured>>;
+pub type Results = BTreeMap<(u32, Contestant), Vec<Measurement>>;
 
 /// The contestants that are measured by default.
 pub const CONTESTANTS: [Contestant; 5] =
@@ -35,7 +35,7 @@ pub const CONTESTANTS: [Contestant; 5] =
 pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
-    if args.contestants.iter().any(|contestant| contestant.is_replay()) {
+    if args.contestants.iter().any(|contestant| contestant.replays_recorded_requests()) {
         eprintln!("recording the function's requests");
         record_requests(Work::new(args.rows, 1), &recorded).await?;
     }
@@ -55,7 +55,7 @@ pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
             }
         }
     }
-    if args.contestants.iter().any(|contestant| contestant.is_replay()) {
+    if args.contestants.iter().any(|contestant| contestant.replays_recorded_requests()) {
         std::fs::remove_file(&recorded)?;
     }
     Ok(results)

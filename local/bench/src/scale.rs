@@ -12,9 +12,9 @@ use crate::Failure;
 use crate::chart::Chart;
 
 /// A time since the start of the simulated day, or a duration, in microseconds.
-type Time = u64;
+type Microseconds = u64;
 
-const SECOND: Time = 1_000_000;
+const SECOND: Microseconds = 1_000_000;
 
 #[derive(Debug, Args)]
 pub struct ScaleArgs {
@@ -61,9 +61,9 @@ struct SimulatedDay {
 #[derive(Clone, Copy)]
 struct RateLimit {
     /// The time between two units. A unit is a request or a write, depending on the limit.
-    interval: Time,
+    interval: Microseconds,
     /// The time at which the next unit is available.
-    free_at: Time,
+    free_at: Microseconds,
 }
 
 impl RateLimit {
@@ -72,7 +72,7 @@ impl RateLimit {
     }
 
     /// Reserves `units` of the limit. Returns the time at which they are available.
-    fn reserve_units(&mut self, now: Time, units: u64) -> Time {
+    fn reserve_units(&mut self, now: Microseconds, units: u64) -> Microseconds {
         let available_at = self.free_at.max(now);
         self.free_at = available_at + self.interval * units;
         available_at
@@ -108,7 +108,7 @@ fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
     let (mut last, mut waited, mut total) = (0, 0_u128, 0_u128);
     // One entry for each worker: the time at which the worker is free, and the index of its walk. A walk is a group of
     // workers that processes one shard, and then continues with the next shard.
-    let mut workers: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
+    let mut workers: BinaryHeap<Reverse<(Microseconds, usize)>> = BinaryHeap::new();
     let mut walks: Vec<usize> = (0..args.at_once.min(shards)).collect();
     let mut remaining_shards = walks.len()..shards;
     for walk in 0..walks.len() {

@@ -21,7 +21,7 @@ use crate::process::built_program;
 use crate::report::median;
 
 /// The text before the name of a function's binary in the template.
-const BINARY: &str = "Binary: ";
+const BINARY_LINE_PREFIX: &str = "Binary: ";
 
 #[derive(Debug, Args)]
 pub struct StartArgs {
@@ -34,7 +34,7 @@ pub struct StartArgs {
 }
 
 /// The servers that the functions call while they process their first events.
-struct Servers {
+struct StandInServers {
     /// The URL of a gateway.
     gateway: String,
     /// The URL of a stand-in for EventBridge.
@@ -46,7 +46,7 @@ struct Servers {
 pub async fn run(args: &StartArgs) -> Result<(), Failure> {
     let gateway = crate::contestant::start_gateway(0).await?;
     let folder = tempfile::tempdir()?;
-    let servers = Servers {
+    let servers = StandInServers {
         gateway: gateway.1,
         event_bridge: start_event_bridge().await?,
         outbox: format!("outbox:{}", folder.path().display()),
@@ -71,11 +71,11 @@ pub async fn run(args: &StartArgs) -> Result<(), Failure> {
 /// Returns the names of the binaries of all functions in the template.
 fn deployed_functions() -> Vec<&'static str> {
     let template = include_str!("../../../template.yaml");
-    template.lines().filter_map(|line| line.trim().strip_prefix(BINARY)).collect()
+    template.lines().filter_map(|line| line.trim().strip_prefix(BINARY_LINE_PREFIX)).collect()
 }
 
 /// Starts the function `name`, and returns the time until its first response in milliseconds.
-async fn time_first_response(binary: &str, name: &str, servers: &Servers) -> Result<f64, Failure> {
+async fn time_first_response(binary: &str, name: &str, servers: &StandInServers) -> Result<f64, Failure> {
     let event = first_event(name, Utc::now())?;
     let gateway = if name == "webhooks" { "stripe" } else { &servers.gateway };
     let variables = [

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use config::{ConfigError, Env, Flag, Variable};
+use config::{CommandFlag, ConfigError, Env, Variable};
 use emulator::{Config, EXAMPLE_MERCHANT, environment_variables};
 use encryption::ENCRYPTION_KEYS;
 use gateways::{GATEWAY, GATEWAY_KEY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
@@ -103,8 +103,8 @@ pub fn help_of_environment() -> String {
 /// the variable has no flag.
 fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
     variable.flag.map(|flag| match flag {
-        Flag::Common(flag) => (flag, false),
-        Flag::Rare(flag) => (flag, true),
+        CommandFlag::Common(flag) => (flag, false),
+        CommandFlag::Rare(flag) => (flag, true),
     })
 }
 

@@ -79,7 +79,7 @@ impl Config {
     /// variable fails with the same text.
     pub fn check(variable: &Variable, text: &str) -> Result<(), String> {
         let env = Env(&|name| (name == variable.name).then(|| text.to_owned()));
-        let checked = Self::read(env).and_then(|_| GatewayChoice::read_if_given(env)).and_then(|_| {
+        let checked = Self::read(env).and_then(|_| GatewayChoice::read_if_set(env)).and_then(|_| {
             env.read_optional(&MAIL_FROM, |from| Outbox::new("", from).map(drop).map_err(|error| error.reason))
         });
         checked.map(drop).map_err(|error| match error {

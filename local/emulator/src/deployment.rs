@@ -28,7 +28,7 @@ pub struct Deployment {
 
 /// The reason why a subscription could not be created.
 #[derive(Debug, thiserror::Error)]
-pub enum EnrolError {
+pub enum CreateSubscriptionError {
     #[error("first_payment_date {0}")]
     Refused(#[from] Refusal),
     #[error("a subscription with this id already exists")]
@@ -109,9 +109,15 @@ impl Deployment {
     /// Creates the subscription `new` on the day `today`, and its account if it does not exist.
     ///
     /// # Errors
-    /// [`EnrolError::Refused`] if the first payment date is not allowed, [`EnrolError::Exists`] if the subscription
-    /// exists, and [`EnrolError::Table`] if the table cannot be accessed.
-    pub async fn enrol(&self, account: &Account, new: NewSubscription, today: NaiveDate) -> Result<(), EnrolError> {
+    /// [`CreateSubscriptionError::Refused`] if the first payment date is not allowed,
+    /// [`CreateSubscriptionError::Exists`] if the subscription exists, and [`CreateSubscriptionError::Table`] if the
+    /// table cannot be accessed.
+    pub async fn create_subscription(
+        &self,
+        account: &Account,
+        new: NewSubscription,
+        today: NaiveDate,
+    ) -> Result<(), CreateSubscriptionError> {
         let lead: LeadDays = self.config.billing.policy.lead;
         let settings = self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         self.table.create_account(account).await?;
@@ -121,7 +127,7 @@ impl Deployment {
             CreateOutcome::Exists
             | CreateOutcome::NoAccount
             | CreateOutcome::AccountErased { .. }
-            | CreateOutcome::Replayed(_) => Err(EnrolError::Exists),
+            | CreateOutcome::Replayed(_) => Err(CreateSubscriptionError::Exists),
         }
     }
 }

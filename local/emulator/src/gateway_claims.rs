@@ -24,7 +24,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn list_becomes_a_text_in_brackets_and_a_number_its_digits() {
+    fn gateway_claims_convert_a_list_to_text_in_brackets_and_a_number_to_digits() {
         let claims = json!({"sub": "acme", "permissions": ["read", "write"], "version": 2, "email_verified": true});
         let passed = gateway_claims(claims.as_object().unwrap());
         let texts = ["sub", "permissions", "version", "email_verified"].map(|name| passed[name].as_str());

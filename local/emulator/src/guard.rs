@@ -22,7 +22,7 @@ const CONTAINER_HOST_NAMES: [&str; 3] = ["host.docker.internal", "gateway.docker
 
 /// Checks the requests of the server that listens on this address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Guard(SocketAddr);
+pub(crate) struct HostGuard(SocketAddr);
 
 /// The reason why a request was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ enum GuardRejection {
     Origin(Authority),
 }
 
-impl Guard {
+impl HostGuard {
     /// Creates the guard of the server that listens on `address`.
     pub fn new(address: SocketAddr) -> Self {
         Self(address)
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn is_admitted(listen: &str, host: &str, origin: &[&str]) -> bool {
-        Guard::new(listen.parse().unwrap()).check(None, &headers(host, origin)).is_ok()
+        HostGuard::new(listen.parse().unwrap()).check(None, &headers(host, origin)).is_ok()
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn check_refuses_a_target_with_another_host_and_repeated_host_headers() {
-        let guard = Guard::new("127.0.0.1:8000".parse().unwrap());
+        let guard = HostGuard::new("127.0.0.1:8000".parse().unwrap());
         let mut headers = headers("127.0.0.1:8000", &[]);
         assert!(guard.check(Some(&"127.0.0.1:8000".parse().unwrap()), &headers).is_ok());
         assert!(guard.check(Some(&"evil.example:8000".parse().unwrap()), &headers).is_err());

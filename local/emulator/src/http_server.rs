@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::guard::Guard;
+use crate::guard::HostGuard;
 
 /// The pause after an error that would also affect the next connection, such as too many open files.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
@@ -50,10 +50,10 @@ impl Default for Limits {
 /// # Errors
 /// If the listener has no address.
 pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std::io::Result<()> {
-    let guard = Guard::new(listener.local_addr()?);
+    let guard = HostGuard::new(listener.local_addr()?);
     let routes = routes
         .layer(from_fn(move |request, next| with_time_limit(limits.wait, request, next)))
-        .layer(from_fn_with_state(guard, Guard::admit));
+        .layer(from_fn_with_state(guard, HostGuard::admit));
     let mut connections = JoinSet::new();
     let mut opened: Vec<OpenConnection> = Vec::new();
     let idle = Arc::new(IdleEvents::default());
@@ -61,8 +61,8 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    make_room(&mut connections, &mut opened, limits.connections, &idle).await;
-                    let activity = Arc::new(Activity::new(idle.clone()));
+                    close_idle_connection_if_full(&mut connections, &mut opened, limits.connections, &idle).await;
+                    let activity = Arc::new(ConnectionActivity::new(idle.clone()));
                     let task = connections.spawn(serve_connection(stream, routes.clone(), limits, activity.clone()));
                     opened.push(OpenConnection { task, activity });
                 }
@@ -77,11 +77,11 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
 /// An open connection.
 struct OpenConnection {
     task: AbortHandle,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
 }
 
 /// Records whether a connection is idle, and since which idle event.
-struct Activity {
+struct ConnectionActivity {
     /// The number of requests in progress: 0 or 1. The head of a request that is still incomplete does not count.
     requests: AtomicUsize,
     /// The number of the idle event at which the connection last became idle.
@@ -98,7 +98,7 @@ struct IdleEvents {
     happened: Notify,
 }
 
-impl Activity {
+impl ConnectionActivity {
     fn new(events: Arc<IdleEvents>) -> Self {
         let idle_since = events.count.fetch_add(1, Ordering::SeqCst).into();
         Self { requests: AtomicUsize::new(0), idle_since, events }
@@ -122,7 +122,12 @@ impl Activity {
 
 /// Waits until fewer than `limit` connections are open, and closes the connection that has been idle for the longest
 /// time. Otherwise clients that send nothing could use all connections.
-async fn make_room(connections: &mut JoinSet<()>, opened: &mut Vec<OpenConnection>, limit: usize, events: &IdleEvents) {
+async fn close_idle_connection_if_full(
+    connections: &mut JoinSet<()>,
+    opened: &mut Vec<OpenConnection>,
+    limit: usize,
+    events: &IdleEvents,
+) {
     opened.retain(|connection| !connection.task.is_finished());
     while opened.len() >= limit {
         let idle = opened.iter().enumerate().filter_map(|(n, one)| Some((one.activity.idle_since()?, n))).min();
@@ -140,7 +145,7 @@ async fn make_room(connections: &mut JoinSet<()>, opened: &mut Vec<OpenConnectio
 
 /// Serves the requests of one client until the connection is closed or reaches its maximum duration.
 /// Records in `activity` whether a request is in progress.
-async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, activity: Arc<Activity>) {
+async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, activity: Arc<ConnectionActivity>) {
     let routes = routes.layer(from_fn(move |request: Request, next: Next| {
         let activity = activity.clone();
         async move {

@@ -22,7 +22,7 @@ mod token_issuer;
 mod wire;
 
 pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
-pub use deployment::{Deployment, EnrolError};
+pub use deployment::{CreateSubscriptionError, Deployment};
 pub use engine::{Engine, EngineError, RunningEngine};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
 pub use gateway_claims::gateway_claims;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// The SQL statement that creates an index on the stream records. Without the index, the engine reads all records for
 /// each request, and the engine never deletes records.
-const INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
+const CREATE_INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 /// The difference between a sequence number in a stream record and the number in the engine's file.
 const PUBLIC_OFFSET: i128 = 100_000_000_000_000_000_000;
@@ -59,7 +59,7 @@ impl Stream {
         let arn = described.latest_stream_arn.ok_or_else(|| failed("it has no ARN".to_owned()))?;
         let stream = Self { database, file, table: table.to_owned(), arn };
         if let Some(connection) = stream.connection()? {
-            connection.execute_batch(INDEX).map_err(|source| stream.file_error(source))?;
+            connection.execute_batch(CREATE_INDEX).map_err(|source| stream.file_error(source))?;
         }
         Ok(stream)
     }

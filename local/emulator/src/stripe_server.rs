@@ -45,7 +45,7 @@ pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
 /// The version of Stripe's API that the stand-in imitates. A request for another version is refused.
 pub const STRIPE_VERSION: &str = "2026-07-29.dahlia";
 /// The processing time of a bank debit.
-const BANK_TIME: TimeDelta = TimeDelta::days(2);
+const BANK_PROCESSING_TIME: TimeDelta = TimeDelta::days(2);
 /// The maximum number of items on a list page ("Pagination" in the API reference).
 const MAX_PAGE_ITEMS: usize = 100;
 
@@ -341,7 +341,7 @@ impl StripeServer {
 
 impl Intent {
     /// Applies the bank's response, if it is due by `now`.
-    fn apply_bank_outcome(&mut self, now: DateTime<Utc>) {
+    fn apply_due_bank_outcome(&mut self, now: DateTime<Utc>) {
         if let Some((at, error)) = self.bank_outcome.filter(|(at, _)| now >= *at) {
             debug_assert!(now >= at);
             (self.status, self.error, self.bank_outcome) = match error {
@@ -356,7 +356,7 @@ impl ServerState {
     /// Applies the bank responses and executes the deferred requests that are due by `now`.
     fn advance_to(&mut self, now: DateTime<Utc>) {
         self.execute_deferred_requests(now);
-        self.intents.iter_mut().for_each(|intent| intent.apply_bank_outcome(now));
+        self.intents.iter_mut().for_each(|intent| intent.apply_due_bank_outcome(now));
     }
 
     /// Executes a request.

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn next_run_returns_the_next_of_the_two_daily_runs() {
+    fn next_run_time_returns_the_time_of_the_next_daily_run() {
         let time = NaiveTime::from_hms_opt(6, 0, 0).unwrap();
         for (now, zone, expected) in [
             ("2026-03-10T05:59:59Z", Tz::UTC, "2026-03-10T06:00:00Z"),

@@ -1,6 +1,6 @@
 //! The errors of a simulation.
 
-use emulator::EnrolError;
+use emulator::CreateSubscriptionError;
 use store::TableError;
 use sweep::SweepError;
 
@@ -10,7 +10,7 @@ pub enum SimulationError {
     #[error("the simulated months are outside of the supported dates; choose another start or fewer months")]
     Calendar,
     #[error("the subscription of account {account} cannot be created: {source}")]
-    Enrol { account: String, source: EnrolError },
+    CreateSubscription { account: String, source: CreateSubscriptionError },
     #[error("a batch run did not reach the end of the index, or its counts do not add up: {report}")]
     Unfinished { report: String },
     #[error(transparent)]

@@ -44,8 +44,8 @@ const PUBLIC_FIELDS: [(&str, &str); 18] = [
 
 /// A consumer that records all events, in the order of the changes that caused them.
 pub struct EventConsumer {
-    publisher: Publisher<Received>,
-    received: Received,
+    publisher: Publisher<ReceivedEvents>,
+    received: ReceivedEvents,
     /// The number of published stream records.
     records: u64,
     events: Vec<Value>,
@@ -57,10 +57,10 @@ pub struct EventConsumer {
 
 /// An event bus in memory that collects the published events until the consumer removes them.
 #[derive(Clone, Default)]
-struct Received(Arc<Mutex<Vec<Value>>>);
+struct ReceivedEvents(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]
-impl Bus for Received {
+impl Bus for ReceivedEvents {
     async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         let events = entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap_or_default());
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
@@ -83,7 +83,7 @@ struct PublishedState {
 
 impl Default for EventConsumer {
     fn default() -> Self {
-        let received = Received::default();
+        let received = ReceivedEvents::default();
         let publisher = Publisher::new(received.clone());
         Self {
             publisher,

@@ -197,12 +197,12 @@ impl RequestObserver for ProcessObserver {
             let ceiling = body["Item"]["PaymentLimits"]["M"]["max-charges"]["S"].as_str();
             let ceiling = ceiling.and_then(|ceiling| ceiling.parse().ok());
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            oracle.settings_read(actor, is_charging.unwrap_or(true), ceiling);
+            oracle.record_read_settings(actor, is_charging.unwrap_or(true), ceiling);
         }
         if operation == "Query" && request.get("IndexName").is_some() {
             let rows = body["Items"].as_array().into_iter().flatten().filter_map(item_key);
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            oracle.index_rows_read(actor, &rows.collect::<Vec<_>>());
+            oracle.record_read_index_rows(actor, &rows.collect::<Vec<_>>());
         }
         let changes = if response.is_ok() { history.changes(operation, request) } else { Vec::new() };
         let now = history.clock.now();
@@ -211,7 +211,7 @@ impl RequestObserver for ProcessObserver {
             index.write(now, &change.key, change.after.as_ref());
             history.event_consumer().record_change(now, change);
         }
-        history.oracle.lock().unwrap_or_else(PoisonError::into_inner).table_request_completed(actor, now, &changes);
+        history.oracle.lock().unwrap_or_else(PoisonError::into_inner).record_table_request(actor, now, &changes);
     }
 }
 

@@ -94,7 +94,7 @@ impl LaggingIndex {
         if !is_supported {
             return None;
         }
-        self.show_pending_writes(now);
+        self.apply_due_writes_to_index(now);
         let values = request.get("ExpressionAttributeValues")?;
         let (shard, last): (u32, &str) = (number(values, ":shard")?, text(values, ":today")?);
         let start = request.get("ExclusiveStartKey").filter(|key| !key.is_null());
@@ -129,7 +129,7 @@ impl LaggingIndex {
     }
 
     /// Makes the writes visible whose delay is over at `now`.
-    fn show_pending_writes(&mut self, now: DateTime<Utc>) {
+    fn apply_due_writes_to_index(&mut self, now: DateTime<Utc>) {
         while let Some(entry) = self.pending.first_entry().filter(|entry| entry.key().0 <= now) {
             let (row, image) = entry.remove();
             if let Some(position) = self.positions.remove(&row) {

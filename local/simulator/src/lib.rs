@@ -47,7 +47,7 @@ pub use history::SimulatedRecords;
 pub use invariant::{Invariant, InvariantResult};
 pub use oracle::OracleCounts;
 pub use orders_table_contents::{OrdersTableContents, StoredItem, StoredOrder};
-pub use population::{Enrolment, population};
+pub use population::{NewSubscriber, population};
 pub use random_faults::FaultConfig;
 pub use simulated_gateway::GatewayKind;
 pub use simulation::{Progress, Simulation, simulate};

@@ -5,7 +5,7 @@ use ulid::Ulid;
 
 /// A subscription for a simulation, and its account.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Enrolment {
+pub struct NewSubscriber {
     pub account: Account,
     pub subscription: NewSubscription,
 }
@@ -14,9 +14,9 @@ pub struct Enrolment {
 ///
 /// # Panics
 /// Never: the generated values are valid.
-pub fn population(count: u32) -> Vec<Enrolment> {
+pub fn population(count: u32) -> Vec<NewSubscriber> {
     let currencies = ["EUR", "USD", "JPY", "KWD"];
-    let enrolment = |n: u32| -> Option<Enrolment> {
+    let new_subscriber = |n: u32| -> Option<NewSubscriber> {
         let currency: Currency = currencies[usize::try_from(n).ok()? % currencies.len()].parse().ok()?;
         let name = format!("account-{:06}", n / 3);
         let account = Account {
@@ -44,7 +44,7 @@ pub fn population(count: u32) -> Vec<Enrolment> {
             },
             first_payment_on: None,
         };
-        Some(Enrolment { account, subscription })
+        Some(NewSubscriber { account, subscription })
     };
-    (0..count).map(|n| enrolment(n).expect("the population is valid")).collect()
+    (0..count).map(|n| new_subscriber(n).expect("the population is valid")).collect()
 }

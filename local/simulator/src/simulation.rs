@@ -19,7 +19,7 @@ use crate::SimulationError;
 use crate::checker::check;
 use crate::daily_runs::DailyRuns;
 use crate::invariant::{Invariant, InvariantResult};
-use crate::population::Enrolment;
+use crate::population::NewSubscriber;
 use crate::table_contents::TableContents;
 
 /// The result of a simulation without faults.
@@ -84,7 +84,7 @@ impl Mailer for CountingMailer {
     }
 }
 
-/// Simulates the subscriptions `enrolments` for `months` months from the day `from`, without faults. Calls `on_day`
+/// Simulates `new_subscribers` for `months` months from the day `from`, without faults. Calls `on_day`
 /// after each day.
 ///
 /// # Errors
@@ -92,16 +92,16 @@ impl Mailer for CountingMailer {
 /// run does not reach the end of the index or its counts do not add up.
 pub async fn simulate(
     config: Config,
-    enrolments: Vec<Enrolment>,
+    new_subscribers: Vec<NewSubscriber>,
     (from, months): (NaiveDate, u32),
     on_day: impl Fn(Progress),
 ) -> Result<Simulation, SimulationError> {
-    let timespan = Timespan::new(from, months)?;
-    let clock = SimulatedClock::new(timespan.eve.and_time(NaiveTime::MIN).and_utc(), 0);
+    let timespan = SimulatedTimespan::new(from, months)?;
+    let clock = SimulatedClock::new(timespan.day_before.and_time(NaiveTime::MIN).and_utc(), 0);
     let mailer = Arc::new(CountingMailer::default());
     let system = InMemoryDeployment::new(config, clock, mailer.clone()).await?;
-    let subscriptions = enrolments.len();
-    enrol(&system, enrolments, timespan.eve).await?;
+    let subscriptions = new_subscribers.len();
+    create_subscriptions(&system, new_subscribers, timespan.day_before).await?;
     let mut runs = DailyRuns::new(system.deployment.clone(), system.clock.clone()).await?;
     for (days_done, day) in (1..).zip(timespan.days()) {
         runs.run_day(day).await?;
@@ -133,18 +133,18 @@ pub async fn simulate(
 
 /// The days of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Timespan {
+struct SimulatedTimespan {
     /// The day before the first day, on which the subscriptions are created.
-    eve: NaiveDate,
+    day_before: NaiveDate,
     first: NaiveDate,
     last: NaiveDate,
 }
 
-impl Timespan {
+impl SimulatedTimespan {
     fn new(from: NaiveDate, months: u32) -> Result<Self, SimulationError> {
         let days = || {
             let last = from.checked_add_months(Months::new(months))?.pred_opt()?;
-            Some(Self { eve: from.pred_opt()?, first: from, last })
+            Some(Self { day_before: from.pred_opt()?, first: from, last })
         };
         days().ok_or(SimulationError::Calendar)
     }
@@ -155,17 +155,21 @@ impl Timespan {
     }
 
     fn count(&self) -> u64 {
-        u64::try_from((self.last - self.eve).num_days()).unwrap_or(0)
+        u64::try_from((self.last - self.day_before).num_days()).unwrap_or(0)
     }
 }
 
-async fn enrol(system: &InMemoryDeployment, enrolments: Vec<Enrolment>, eve: NaiveDate) -> Result<(), SimulationError> {
-    for Enrolment { account, subscription } in enrolments {
+async fn create_subscriptions(
+    system: &InMemoryDeployment,
+    new_subscribers: Vec<NewSubscriber>,
+    day_before: NaiveDate,
+) -> Result<(), SimulationError> {
+    for NewSubscriber { account, subscription } in new_subscribers {
         // The simulated clock creates the ids of subscriptions from the seed, so equal simulations have equal ids.
         let subscription = NewSubscription { id: SubscriptionId::new(system.clock.ulid()), ..subscription };
         let account = Account { created_at: system.clock.now(), ..account };
-        let enrolled = system.deployment.enrol(&account, subscription, eve).await;
-        enrolled.map_err(|source| SimulationError::Enrol { account: account.id.to_string(), source })?;
+        let created = system.deployment.create_subscription(&account, subscription, day_before).await;
+        created.map_err(|source| SimulationError::CreateSubscription { account: account.id.to_string(), source })?;
     }
     Ok(())
 }

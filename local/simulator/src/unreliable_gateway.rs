@@ -121,10 +121,10 @@ impl UnreliableGateway {
         let payment = payment
             .rfind(|payment| payment.subscription == request.subscription && payment.attempt_no == request.attempt_no);
         if matches!(response, ChargeResponse::Rejected { .. } | ChargeResponse::KeyReused) {
-            self.oracle().charge_rejected(request);
+            self.oracle().record_charge_rejection(request);
         }
         if let Some(payment) = payment {
-            self.oracle().payment_made(actor, now, &payment, request.payment_method.payment_method.as_str());
+            self.oracle().record_payment(actor, now, &payment, request.payment_method.payment_method.as_str());
         }
         response
     }
@@ -184,7 +184,7 @@ impl UnreliableGateway {
 
     /// Responds to the charge request of `actor`, with or without a fault.
     fn charge(&self, request: &ChargeRequest, actor: u64) -> ChargeResponse {
-        self.oracle().charge_requested(self.clock.now(), request);
+        self.oracle().record_charge_request(self.clock.now(), request);
         let unknown = |reason: &str| ChargeResponse::Unknown { reason: reason.to_owned() };
         match self.next_behaviour(request) {
             ChargeBehaviour::Normal => self.accept_charge(request, actor),
@@ -202,7 +202,7 @@ impl UnreliableGateway {
                 if let Some(payment) = self.last_declined_payment(request) {
                     self.faults().paid_after_all.insert(payment.id.clone());
                     let paid = Payment { status: PaymentStatus::Succeeded, ..payment };
-                    self.oracle().payment_statuses_changed(self.clock.now(), &[paid]);
+                    self.oracle().record_payment_statuses(self.clock.now(), &[paid]);
                 }
                 unknown("connection reset")
             }
@@ -282,7 +282,7 @@ impl PaymentGateway for ProcessGateway {
             return Err(GatewayError::Throttled { retry_after: Some(Duration::ZERO) });
         }
         let payments = self.gateway.payments(customer, since);
-        self.gateway.oracle().payment_statuses_changed(self.gateway.clock.now(), &payments);
+        self.gateway.oracle().record_payment_statuses(self.gateway.clock.now(), &payments);
         self.gateway
             .schedule
             .add_to_trace(&format!("{} payments of {customer} {payments:?}", self.process_schedule.actor()));

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use rest::{Caller, Problem};
-use store::limits::Limited;
+use store::limits::LimitedOperation;
 
 use crate::Api;
 
@@ -11,12 +11,12 @@ impl Api {
     ///
     /// # Errors
     /// 429 if the limit of this hour is reached.
-    pub(crate) async fn count_use(&self, limited: &Limited, now: DateTime<Utc>) -> Result<(), Problem> {
+    pub(crate) async fn count_use(&self, limited: &LimitedOperation, now: DateTime<Utc>) -> Result<(), Problem> {
         let Some(next_hour) = self.table.count_use(limited, now).await? else { return Ok(()) };
         let what = match limited {
-            Limited::SetupsOf(_) => "new pages for a payment method",
-            Limited::RetriesOf(_) => "retries",
-            Limited::ReturnsTo(_) => "requests for this page",
+            LimitedOperation::SetupsOf(_) => "new pages for a payment method",
+            LimitedOperation::RetriesOf(_) => "retries",
+            LimitedOperation::ReturnsTo(_) => "requests for this page",
         };
         let detail = format!(
             "at most {} {what} are allowed in an hour; the next hour begins at {}",
@@ -33,7 +33,7 @@ impl Api {
     pub(crate) async fn count_use_by(
         &self,
         caller: &Caller,
-        limited: &Limited,
+        limited: &LimitedOperation,
         now: DateTime<Utc>,
     ) -> Result<(), Problem> {
         match caller {

@@ -33,11 +33,11 @@ impl InvariantChecker {
         }
         let keys =
             partition.subscriptions.iter().map(|s| (s.id.to_string(), SubscriptionKey::from_subscription(s).key()));
-        for (id, keys) in repeated(keys) {
+        for (id, keys) in find_repeated(keys) {
             violations.add(Invariant::StoredOnce, &partition.key, format!("the subscription {id} is stored as {keys}"));
         }
         let payments = partition.receipts.iter().map(|receipt| (receipt.payment.to_string(), receipt.id()));
-        for (payment, receipts) in repeated(payments) {
+        for (payment, receipts) in find_repeated(payments) {
             let what = format!("the payment {payment} has several receipts: {receipts}");
             violations.add(Invariant::StoredOnce, &partition.key, what);
         }
@@ -260,7 +260,7 @@ fn reminder_contradiction(s: &Subscription, lead: LeadDays, today: NaiveDate) ->
 }
 
 /// Returns each name that occurs more than once, with a list of the places where it occurs.
-fn repeated<P: std::fmt::Display>(all: impl Iterator<Item = (String, P)>) -> Vec<(String, String)> {
+fn find_repeated<P: std::fmt::Display>(all: impl Iterator<Item = (String, P)>) -> Vec<(String, String)> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, place) in all {
         places.entry(name).or_default().push(place.to_string());

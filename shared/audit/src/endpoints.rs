@@ -10,14 +10,14 @@ use super::{BrokenInvariant, Invariant};
 pub fn check_endpoints(endpoints: &Page<WebhookEndpoint>) -> Vec<BrokenInvariant> {
     let mut broken: Vec<_> = endpoints.unreadable.iter().map(unreadable_endpoint).collect();
     broken.extend(endpoints.items.iter().filter(|endpoint| has_plain_secret(endpoint)).map(|endpoint| {
-        violation(Invariant::Encrypted, format!("a signing secret of {} is stored as plain text", endpoint.id))
+        endpoint_violation(Invariant::Encrypted, format!("a signing secret of {} is stored as plain text", endpoint.id))
     }));
     broken
 }
 
 /// Returns the violation for a webhook endpoint whose item cannot be read because of `error`.
 pub fn unreadable_endpoint(error: &TableError) -> BrokenInvariant {
-    violation(Invariant::Readable, error.to_string())
+    endpoint_violation(Invariant::Readable, error.to_string())
 }
 
 /// Returns whether the item of `endpoint` contains a secret in plain text.
@@ -27,6 +27,6 @@ fn has_plain_secret(endpoint: &WebhookEndpoint) -> bool {
 }
 
 /// Returns a violation of `invariant` by a webhook endpoint.
-fn violation(invariant: Invariant, what: String) -> BrokenInvariant {
+fn endpoint_violation(invariant: Invariant, what: String) -> BrokenInvariant {
     BrokenInvariant { invariant, key: "webhook endpoint".to_owned(), what }
 }

@@ -10,7 +10,7 @@ use super::BrokenInvariant;
 pub const MAX_SHOWN_VIOLATIONS: usize = 1_000;
 
 /// The number of violations that are collected before they are written to the table together.
-const BATCH: usize = 25;
+const VIOLATIONS_PER_REQUEST: usize = 25;
 
 /// The number of accounts or orders after which the position is stored, even if there is no violation.
 const RECORDS_PER_UPDATE: u64 = 1_000;
@@ -50,7 +50,7 @@ impl<'a> AuditRecorder<'a> {
     /// violations of an account or of orders.
     pub async fn add(&mut self, broken: Vec<BrokenInvariant>) -> Result<(), TableError> {
         self.add_at_end(broken);
-        self.write_if(self.unwritten.len() >= BATCH).await
+        self.write_update_if(self.unwritten.len() >= VIOLATIONS_PER_REQUEST).await
     }
 
     /// Records violations of the last checks, whose position is not stored: they are only written together with the end of the
@@ -77,7 +77,7 @@ impl<'a> AuditRecorder<'a> {
         self.next.subscriptions = self.next.subscriptions.saturating_add(subscriptions);
         self.next.position = position.map(str::to_owned);
         self.add(broken).await?;
-        self.write_if(self.next.accounts >= self.stored.accounts.saturating_add(RECORDS_PER_UPDATE)).await
+        self.write_update_if(self.next.accounts >= self.stored.accounts.saturating_add(RECORDS_PER_UPDATE)).await
     }
 
     /// Records that a receipt of a payment at `paid_at` was read.
@@ -96,7 +96,7 @@ impl<'a> AuditRecorder<'a> {
         self.next.orders = self.next.orders.saturating_add(orders);
         self.next.position = Some(position);
         self.add(broken).await?;
-        self.write_if(self.next.orders >= self.stored.orders.saturating_add(RECORDS_PER_UPDATE)).await
+        self.write_update_if(self.next.orders >= self.stored.orders.saturating_add(RECORDS_PER_UPDATE)).await
     }
 
     /// Stores the counts and the position, so that another process can continue the audit. Returns the stored audit.
@@ -104,18 +104,18 @@ impl<'a> AuditRecorder<'a> {
     /// # Errors
     /// [`TableError::Contended`] if another process has continued the audit.
     pub async fn interrupt(mut self) -> Result<AuditRecord, TableError> {
-        self.write_if(true).await?;
+        self.write_update_if(true).await?;
         Ok(self.stored)
     }
 
     /// Stores that the audit ended at `now`. Returns the audit and the first violations that this process found.
     pub async fn end(mut self, now: DateTime<Utc>) -> Result<(AuditRecord, Vec<BrokenInvariant>), TableError> {
         (self.next.ended_at, self.next.position) = (Some(now), None);
-        self.write_if(true).await?;
+        self.write_update_if(true).await?;
         Ok((self.stored, self.shown))
     }
 
-    async fn write_if(&mut self, is_time: bool) -> Result<(), TableError> {
+    async fn write_update_if(&mut self, is_time: bool) -> Result<(), TableError> {
         if is_time {
             let violations = std::mem::take(&mut self.unwritten);
             self.stored = self.table.update_audit(&self.stored, self.next.clone(), violations).await?;

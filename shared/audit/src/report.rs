@@ -33,7 +33,7 @@ pub struct ProductSales {
 }
 
 impl ProductSales {
-    fn zero(sku: Sku, currency: Currency) -> Self {
+    fn without_sales(sku: Sku, currency: Currency) -> Self {
         Self {
             sku,
             payments: 0,
@@ -204,7 +204,7 @@ fn add_receipt(sums: &mut SalesByProduct, receipt: Receipt) {
     let currency = receipt.amount.currency();
     let (net, refunded) = (receipt.net().minor(), receipt.refunded.minor());
     let key = (currency, receipt.sku.clone());
-    let taken = sums.entry(key).or_insert_with(|| ProductSales::zero(receipt.sku, currency));
+    let taken = sums.entry(key).or_insert_with(|| ProductSales::without_sales(receipt.sku, currency));
     taken.payments += 1;
     // If the sum is too large for its type, use the largest possible amount.
     taken.sum = taken.sum.checked_add(receipt.amount).unwrap_or(Money::new(i64::MAX, currency));

@@ -30,7 +30,7 @@ impl Subscription {
             (Status::Unpaid, _) => waive_periods(self, first, end, WaivedReason::Unpaid, now),
             _ => waive_periods(self, first, end, WaivedReason::Cancelled, now),
         };
-        let mut cancelled = Subscription { cancel_from: Some(end), ..self.stopped_with(Status::Cancelled) };
+        let mut cancelled = Subscription { cancel_from: Some(end), ..self.with_stopped_status(Status::Cancelled) };
         if self.attempt.is_none() {
             cancelled.move_to_period(end);
         }

@@ -77,13 +77,13 @@ impl Card {
 pub(super) fn readable_card<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Card>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Readable {
+    enum ReadableCard {
         Card(Box<Card>),
         Other(serde::de::IgnoredAny),
     }
-    Ok(match Readable::deserialize(deserializer)? {
-        Readable::Card(card) => Some(card),
-        Readable::Other(_) => None,
+    Ok(match ReadableCard::deserialize(deserializer)? {
+        ReadableCard::Card(card) => Some(card),
+        ReadableCard::Other(_) => None,
     })
 }
 

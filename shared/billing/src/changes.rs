@@ -128,7 +128,7 @@ impl Subscription {
 
     /// Returns the subscription with `status`, removed from the payment index and the reminder index. While an attempt
     /// is open, the subscription stays in the payment index, so that a run still finds the attempt.
-    pub(super) fn stopped_with(&self, status: Status) -> Subscription {
+    pub(super) fn with_stopped_status(&self, status: Status) -> Subscription {
         Subscription {
             status,
             next_payment_on: self.next_payment_on.filter(|_| self.attempt.is_some()),

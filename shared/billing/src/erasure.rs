@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn setup_prevents_an_erasure_only_while_its_page_is_open_and_no_method_was_entered() {
+    fn payment_method_setup_prevents_an_erasure_only_while_a_payment_method_can_be_entered() {
         let now: DateTime<Utc> = "2027-01-31T12:00:00Z".parse().unwrap();
         let (later, token) = (now + chrono::TimeDelta::hours(1), || "pm_1".parse().unwrap());
         let entered = || Some(PaymentMethod { customer: token(), payment_method: token() });
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_each_other_and_each_begins_at_its_start() {
+    fn end_step_starts_the_next_erasure_step_without_a_position() {
         let mut erasure = Erasure::new("acme".parse().unwrap(), DateTime::UNIX_EPOCH);
         let mut steps = Vec::new();
         for _ in 0..6 {

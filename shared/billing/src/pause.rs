@@ -26,7 +26,7 @@ impl Subscription {
         if self.due_on <= today {
             return Err(Refusal::Owed { due_on: self.due_on });
         }
-        Ok(self.stopped_with(Status::Paused))
+        Ok(self.with_stopped_status(Status::Paused))
     }
 
     /// Resumes payments. All months that fell due during the pause are waived, except the last one. `on_resume` decides

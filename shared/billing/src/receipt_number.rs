@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_a_subscription_differ_only_in_the_month() {
+    fn receipt_numbers_of_a_subscription_differ_only_in_the_month() {
         let account: AccountId = "acme".parse().unwrap();
         let code = SubscriptionCode::compute(&account, "01JZXCVBNM0123456789ABCDEF".parse().unwrap());
         let number = |month: &str| ReceiptNumber { period: month.parse().unwrap(), code }.to_string();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_numbers_are_refused() {
+    fn malformed_receipt_numbers_are_refused() {
         for text in [
             "",
             "202603",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_is_a_number_or_an_id() {
+    fn receipt_reference_is_a_receipt_number_or_a_receipt_id() {
         let id = "2026-03-31.01JZXCVBNM0123456789ABCDEF.gold";
         assert_eq!(id.parse(), Ok(ReceiptReference::Id(id.parse().unwrap())));
         let number = "202603-7KQ29M-4T3XWA";

@@ -60,7 +60,7 @@ pub enum SettleDecision {
 }
 
 /// Settles the open attempt of `subscription` with `outcome`. `held` is the attempt as the worker claimed it.
-/// `sweep_on` is the current date in the billing time zone, which may be later than the date of the run.
+/// `today` is the current date in the billing time zone, which may be later than the date of the run.
 ///
 /// A payment that the gateway has made is final, so any worker may settle it. The outcome that no payment was made is
 /// reliable only while no other worker may charge the attempt. If another worker has taken the attempt over, this
@@ -70,7 +70,7 @@ pub fn settle(
     held: &Attempt,
     outcome: &Outcome,
     policy: &Policy,
-    sweep_on: NaiveDate,
+    today: NaiveDate,
     now: DateTime<Utc>,
 ) -> SettleDecision {
     let Some(attempt) = subscription.attempt.as_ref().filter(|attempt| attempt.no == held.no) else {
@@ -84,34 +84,32 @@ pub fn settle(
     let mut next = Subscription { attempt: None, ..subscription.clone() };
     let recorded = |end, decline: &Decline| Some(new_attempt_record(subscription, attempt, end, decline, now));
     let settlement = match outcome {
-        Outcome::Succeeded(payment) => {
-            settle_success(subscription, attempt.due_on, payment, policy.lead, sweep_on, now)
-        }
+        Outcome::Succeeded(payment) => settle_success(subscription, attempt.due_on, payment, policy.lead, today, now),
         Outcome::Declined(decline) => {
             next.rejections = 0;
             if now.signed_duration_since(attempt.claimed_at) > MAX_TIME_TO_CHARGE {
                 next.rejected_customer = Some(attempt.payment_method.customer.clone());
             }
             let record = recorded(AttemptEnd::Declined, decline);
-            Settlement { record, ..settle_decline(next, attempt, decline, policy, sweep_on, now) }
+            Settlement { record, ..settle_decline(next, attempt, decline, policy, today, now) }
         }
         Outcome::Rejected { code } => {
             let refused = Decline { code: code.clone(), hard: false };
             next.rejections = next.rejections.saturating_add(1);
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
-            let is_decline = next.is_rejected_for_good();
+            let is_decline = next.is_permanently_rejected();
             let record = recorded(AttemptEnd::Rejected, &refused).map(|record| AttemptRecord { is_decline, ..record });
             if is_decline {
-                Settlement { record, ..settle_decline(next, attempt, &refused, policy, sweep_on, now) }
+                Settlement { record, ..settle_decline(next, attempt, &refused, policy, today, now) }
             } else {
-                Settlement { record, ..retry_on(next, days_after(sweep_on, 1), now) }
+                Settlement { record, ..retry_on(next, days_after(today, 1), now) }
             }
         }
         Outcome::Dropped => {
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
             let stopped = Decline { code: subscription.status.to_string(), hard: false };
             let record = recorded(AttemptEnd::Dropped, &stopped);
-            Settlement { record, ..retry_on(next, sweep_on, now) }
+            Settlement { record, ..retry_on(next, today, now) }
         }
     };
     SettleDecision::Write(Box::new(settlement))
@@ -120,7 +118,7 @@ pub fn settle(
 impl Subscription {
     /// Returns whether there were so many consecutive rejections that a rejection counts as a soft decline: the gateway
     /// would probably reject the request again on the next day.
-    pub fn is_rejected_for_good(&self) -> bool {
+    pub fn is_permanently_rejected(&self) -> bool {
         self.rejections >= MAX_REJECTIONS
     }
 }
@@ -131,7 +129,7 @@ pub(super) fn settle_success(
     due_on: NaiveDate,
     payment: &Payment,
     lead: LeadDays,
-    sweep_on: NaiveDate,
+    today: NaiveDate,
     now: DateTime<Utc>,
 ) -> Settlement {
     let mut next = Subscription { attempt: None, ..subscription.clone() };
@@ -155,7 +153,7 @@ pub(super) fn settle_success(
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
         // The cancellation has already waived all owed months except the month of this payment.
         Some(end) => end,
-        None => Period::from_day(next.payment_schedule().due_after(due_on, sweep_on)),
+        None => Period::from_day(next.payment_schedule().due_after(due_on, today)),
     };
     let waived = if next.status == Status::Cancelled {
         Vec::new()
@@ -174,8 +172,8 @@ pub(super) fn settle_success(
     }
     if next.status == Status::Active {
         // A subscription is charged at most once per day, so a later owed period waits until the next day.
-        next.next_payment_on = Some(next.due_on.max(days_after(sweep_on, 1)));
-        next.next_reminder_on = (next.due_on > sweep_on && !next.is_ending()).then(|| lead.before(next.due_on));
+        next.next_payment_on = Some(next.due_on.max(days_after(today, 1)));
+        next.next_reminder_on = (next.due_on > today && !next.is_ending()).then(|| lead.before(next.due_on));
     } else {
         next.next_payment_on = None;
         next.next_reminder_on = None;
@@ -212,15 +210,15 @@ fn settle_decline(
     attempt: &Attempt,
     decline: &Decline,
     policy: &Policy,
-    sweep_on: NaiveDate,
+    today: NaiveDate,
     now: DateTime<Utc>,
 ) -> Settlement {
     if !next.status.is_chargeable() {
-        return retry_on(next, sweep_on, now);
+        return retry_on(next, today, now);
     }
     next.next_reminder_on = None;
-    let first_declined_on = *next.first_declined_on.get_or_insert(sweep_on);
-    let has_time = sweep_on < days_after(first_declined_on, MAX_PAST_DUE_DAYS);
+    let first_declined_on = *next.first_declined_on.get_or_insert(today);
+    let has_time = today < days_after(first_declined_on, MAX_PAST_DUE_DAYS);
     let gap_days = if next.payment_method != attempt.payment_method {
         // The customer changed the card during the attempt: the new card gets a new schedule of retries.
         next.failed_attempts = 0;
@@ -231,9 +229,9 @@ fn settle_decline(
     };
     if let Some(gap_days) = gap_days.filter(|_| has_time) {
         next.status = Status::PastDue;
-        return retry_on(next, days_after(sweep_on, gap_days), now);
+        return retry_on(next, days_after(today, gap_days), now);
     }
-    stop_collection(next, policy, sweep_on, now)
+    stop_collection(next, policy, today, now)
 }
 
 /// Stops the collection of the due payment: the subscription becomes unpaid or cancelled, and there are no more
@@ -241,15 +239,15 @@ fn settle_decline(
 pub(super) fn stop_collection(
     mut next: Subscription,
     policy: &Policy,
-    sweep_on: NaiveDate,
+    today: NaiveDate,
     now: DateTime<Utc>,
 ) -> Settlement {
     next.status = Status::Unpaid;
     next.next_reminder_on = None;
-    next.unpaid_since = next.unpaid_since.or(Some(sweep_on));
+    next.unpaid_since = next.unpaid_since.or(Some(today));
     next.next_payment_on = None;
     if policy.after_last_retry == AfterLastRetry::Cancelled || next.cancel_from.is_some() {
-        return next.cancel(sweep_on, now);
+        return next.cancel(today, now);
     }
     next.into()
 }

@@ -37,9 +37,9 @@ pub trait SecretReader<T>: Send + Sync {
 
 /// A secret that is read when it is needed. The value is read again after five minutes, and at once if a server refuses
 /// the value. If a read fails, the previous value stays in use, and the read is repeated with increasing delays.
-pub struct CurrentSecret<T>(Source<T>);
+pub struct CurrentSecret<T>(SecretSource<T>);
 
-enum Source<T> {
+enum SecretSource<T> {
     Fixed(T),
     Read { reader: Box<dyn SecretReader<T>>, clock: Arc<dyn Clock>, state: Mutex<State<T>> },
 }
@@ -62,7 +62,7 @@ impl<T> fmt::Debug for CurrentSecret<T> {
 /// Creates a secret whose value never changes.
 impl<T> From<T> for CurrentSecret<T> {
     fn from(value: T) -> Self {
-        Self(Source::Fixed(value))
+        Self(SecretSource::Fixed(value))
     }
 }
 
@@ -72,7 +72,7 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
         let never = DateTime::<Utc>::MIN_UTC;
         let last_error = ConfigError::Invalid { name: "a secret", reason: "has not been read".to_owned() };
         let state = State { value: None, next_read: never, last_read: never, failures: 0, last_error };
-        Self(Source::Read { reader: Box::new(reader), clock, state: Mutex::new(state) })
+        Self(SecretSource::Read { reader: Box::new(reader), clock, state: Mutex::new(state) })
     }
 
     /// Returns the current value.
@@ -81,8 +81,8 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
     /// [`ConfigError`] if the secret has never been read successfully.
     pub async fn get(&self) -> Result<T, ConfigError> {
         let (reader, clock, state) = match &self.0 {
-            Source::Fixed(value) => return Ok(value.clone()),
-            Source::Read { reader, clock, state } => (reader, clock, state),
+            SecretSource::Fixed(value) => return Ok(value.clone()),
+            SecretSource::Read { reader, clock, state } => (reader, clock, state),
         };
         let mut state = state.lock().await;
         let now = clock.now();
@@ -95,7 +95,7 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
     /// Returns the value that has replaced `refused`, which a server refused or which verified no signature. Reads the
     /// secret again, if the last read is not too recent. Returns `None` if `refused` is still the current value.
     pub async fn get_replacement(&self, refused: &T) -> Option<T> {
-        let Source::Read { reader, clock, state } = &self.0 else { return None };
+        let SecretSource::Read { reader, clock, state } = &self.0 else { return None };
         let mut state = state.lock().await;
         let now = clock.now();
         let may_read = now.signed_duration_since(state.last_read) >= MIN_AGE;
@@ -135,10 +135,10 @@ mod tests {
 
     /// A secret store, in which a test replaces the value. Counts the reads.
     #[derive(Default)]
-    struct Store(StdMutex<(Option<&'static str>, u32)>);
+    struct FakeSecretStore(StdMutex<(Option<&'static str>, u32)>);
 
     #[async_trait]
-    impl SecretReader<String> for Arc<Store> {
+    impl SecretReader<String> for Arc<FakeSecretStore> {
         async fn read(&self) -> Result<String, ConfigError> {
             let (value, reads) = &mut *self.0.lock().unwrap();
             *reads += 1;
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    impl Store {
+    impl FakeSecretStore {
         fn set(&self, value: Option<&'static str>) {
             self.0.lock().unwrap().0 = value;
         }
@@ -157,9 +157,9 @@ mod tests {
         }
     }
 
-    fn secret() -> (Arc<Store>, Arc<SimulatedClock>, CurrentSecret<String>) {
+    fn secret() -> (Arc<FakeSecretStore>, Arc<SimulatedClock>, CurrentSecret<String>) {
         let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
-        let store = Arc::new(Store::default());
+        let store = Arc::new(FakeSecretStore::default());
         let secret = CurrentSecret::new(store.clone(), clock.clone());
         (store, clock, secret)
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn value_is_read_again_after_five_minutes_and_kept_if_the_read_fails() {
+    async fn secret_is_read_again_after_five_minutes_and_the_old_secret_stays_valid_if_the_read_fails() {
         let (store, clock, secret) = secret();
         store.set(Some("old"));
         assert_eq!(secret.get().await.unwrap(), "old");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refused_value_is_replaced_at_once_with_at_most_one_read_in_ten_seconds() {
+    async fn refused_secret_is_replaced_at_once_with_at_most_one_read_in_ten_seconds() {
         let (store, clock, secret) = secret();
         store.set(Some("old"));
         let used = secret.get().await.unwrap();

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn get_uses_the_former_name_if_the_current_name_is_not_set() {
+    fn get_reads_the_variable_with_the_former_name_if_the_current_name_is_not_set() {
         const RENAMED: Variable = Variable::new(&[], "PRESENT", "NAME", "a name").former_name("FORMER");
         for (set, expected) in [
             (&[("FORMER", "old")][..], Some("old")),

@@ -10,4 +10,4 @@ mod variable;
 pub use billing::*;
 pub use current_secret::{CurrentSecret, SECRET_UNREADABLE, SecretReader};
 pub use env::{ConfigError, Env, parse_displayable_url, parse_web_page_url};
-pub use variable::{Flag, ReadBy, Variable};
+pub use variable::{CommandFlag, ReadBy, Variable};

@@ -18,7 +18,7 @@ pub struct Variable {
     /// The former name of the variable. A value under the former name is still read, with a warning in the log.
     pub former_name: Option<&'static str>,
     /// The flag of the command that sets the variable; `None` if the command has no such flag.
-    pub flag: Option<Flag>,
+    pub flag: Option<CommandFlag>,
 }
 
 /// A Lambda function that reads a variable.
@@ -43,7 +43,7 @@ pub enum ReadBy {
 
 /// A flag of the command, without its dashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flag {
+pub enum CommandFlag {
     /// A flag that `-h` and `--help` show.
     Common(&'static str),
     /// A flag that only `--help` shows.
@@ -58,12 +58,12 @@ impl Variable {
 
     /// Adds a flag that `-h` and `--help` show.
     pub const fn common_flag(self, flag: &'static str) -> Self {
-        Self { flag: Some(Flag::Common(flag)), ..self }
+        Self { flag: Some(CommandFlag::Common(flag)), ..self }
     }
 
     /// Adds a flag that only `--help` shows.
     pub const fn rare_flag(self, flag: &'static str) -> Self {
-        Self { flag: Some(Flag::Rare(flag)), ..self }
+        Self { flag: Some(CommandFlag::Rare(flag)), ..self }
     }
 
     /// Sets the default value.

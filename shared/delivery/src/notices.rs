@@ -29,7 +29,7 @@ pub const NOTICE_REJECTED: &str = "a notice was permanently rejected";
 pub const NOTICE_MESSAGE_FAILED: &str = "a message failed and stays in the queue";
 
 /// How long a worker's claim prevents other workers from sending the same notice.
-const LEASE: TimeDelta = TimeDelta::minutes(2);
+const NOTICE_CLAIM_LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// The maximum age of an event for which a notice is sent. Queues store messages for at most 14 days. The mark that a
 /// notice was sent is stored longer, so no notice is sent again after its mark has expired.
@@ -128,25 +128,25 @@ impl Notices {
         }
         // If the merchant has switched off the only kind of mail about this event, return before any request to the
         // table.
-        if only_mail_kind(&event.body).is_some_and(|kind| self.merchant.unsent_mails.contains(&kind)) {
+        if mail_kind_if_only_one(&event.body).is_some_and(|kind| self.merchant.unsent_mails.contains(&kind)) {
             return Ok(NoticeOutcome::NotNeeded);
         }
         // An imported subscription needs no notice. An import creates many subscriptions, so return before the write of
         // the claim.
         if let EventData::SubscriptionCreated(data) = &event.body
-            && let Some((_, stored)) = self.get_stored(&data.account, data.subscription).await?
+            && let Some((_, stored)) = self.get_account_and_subscription(&data.account, data.subscription).await?
             && stored.external_id.is_some()
         {
             return Ok(NoticeOutcome::NotNeeded);
         }
-        let claim = Claim { token, now, leased_until: now + LEASE };
+        let claim = Claim { token, now, leased_until: now + NOTICE_CLAIM_LEASE };
         let id = self.notice_id(&event.id, &event.body).await?;
         match self.table.claim_notice(&id, claim).await? {
             NoticeClaimOutcome::Claimed => {}
             NoticeClaimOutcome::AlreadyFinished => return Ok(NoticeOutcome::AlreadySent),
             NoticeClaimOutcome::ClaimedByOther { until } => return Err(NoticeError::ClaimedByOther { until }),
         }
-        let outcome = match self.needed_notice(&event.body, event.time).await {
+        let outcome = match self.find_needed_notice(&event.body, event.time).await {
             Ok(Some(notice)) if self.merchant.unsent_mails.contains(&notice.facts.kind) => Ok(NoticeOutcome::NotNeeded),
             Ok(Some(notice)) => self.send_claimed(&event.id, notice, claim.leased_until).await,
             Ok(None) => Ok(NoticeOutcome::NotNeeded),
@@ -250,7 +250,7 @@ impl Notices {
     async fn notice_id(&self, event: &str, data: &EventData) -> Result<String, TableError> {
         if let EventData::SubscriptionChanged(data) | EventData::SubscriptionRevived(data) = data
             && data.changes.contains(&ChangedField::PaymentMethod)
-            && let Some((_, stored)) = self.get_stored(&data.account, data.subscription).await?
+            && let Some((_, stored)) = self.get_account_and_subscription(&data.account, data.subscription).await?
             && let Some(at) = stored.payment_method_at
         {
             return Ok(format!("card-saved.{}.{}", data.account, at.timestamp_millis()));
@@ -263,7 +263,7 @@ impl Notices {
 
     /// Returns the notice about `event`, which happened at `at`, or `None` if the current state of the
     /// subscription makes it unnecessary.
-    async fn needed_notice(&self, event: &EventData, at: DateTime<Utc>) -> Result<Option<Notice>, TableError> {
+    async fn find_needed_notice(&self, event: &EventData, at: DateTime<Utc>) -> Result<Option<Notice>, TableError> {
         match event {
             EventData::PaymentSucceeded(payment) => self.paid_notice(payment).await,
             EventData::PaymentRefunded(refund) => self.refunded_notice(refund).await,
@@ -278,7 +278,9 @@ impl Notices {
             | EventData::SubscriptionUnpaid(data)
             | EventData::SubscriptionRevived(data)
             | EventData::SubscriptionCancelled(data) => {
-                let Some((account, stored)) = self.get_stored(&data.account, data.subscription).await? else {
+                let Some((account, stored)) =
+                    self.get_account_and_subscription(&data.account, data.subscription).await?
+                else {
                     return Ok(None);
                 };
                 Ok(subscription_notice(event.event_type(), data, account, &stored, self.local_date(at)))
@@ -286,7 +288,7 @@ impl Notices {
             // Use the content of the event: the payments table does not contain orders, so the current state of the
             // order cannot be read.
             EventData::OrderShipped(order) => {
-                let stored = self.get_stored(&order.account, order.subscription).await?;
+                let stored = self.get_account_and_subscription(&order.account, order.subscription).await?;
                 let shipped_on = self.local_date(order.shipped_at.unwrap_or(at));
                 Ok(stored.map(|(account, stored)| shipment_notice(order, account, &stored, shipped_on)))
             }
@@ -339,7 +341,8 @@ impl Notices {
     }
 
     async fn failed_notice(&self, event: EventType, decline: &DeclineData) -> Result<Option<Notice>, TableError> {
-        let Some((account, stored)) = self.get_stored(&decline.account, decline.subscription).await? else {
+        let Some((account, stored)) = self.get_account_and_subscription(&decline.account, decline.subscription).await?
+        else {
             return Ok(None);
         };
         // Send this notice only if the declined payment will be retried: otherwise the customer gets the notice about
@@ -350,7 +353,7 @@ impl Notices {
         let will_be_retried = is_latest_attempt && stored.status == Status::PastDue && stored.due_on == decline.due_on;
         // Do not send a mail about the first rejections of a request: the gateway may accept the request on the next
         // day. After several rejections, the customer must enter another card.
-        let is_counted = event == EventType::PaymentDeclined || stored.is_rejected_for_good();
+        let is_counted = event == EventType::PaymentDeclined || stored.is_permanently_rejected();
         let kind = if decline.code == AUTHENTICATION_REQUIRED { MailKind::CardNeeded } else { MailKind::Failed };
         Ok((will_be_retried && is_counted).then(|| {
             let mut notice = Notice::of_owed_payment(kind, account, &stored);
@@ -360,7 +363,7 @@ impl Notices {
     }
 
     /// Returns the stored account and subscription, or `None` if one of them no longer exists.
-    async fn get_stored(
+    async fn get_account_and_subscription(
         &self,
         account: &AccountId,
         subscription: SubscriptionId,
@@ -375,7 +378,7 @@ impl Notices {
 }
 
 /// Returns the kind of every mail about `event`, if there is only one kind; `None` if the kind depends on the table.
-fn only_mail_kind(event: &EventData) -> Option<MailKind> {
+fn mail_kind_if_only_one(event: &EventData) -> Option<MailKind> {
     match event {
         EventData::PaymentSucceeded(_) => Some(MailKind::Paid),
         EventData::PaymentRefunded(_) => Some(MailKind::Refunded),

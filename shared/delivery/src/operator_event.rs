@@ -37,13 +37,13 @@ pub fn unreadable_record(record: &Value, sequence: &str, source: &str, reason: S
     let (pk, sk) = (key("PK"), key("SK"));
     let subject = format!("{pk} {sk}");
     let event = OperatorEvent::RecordUnreadable { pk, sk, sequence_number: sequence.to_owned(), reason };
-    envelope(sequence, source, subject, created_at(record).unwrap_or_default(), event)
+    create_cloud_event(sequence, source, subject, created_at(record).unwrap_or_default(), event)
 }
 
 /// Returns the event of a change of the heartbeat item at `at`.
 pub fn heartbeat(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
     let event = OperatorEvent::Heartbeat { sequence_number: sequence.to_owned() };
-    envelope(sequence, source, store::key_of_heartbeat().pk, at, event)
+    create_cloud_event(sequence, source, store::key_of_heartbeat().pk, at, event)
 }
 
 /// Returns the time of the change in `record`, in whole seconds; `None` if the record does not contain the time.
@@ -54,7 +54,7 @@ pub fn created_at(record: &Value) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds.split('.').next()?.parse().ok()?, 0)
 }
 
-fn envelope(
+fn create_cloud_event(
     sequence: &str,
     source: &str,
     subject: String,

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn difference_sets_changed_attributes_and_removes_missing_ones() {
+    fn item_difference_sets_changed_attributes_and_removes_missing_attributes() {
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let before = Item::from([("A".into(), s("1")), ("B".into(), s("2")), ("C".into(), s("3"))]);
         let after = Item::from([("A".into(), s("1")), ("B".into(), s("4")), ("D".into(), s("5"))]);

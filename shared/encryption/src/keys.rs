@@ -10,7 +10,7 @@ use clock::Clock;
 /// The number of bytes of a key.
 const KEY_BYTES: usize = 32;
 /// The number of bytes at the start of a key's hash that form the id of the key.
-const ID_BYTES: usize = 4;
+const KEY_ID_BYTES: usize = 4;
 
 /// The encryption keys of a deployment. The first key encrypts new texts. All keys decrypt stored texts, so that a new
 /// first key can replace an old one.
@@ -68,7 +68,7 @@ impl Key {
         hex::decode_to_slice(text, &mut bytes).map_err(|_| KeysError)?;
         let hash = digest(&SHA256, &bytes);
         let cipher = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| KeysError)?;
-        Ok(Self { id: hex::encode(&hash.as_ref()[..ID_BYTES]), cipher: LessSafeKey::new(cipher) })
+        Ok(Self { id: hex::encode(&hash.as_ref()[..KEY_ID_BYTES]), cipher: LessSafeKey::new(cipher) })
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use clock::SystemClock;
 
     #[test]
-    fn parse_accepts_one_or_more_keys_and_rejects_other_texts() {
+    fn parse_accepts_one_or_more_encryption_keys_and_rejects_other_texts() {
         let (key, other) = (generate_key(&SystemClock), generate_key(&SystemClock));
         for text in [key.clone(), format!(" {key}\n"), format!("{key}\n{other}"), key.to_uppercase()] {
             assert!(EncryptionKeys::parse(&text).is_ok());

@@ -72,7 +72,7 @@ impl EncryptionKeys {
     /// [`DecryptionError::MissingKey`] if the key is not among these keys; [`DecryptionError::NotAuthentic`] if the
     /// text was changed or encrypted in another context.
     pub fn decrypt(&self, encrypted: &str, context: &str) -> Result<String, DecryptionError> {
-        let (id, encoded) = split(encrypted).ok_or(DecryptionError::UnknownForm)?;
+        let (id, encoded) = split_key_id(encrypted).ok_or(DecryptionError::UnknownForm)?;
         let key = self.find(id).ok_or_else(|| DecryptionError::MissingKey(id.to_owned()))?;
         let bytes = STANDARD.decode(encoded).map_err(|_| DecryptionError::UnknownForm)?;
         let (nonce, mut text) = bytes
@@ -88,13 +88,13 @@ impl EncryptionKeys {
 
     /// Returns whether `encrypted` was encrypted with the first key.
     pub fn is_encrypted_with_first_key(&self, encrypted: &str) -> bool {
-        split(encrypted).is_some_and(|(id, _)| id == self.first().id)
+        split_key_id(encrypted).is_some_and(|(id, _)| id == self.first().id)
     }
 }
 
 /// Returns the key id and the base64 part of `encrypted`; `None` if `encrypted` does not begin with [`VERSION`] and a
 /// key id.
-fn split(encrypted: &str) -> Option<(&str, &str)> {
+fn split_key_id(encrypted: &str) -> Option<(&str, &str)> {
     encrypted.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')
 }
 
@@ -147,7 +147,7 @@ mod tests {
         assert!(rotated.is_encrypted_with_first_key(&after));
         let only_new = keys(&[new]);
         assert_eq!(only_new.decrypt(&after, "item").as_deref(), Ok("the text"));
-        let old_id = split(&before).unwrap().0.to_owned();
+        let old_id = split_key_id(&before).unwrap().0.to_owned();
         assert_eq!(only_new.decrypt(&before, "item"), Err(DecryptionError::MissingKey(old_id)));
     }
 }

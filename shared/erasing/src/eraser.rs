@@ -10,7 +10,7 @@ use orders::OrdersTable;
 use store::{Items, Key, Paging, Table, TableError, key_of};
 
 use crate::owner::owner_of_removable_item;
-use crate::request::{list, obstacles};
+use crate::request::{list_obstacles, obstacles};
 use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
 /// The largest number of accounts whose erasures share one scan of the table.
@@ -44,7 +44,7 @@ pub struct ErasingReport {
 
 /// Whether a step has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum StepEnd {
+enum StepResult {
     Ended,
     /// The step waits, or the deadline was reached. A later call continues the step.
     Paused,
@@ -80,8 +80,8 @@ impl Eraser {
     /// [`TableError`] if a request fails: a later call continues.
     pub async fn erase(&self, account: &AccountId) -> Result<Option<String>, TableError> {
         let Some(erasure) = self.table.get_erasure(account).await? else { return Ok(None) };
-        let prepared = self.leave_order_desk(erasure).await?;
-        let mut scanned = self.scan_for(vec![prepared], None).await?;
+        let prepared = self.erase_in_order_desk(erasure).await?;
+        let mut scanned = self.scan_for_erasures(vec![prepared], None).await?;
         let Some(scanned) = scanned.pop() else { return Ok(None) };
         Ok(self.finish(scanned, None).await?.and_then(|erasure| erasure.waits_for))
     }
@@ -96,7 +96,7 @@ impl Eraser {
         let mut by_position: BTreeMap<Option<String>, Vec<Erasure>> = BTreeMap::new();
         for erasure in erasures {
             let account = erasure.account.clone();
-            match Box::pin(self.leave_order_desk(erasure)).await {
+            match Box::pin(self.erase_in_order_desk(erasure)).await {
                 Ok(erasure) => by_position.entry(position_of_scan(&erasure)).or_default().push(erasure),
                 Err(error) => report.add_failure(&account, &error),
             }
@@ -105,7 +105,7 @@ impl Eraser {
             .into_values()
             .flat_map(|group| group.chunks(MAX_ACCOUNTS_PER_SCAN).map(<[Erasure]>::to_vec).collect::<Vec<_>>())
         {
-            for erasure in Box::pin(self.scan_for(group, deadline)).await? {
+            for erasure in Box::pin(self.scan_for_erasures(group, deadline)).await? {
                 let account = erasure.account.clone();
                 match Box::pin(self.finish(erasure, deadline)).await {
                     Ok(None) => report.erased = report.erased.saturating_add(1),
@@ -119,7 +119,7 @@ impl Eraser {
 
     /// Carries out the first step: removes the shipping addresses of the account from the order desk. If an order must
     /// still be shipped, the step waits.
-    async fn leave_order_desk(&self, stored: Erasure) -> Result<Erasure, TableError> {
+    async fn erase_in_order_desk(&self, stored: Erasure) -> Result<Erasure, TableError> {
         if stored.step != ErasureStep::OrderDesk {
             return Ok(stored);
         }
@@ -148,7 +148,11 @@ impl Eraser {
     /// Removes the items of the accounts of `group` that are outside of the accounts' own partitions, with one scan of
     /// the table. The erasures in `group` must have the same position. Returns the erasures as they are stored after
     /// the scan.
-    async fn scan_for(&self, group: Vec<Erasure>, deadline: Option<DateTime<Utc>>) -> Result<Vec<Erasure>, TableError> {
+    async fn scan_for_erasures(
+        &self,
+        group: Vec<Erasure>,
+        deadline: Option<DateTime<Utc>>,
+    ) -> Result<Vec<Erasure>, TableError> {
         let (mut scanned, others): (Vec<Erasure>, Vec<Erasure>) =
             group.into_iter().partition(|erasure| erasure.step == ErasureStep::OtherPartitions);
         let Some(first) = scanned.first() else { return Ok(others) };
@@ -166,14 +170,14 @@ impl Eraser {
                 self.table.delete_item(key_of(&item)).await?;
                 owner.counts.count_removed();
             }
-            let is_over = self.is_over(deadline);
+            let is_over = self.is_past_deadline(deadline);
             let position = items.last_evaluated_key().map(|key| {
                 let Key { pk, sk } = key_of(key);
                 format!("{pk} {sk}")
             });
             if position.is_some() && (is_over || page_number.is_multiple_of(PAGES_PER_UPDATE)) {
                 progress.iter_mut().for_each(|erasure| erasure.position.clone_from(&position));
-                scanned = self.update_all(&scanned, progress).await?;
+                scanned = self.update_erasures(&scanned, progress).await?;
                 progress = scanned.clone();
                 if is_over {
                     return Ok(scanned.into_iter().chain(others).collect());
@@ -181,10 +185,10 @@ impl Eraser {
             }
         }
         progress.iter_mut().for_each(Erasure::end_step);
-        Ok(self.update_all(&scanned, progress).await?.into_iter().chain(others).collect())
+        Ok(self.update_erasures(&scanned, progress).await?.into_iter().chain(others).collect())
     }
 
-    async fn update_all(&self, stored: &[Erasure], next: Vec<Erasure>) -> Result<Vec<Erasure>, TableError> {
+    async fn update_erasures(&self, stored: &[Erasure], next: Vec<Erasure>) -> Result<Vec<Erasure>, TableError> {
         let mut written = Vec::new();
         for (stored, next) in stored.iter().zip(next) {
             written.push(self.table.update_erasure(stored, next).await?);
@@ -213,11 +217,11 @@ impl Eraser {
                     return Ok(None);
                 }
             };
-            if end == StepEnd::Ended {
+            if end == StepResult::Ended {
                 next.end_step();
             }
             stored = self.table.update_erasure(&stored, next).await?;
-            if end == StepEnd::Paused {
+            if end == StepResult::Paused {
                 return Ok(Some(stored));
             }
         }
@@ -229,12 +233,12 @@ impl Eraser {
         &self,
         erasure: &mut Erasure,
         deadline: Option<DateTime<Utc>>,
-    ) -> Result<StepEnd, TableError> {
+    ) -> Result<StepResult, TableError> {
         if erasure.position.is_none() {
-            let found = list(&obstacles(&self.table, &erasure.account, self.clock.now()).await?);
+            let found = list_obstacles(&obstacles(&self.table, &erasure.account, self.clock.now()).await?);
             erasure.waits_for = Some(found).filter(|found| !found.is_empty());
             if erasure.waits_for.is_some() {
-                return Ok(StepEnd::Paused);
+                return Ok(StepResult::Paused);
             }
         }
         let items = self.table.subscription_items(&erasure.account, erasure.position.clone());
@@ -249,7 +253,7 @@ impl Eraser {
         erasure: &mut Erasure,
         deadline: Option<DateTime<Utc>>,
         is_removed: bool,
-    ) -> Result<StepEnd, TableError> {
+    ) -> Result<StepResult, TableError> {
         while let Some(page) = items.page().await? {
             for item in page {
                 if is_removed {
@@ -261,14 +265,14 @@ impl Eraser {
             }
             let Some(last) = items.last_evaluated_key() else { break };
             erasure.position = Some(key_of(last).sk);
-            if self.is_over(deadline) {
-                return Ok(StepEnd::Paused);
+            if self.is_past_deadline(deadline) {
+                return Ok(StepResult::Paused);
             }
         }
-        Ok(StepEnd::Ended)
+        Ok(StepResult::Ended)
     }
 
-    fn is_over(&self, deadline: Option<DateTime<Utc>>) -> bool {
+    fn is_past_deadline(&self, deadline: Option<DateTime<Utc>>) -> bool {
         deadline.is_some_and(|deadline| self.clock.now() >= deadline)
     }
 }

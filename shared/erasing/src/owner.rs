@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn owner_is_found_in_each_kind_of_item_and_pending_deliveries_have_none() {
+    fn owner_is_found_in_each_kind_of_item_except_pending_deliveries() {
         let body = r#"{"id": "1", "subject": "acme", "type": "payment.succeeded"}"#;
         let delivery = |status| item("WEBHOOK#01JZXCVBNM0123456789ABCDEF#3", &[("Status", status), ("Body", body)]);
         for (item, owner) in [

@@ -30,12 +30,12 @@ pub enum RequestError {
     Table(#[from] TableError),
     #[error("there is no such account")]
     NoAccount,
-    #[error("the account cannot be erased: {}", list(.0))]
+    #[error("the account cannot be erased: {}", list_obstacles(.0))]
     Obstacles(Vec<ErasureObstacle>),
 }
 
 /// Returns the texts of the first 50 `obstacles`, separated by semicolons, and whether there are more.
-pub(crate) fn list(obstacles: &[ErasureObstacle]) -> String {
+pub(crate) fn list_obstacles(obstacles: &[ErasureObstacle]) -> String {
     let more = (obstacles.len() > MAX_OBSTACLES).then(|| "and more".to_owned());
     obstacles.iter().take(MAX_OBSTACLES).map(ToString::to_string).chain(more).collect::<Vec<_>>().join("; ")
 }

@@ -13,7 +13,7 @@ use gateways::{
     STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME, SigningSecrets,
     Stripe, http_gateway_with, parse_stripe_key, sandbox_with, stripe_with,
 };
-use secrets::Parse;
+use secrets::ParseSecret;
 
 /// Whether a function starts if it cannot read the secret of the gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,7 +123,7 @@ fn secret<T: Clone + PartialEq + 'static>(
     env: Env<'_>,
     sdk: &SdkConfig,
     variables: (&'static Variable, &'static Variable),
-    parse: Parse<T>,
+    parse: ParseSecret<T>,
     clock: Arc<dyn Clock>,
 ) -> Result<CurrentSecret<T>, ConfigError> {
     let (_, value_variable) = variables;
@@ -136,7 +136,7 @@ fn optional_secret<T: Clone + PartialEq + 'static>(
     env: Env<'_>,
     sdk: &SdkConfig,
     (name_variable, value_variable): (&'static Variable, &'static Variable),
-    parse: Parse<T>,
+    parse: ParseSecret<T>,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<CurrentSecret<T>>, ConfigError> {
     let Some(name) = env.get(name_variable) else {

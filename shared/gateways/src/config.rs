@@ -61,7 +61,7 @@ impl GatewayChoice {
     ///
     /// # Errors
     /// [`ConfigError`] if the value is not `stripe`, `sandbox` or a [`GatewayUrl`].
-    pub fn read_if_given(env: Env<'_>) -> Result<Option<Self>, ConfigError> {
+    pub fn read_if_set(env: Env<'_>) -> Result<Option<Self>, ConfigError> {
         env.get(&GATEWAY).map(|_| Self::read(env)).transpose()
     }
 

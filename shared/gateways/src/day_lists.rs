@@ -19,7 +19,7 @@ impl TimeRange {
     }
 
     /// Returns the range from an hour before to an hour after `at`.
-    pub fn around(at: DateTime<Utc>) -> Self {
+    pub fn within_an_hour_of(at: DateTime<Utc>) -> Self {
         const HOUR: TimeDelta = TimeDelta::hours(1);
         Self {
             from: at.checked_sub_signed(HOUR).unwrap_or(DateTime::<Utc>::MIN_UTC),
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn day_begins_at_midnight_and_ends_before_the_next_midnight() {
+    fn time_range_of_a_day_begins_at_midnight_and_ends_before_the_next_midnight() {
         let day = TimeRange::of_day("2027-01-31".parse().unwrap());
         for (at, is_in_day) in [
             ("2027-01-30T23:59:59Z", false),

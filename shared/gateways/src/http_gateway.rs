@@ -78,14 +78,14 @@ pub struct HttpGateway {
     /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
     /// The keys and the clock for signatures; `None` if requests are not signed.
-    signing: Option<Arc<Signing>>,
+    signing: Option<Arc<RequestSigning>>,
     /// The signer for a gateway that AWS IAM protects, and the clock for the signed times; `None` for another gateway.
     iam: Option<(IamSigner, Arc<dyn Clock>)>,
 }
 
 /// The keys that sign the requests, and the clock for the signed times.
 #[derive(Debug)]
-struct Signing {
+struct RequestSigning {
     keys: CurrentSecret<GatewayKeys>,
     clock: Arc<dyn Clock>,
 }
@@ -121,7 +121,7 @@ impl HttpGateway {
 
     /// Returns this client, changed so that it signs each request with `keys`, at the time of `clock`.
     pub fn with_keys(self, keys: CurrentSecret<GatewayKeys>, clock: Arc<dyn Clock>) -> Self {
-        Self { signing: Some(Arc::new(Signing { keys, clock })), ..self }
+        Self { signing: Some(Arc::new(RequestSigning { keys, clock })), ..self }
     }
 
     /// Returns this client, changed so that `signer` signs each request for AWS IAM, at the time of `clock`.
@@ -167,7 +167,7 @@ impl HttpGateway {
             None => request,
         };
         let request = request.build().map_err(unknown_outcome)?;
-        let Some(Signing { keys: secret, clock }) = self.signing.as_deref() else {
+        let Some(RequestSigning { keys: secret, clock }) = self.signing.as_deref() else {
             return self.execute(request).await;
         };
         let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
@@ -194,7 +194,7 @@ impl HttpGateway {
     /// Sends two requests that `forgery` describes, one with and one without a body. Both change nothing even if the
     /// gateway accepts them. Returns the statuses of the responses; `None` if this client has no keys.
     pub(crate) async fn send_forged(&self, forgery: Forgery) -> Result<Option<[StatusCode; 2]>, GatewayError> {
-        let Some(Signing { keys: secret, clock }) = self.signing.as_deref() else { return Ok(None) };
+        let Some(RequestSigning { keys: secret, clock }) = self.signing.as_deref() else { return Ok(None) };
         let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
         let refund = json!({"refund": clock.ulid(), "payment": "no_such_payment", "amount": 1, "currency": "EUR"});
         let mut statuses = [StatusCode::OK; 2];

@@ -10,7 +10,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use crate::GatewayError;
 
 /// The service name of AWS Lambda, which is a part of the signature.
-const SERVICE: &str = "lambda";
+const SIGNED_AWS_SERVICE: &str = "lambda";
 
 /// Signs requests with the credentials of the function that sends them.
 #[derive(Clone, Debug)]
@@ -28,17 +28,19 @@ impl IamSigner {
 
     /// Adds the headers to `request` that sign it at the time `at`.
     pub(crate) async fn sign(&self, request: &mut reqwest::Request, at: DateTime<Utc>) -> Result<(), GatewayError> {
-        let credentials = self.credentials.provide_credentials().await.map_err(unusable)?;
+        let credentials = self.credentials.provide_credentials().await.map_err(unusable_gateway)?;
         let identity = credentials.into();
-        let params = SigningParams::builder().identity(&identity).region(&self.region).name(SERVICE);
-        let params = params.time(at.into()).settings(SigningSettings::default()).build().map_err(unusable)?.into();
+        let params = SigningParams::builder().identity(&identity).region(&self.region).name(SIGNED_AWS_SERVICE);
+        let params =
+            params.time(at.into()).settings(SigningSettings::default()).build().map_err(unusable_gateway)?.into();
         let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
         let (method, url) = (request.method().as_str(), request.url().as_str());
         let signable = SignableRequest::new(method, url, std::iter::empty(), SignableBody::Bytes(body));
-        let (instructions, _) = sign(signable.map_err(unusable)?, &params).map_err(unusable)?.into_parts();
+        let (instructions, _) =
+            sign(signable.map_err(unusable_gateway)?, &params).map_err(unusable_gateway)?.into_parts();
         for (name, value) in instructions.headers() {
-            let name = HeaderName::try_from(name).map_err(unusable)?;
-            let mut value = HeaderValue::try_from(value).map_err(unusable)?;
+            let name = HeaderName::try_from(name).map_err(unusable_gateway)?;
+            let mut value = HeaderValue::try_from(value).map_err(unusable_gateway)?;
             value.set_sensitive(true);
             request.headers_mut().insert(name, value);
         }
@@ -47,7 +49,7 @@ impl IamSigner {
 }
 
 /// Returns the error for a request that cannot be signed because of `error`.
-fn unusable(error: impl std::fmt::Display) -> GatewayError {
+fn unusable_gateway(error: impl std::fmt::Display) -> GatewayError {
     GatewayError::Unusable { reason: format!("the request cannot be signed with AWS credentials: {error}") }
 }
 
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn signature_matches_one_of_another_implementation() {
+    async fn iam_signature_equals_the_signature_of_another_implementation() {
         let credentials =
             Credentials::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", Some("TOKEN".to_owned()), None, "test");
         let signer = IamSigner::new(SharedCredentialsProvider::new(credentials), "eu-west-1");

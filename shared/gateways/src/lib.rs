@@ -31,8 +31,8 @@ use billing::{
 
 pub use config::*;
 pub use stripe::{
-    DEBIT_EVENTS, EventSubject, Https, NEEDED_EVENTS, Response, SecretError, SigningSecrets, Stripe, StripeDispute,
-    StripeEvent, StripePayment, StripeWebhookEndpoint, Transport, WebhookError, is_live_stripe_key,
+    DEBIT_EVENTS, EventSubject, HttpsTransport, NEEDED_EVENTS, Response, SecretError, SigningSecrets, Stripe,
+    StripeDispute, StripeEvent, StripePayment, StripeWebhookEndpoint, Transport, WebhookError, is_live_stripe_key,
 };
 
 pub use day_lists::{ListPage, TimeRange};

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_matches_one_of_another_implementation_and_is_valid_for_five_minutes() {
+    fn request_signature_equals_that_of_another_implementation_and_is_valid_for_five_minutes() {
         let headers = signed_headers(&keys(OLD));
         // This signature was computed by another implementation (hmac in Python).
         assert_eq!(headers[SIGNATURE_HEADER], "v1,DIwuZm9MDP6vkriyDVFg+dpsbpwCenjq6FakjN9SPMg=");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn old_and_new_key_are_valid_during_a_replacement() {
+    fn old_and_new_gateway_key_are_valid_during_a_replacement() {
         let both = keys(&format!("{NEW} {OLD}"));
         for key in [NEW, OLD] {
             assert_eq!(keys(key).verify(&REQUEST, &signed_headers(&both), at(0)), Ok(()), "{key}");

@@ -288,7 +288,7 @@ impl StripeEventHandler {
                 version: 1,
             })
         };
-        let stored_dispute = self.disputes.store_reported(account, id.as_str(), read).await?;
+        let stored_dispute = self.disputes.store_reported_dispute(account, id.as_str(), read).await?;
         let Dispute { payment, reason, .. } = &stored_dispute;
         tracing::warn!(%payment, %account, reason, "a payment failed after it had succeeded");
         Ok(InboundOutcome::Processed)
@@ -337,7 +337,7 @@ impl StripeEventHandler {
                 version: 1,
             })
         };
-        let stored_dispute = self.disputes.store_reported(&account, id.as_str(), read).await?;
+        let stored_dispute = self.disputes.store_reported_dispute(&account, id.as_str(), read).await?;
         tracing::warn!(dispute = %stored_dispute.id, %account, status = %stored_dispute.status, "a payment is disputed");
         // The bank can dispute a debit before this table has settled the success of the debit. Settle the success now,
         // and mark the receipt as reversed if the dispute is lost.

@@ -19,20 +19,20 @@ use billing::Money;
 /// All texts of mails and receipts in one language.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Texts {
+pub struct LanguageTexts {
     /// The language code, such as `en` or `zh-Hant`.
     pub language: String,
     pub greeting: String,
-    pub labels: Labels,
+    pub labels: LabelTexts,
     pub receipt: ReceiptTexts,
     pub card_link: CardLinkTexts,
-    mails: BTreeMap<MailKind, Phrases>,
+    mails: BTreeMap<MailKind, MailTexts>,
 }
 
 /// The labels of values in mails and receipts, such as "Amount".
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Labels {
+pub struct LabelTexts {
     /// The text between a label and its value.
     pub separator: String,
     pub product: String,
@@ -87,7 +87,7 @@ pub struct CardLinkTexts {
 /// The texts of one kind of mail. Subject and body are templates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Phrases {
+pub struct MailTexts {
     pub subject: String,
     pub heading: String,
     pub body: String,
@@ -95,16 +95,16 @@ pub struct Phrases {
     pub action: String,
 }
 
-impl Texts {
+impl LanguageTexts {
     /// Returns the texts of mails of `kind`.
-    pub fn phrases(&self, kind: MailKind) -> &Phrases {
+    pub fn phrases(&self, kind: MailKind) -> &MailTexts {
         self.mails.get(&kind).expect("the tests compose every mail in every language")
     }
 }
 
 /// The texts of the supported languages. The first language is English. Customers with an unsupported language get
 /// mails in English.
-static SUPPORTED_LANGUAGES: LazyLock<[Texts; 7]> = LazyLock::new(|| {
+static SUPPORTED_LANGUAGES: LazyLock<[LanguageTexts; 7]> = LazyLock::new(|| {
     [
         include_str!("texts/en.json"),
         include_str!("texts/de.json"),
@@ -120,7 +120,7 @@ static SUPPORTED_LANGUAGES: LazyLock<[Texts; 7]> = LazyLock::new(|| {
 /// A customer's language: its texts, and the format of amounts and dates in the customer's region.
 #[derive(Clone, Debug)]
 pub struct Language {
-    pub texts: &'static Texts,
+    pub texts: &'static LanguageTexts,
     locale: Locale,
 }
 

@@ -22,12 +22,12 @@ use billing::{AccountId, EmailAddress};
 
 pub use compose::MailFacts;
 pub use config::*;
-pub use language::{Labels, Language, ReceiptTexts, Texts};
+pub use language::{LabelTexts, Language, LanguageTexts, ReceiptTexts};
 pub use mail_kind::MailKind;
 pub use merchant::Merchant;
 pub use message::{encode, parse_sender};
 pub use outbox::Outbox;
-pub use smtp::{Login, Smtp, parse_login};
+pub use smtp::{Login, SmtpMailer, parse_login};
 
 /// A complete mail, with the same content as plain text and as HTML.
 #[derive(Clone, PartialEq, Eq)]
@@ -87,6 +87,6 @@ pub fn mailer(url: &str, from: &str) -> Result<Arc<dyn Mailer>, MailError> {
                 .to_owned(),
             is_transient: false,
         }),
-        _ => Ok(Arc::new(Smtp::new(url, from)?)),
+        _ => Ok(Arc::new(SmtpMailer::new(url, from)?)),
     }
 }

@@ -37,7 +37,7 @@ pub fn parse_login(text: &str) -> Result<Login, String> {
 
 /// A mailer that sends mails by SMTP.
 #[derive(Debug)]
-pub struct Smtp {
+pub struct SmtpMailer {
     builder: AsyncSmtpTransportBuilder,
     from: Mailbox,
     /// The user and the password; `None` if they are in the URL, or the server needs none.
@@ -46,7 +46,7 @@ pub struct Smtp {
     server: Mutex<Option<(Option<Login>, Server)>>,
 }
 
-impl Smtp {
+impl SmtpMailer {
     /// Creates a mailer for the server at `url`, such as `smtps://host:465`,
     /// `smtps://user:password@host:465` or `smtp://user:password@host:587?tls=required`.
     ///
@@ -125,7 +125,7 @@ impl Smtp {
 }
 
 #[async_trait]
-impl Mailer for Smtp {
+impl Mailer for SmtpMailer {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         self.send_message(encode(mail, &self.from)?).await
     }
@@ -168,13 +168,13 @@ mod tests {
         for url in
             ["smtps://u:p@mail.example.com:465", "smtp://u:p@mail.example.com:587?tls=required", "smtp://127.0.0.1:25"]
         {
-            assert!(Smtp::new(url, from).is_ok(), "{url}");
+            assert!(SmtpMailer::new(url, from).is_ok(), "{url}");
         }
         for url in ["smtp://user:secret@mail.example.com", "http://user:secret@mail.example.com?tls=required", "secret"]
         {
-            let error = Smtp::new(url, from).unwrap_err().to_string();
+            let error = SmtpMailer::new(url, from).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
-        assert!(Smtp::new("smtps://mail.example.com", "not an address").is_err());
+        assert!(SmtpMailer::new("smtps://mail.example.com", "not an address").is_err());
     }
 }

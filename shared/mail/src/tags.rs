@@ -66,7 +66,7 @@ mod tests {
         }
 
         #[test]
-        fn decoded_tag_encodes_to_the_same_text(text in "[a-z._-]{0,6}") {
+        fn decoded_account_tag_encodes_to_the_same_text(text in "[a-z._-]{0,6}") {
             if let Some(account) = account_from_tag(&text) {
                 prop_assert_eq!(account_tag(&account), text);
             }

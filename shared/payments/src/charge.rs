@@ -15,7 +15,7 @@ use store::{Claim, SubscriptionKey, TableError};
 /// The longest time after its claim or take-over within which an attempt may be charged. A process that was suspended
 /// after the claim must not charge an attempt that another worker may have taken over. The shortest allowed lease is
 /// twice as long. The difference is a reserve for slow requests and for differences between clocks.
-const CHARGE_WINDOW: TimeDelta = TimeDelta::minutes(5);
+const MAX_TIME_FROM_PERMIT_TO_CHARGE: TimeDelta = TimeDelta::minutes(5);
 
 /// How long an attempt may stay in doubt. After this time, every run reports the attempt's row as failed until the
 /// attempt is resolved.
@@ -46,7 +46,7 @@ impl ChargePermit {
 }
 
 /// The result of charging an attempt.
-enum ChargeEnd {
+enum ChargeResult {
     /// The outcome of the attempt is known and final.
     Outcome(Outcome),
     /// The attempt stays open. Contains the result that the run records for the subscription's row.
@@ -90,8 +90,8 @@ impl PaymentBatch {
     /// Charges the attempt of `permit` and settles its outcome.
     pub(super) async fn charge(&self, context: RowContext<'_>, permit: ChargePermit) -> Result<RowResult, SettleError> {
         match self.charge_until_outcome_known(context, &permit).await {
-            ChargeEnd::Outcome(outcome) => self.settle(context, permit.subscription, &permit.attempt, outcome).await,
-            ChargeEnd::Open(done) => Ok(done),
+            ChargeResult::Outcome(outcome) => self.settle(context, permit.subscription, &permit.attempt, outcome).await,
+            ChargeResult::Open(done) => Ok(done),
         }
     }
 
@@ -99,23 +99,23 @@ impl PaymentBatch {
     /// does not prove that no payment was made, looks the attempt up. If the gateway has no payment, sends the same
     /// request once more. If the gateway then returns the same error again and still has no payment, the attempt counts
     /// as rejected.
-    async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &ChargePermit) -> ChargeEnd {
+    async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &ChargePermit) -> ChargeResult {
         let ChargePermit { subscription, attempt, .. } = permit;
         let mut previous_code: Option<String> = None;
         loop {
             let response = match self.send_charge(context, permit).await {
                 Ok(response) => response,
-                Err(result) => return ChargeEnd::Open(result),
+                Err(result) => return ChargeResult::Open(result),
             };
             let in_doubt = |error: GatewayError| {
-                ChargeEnd::Open(self.result_without_response(context.run, (subscription, attempt), &error))
+                ChargeResult::Open(self.result_without_response(context.run, (subscription, attempt), &error))
             };
             let (code, is_final) = match response {
-                ChargeResponse::Succeeded(payment) => return ChargeEnd::Outcome(Outcome::Succeeded(payment)),
-                ChargeResponse::Declined(decline) => return ChargeEnd::Outcome(Outcome::Declined(decline)),
-                ChargeResponse::Rejected { code } => return ChargeEnd::Outcome(Outcome::Rejected { code }),
+                ChargeResponse::Succeeded(payment) => return ChargeResult::Outcome(Outcome::Succeeded(payment)),
+                ChargeResponse::Declined(decline) => return ChargeResult::Outcome(Outcome::Declined(decline)),
+                ChargeResponse::Rejected { code } => return ChargeResult::Outcome(Outcome::Rejected { code }),
                 ChargeResponse::Processing => {
-                    return ChargeEnd::Open(self.result_of_processing_attempt(context.run, attempt));
+                    return ChargeResult::Open(self.result_of_processing_attempt(context.run, attempt));
                 }
                 ChargeResponse::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
                 ChargeResponse::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
@@ -127,9 +127,9 @@ impl PaymentBatch {
                 }
             };
             match self.look_up_outcome(context.run, subscription, attempt).await {
-                LookUpResult::Settle(outcome) => return ChargeEnd::Outcome(outcome),
-                LookUpResult::Open(result) => return ChargeEnd::Open(result),
-                LookUpResult::NoPayment if is_final => return ChargeEnd::Outcome(Outcome::Rejected { code }),
+                LookUpResult::Settle(outcome) => return ChargeResult::Outcome(outcome),
+                LookUpResult::Open(result) => return ChargeResult::Open(result),
+                LookUpResult::NoPayment if is_final => return ChargeResult::Outcome(Outcome::Rejected { code }),
                 // Two different errors do not prove that no payment was made: a later run looks the attempt up again.
                 LookUpResult::NoPayment if previous_code.is_some() => {
                     return in_doubt(GatewayError::Unknown { reason: code });
@@ -152,7 +152,8 @@ impl PaymentBatch {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }
             self.pace.wait_for_pause_end().await;
-            let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < CHARGE_WINDOW;
+            let is_permitted =
+                self.clock.now().signed_duration_since(permit.allowed_at) < MAX_TIME_FROM_PERMIT_TO_CHARGE;
             if !is_permitted || !self.has_time_to_charge(context.deadline) {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }

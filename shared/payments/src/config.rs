@@ -20,7 +20,7 @@ variables! {
 
 /// Environment variables of earlier versions of Dueday, whose values are now settings in the table. A variable of this
 /// list that is still set is an error: the merchant expects a ceiling, and the runs would charge without it.
-const MOVED: [(Variable, PaymentLimit); 4] = [
+const MOVED_VARIABLES: [(Variable, PaymentLimit); 4] = [
     (Variable::new(&[], "DUEDAY_MAX_CHARGES", "", ""), PaymentLimit::MaxCharges),
     (Variable::new(&[], "DUEDAY_MAX_SUMS", "", ""), PaymentLimit::MaxSums),
     (Variable::new(&[], "DUEDAY_MAX_PROCESSING_DAYS", "", ""), PaymentLimit::MaxProcessingDays),
@@ -56,7 +56,7 @@ impl ChargeConfig {
 /// # Errors
 /// [`ConfigError::Invalid`] with the command that changes the setting.
 pub fn refuse_moved_variables(env: Env<'_>) -> Result<(), ConfigError> {
-    match MOVED.iter().find(|(variable, _)| env.get(variable).is_some()) {
+    match MOVED_VARIABLES.iter().find(|(variable, _)| env.get(variable).is_some()) {
         Some((variable, limit)) => {
             let reason = format!("is not read any more: unset it, and use `dueday settings set {limit} VALUE`");
             Err(ConfigError::Invalid { name: variable.name, reason })

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_counted_by_kind_with_their_durations() {
+    fn charge_responses_are_counted_by_kind_with_their_durations() {
         let mut used = GatewayUse::default();
         for (response, milliseconds) in [
             (ChargeResponse::Processing, 300),

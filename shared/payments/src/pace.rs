@@ -114,12 +114,12 @@ impl PaceState {
         let gap = rate.map(|rate| Duration::from_secs(runs.get().into()) / rate.get());
         let mut state =
             Self { gap, eighths: FULL_RATE, set_at: Instant::now(), bucket: None, paused_until: None, pauses: 0 };
-        state.set_eighths(FULL_RATE, Instant::now());
+        state.set_rate_in_eighths(FULL_RATE, Instant::now());
         state
     }
 
     /// Sets the current rate to `eighths` of this run's share, with a new token bucket.
-    fn set_eighths(&mut self, eighths: u32, now: Instant) {
+    fn set_rate_in_eighths(&mut self, eighths: u32, now: Instant) {
         (self.eighths, self.set_at) = (eighths, now);
         let quota = self.gap.and_then(|gap| Quota::with_period(gap * FULL_RATE / eighths));
         self.bucket = quota.map(|quota| Arc::new(RateLimiter::direct(quota.allow_burst(NonZeroU32::MIN))));
@@ -129,7 +129,7 @@ impl PaceState {
     /// passed at `now`.
     fn token_bucket_at(&mut self, now: Instant) -> Option<Arc<DefaultDirectRateLimiter>> {
         if self.eighths < FULL_RATE && now.duration_since(self.set_at) >= RAISE_INTERVAL {
-            self.set_eighths(self.eighths + 1, now);
+            self.set_rate_in_eighths(self.eighths + 1, now);
         }
         self.bucket.clone()
     }
@@ -145,7 +145,7 @@ impl PaceState {
         self.paused_until = Some(now + pause);
         self.pauses += 1;
         // At the same rate as before, the gateway would refuse requests again after the pause.
-        self.set_eighths((self.eighths / 2).max(1), now + pause);
+        self.set_rate_in_eighths((self.eighths / 2).max(1), now + pause);
         tracing::warn!(
             pause_ms = pause.as_millis(),
             eighths_of_rate = self.eighths,
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn requests_at_one_eighth_of_the_rate_wait_eight_times_as_long() {
         let mut state = PaceState::for_run(rate(1), NonZeroU32::new(1_000).unwrap());
-        state.set_eighths(1, Instant::now());
+        state.set_rate_in_eighths(1, Instant::now());
         let bucket = state.token_bucket_at(Instant::now()).unwrap();
         assert!(bucket.check().is_ok(), "the first request needs no wait");
         let wait = bucket.check().unwrap_err().wait_time_from(governor::clock::Clock::now(bucket.clock()));

@@ -36,7 +36,7 @@ impl PaymentBatch {
         }
         // If the gateway keeps rejecting a payment method, the customer must replace it, as after a decline. So the
         // rejection counts as a decline.
-        let is_final = counted == PaymentOutcome::Rejected && settled.is_rejected_for_good();
+        let is_final = counted == PaymentOutcome::Rejected && settled.is_permanently_rejected();
         let counted = if is_final { PaymentOutcome::Declined } else { counted };
         if counted == PaymentOutcome::Declined {
             context.run.add_declined(held.amount);

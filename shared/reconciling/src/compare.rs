@@ -18,7 +18,7 @@ pub enum PaymentComparison {
     WithoutReceipt(Difference),
 }
 
-fn difference(kind: DifferenceKind, id: impl ToString, what: String) -> Difference {
+fn create_difference(kind: DifferenceKind, id: impl ToString, what: String) -> Difference {
     Difference { kind, id: id.to_string(), what }
 }
 
@@ -27,7 +27,7 @@ pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentC
     let Payment { id, account, subscription, due_on, amount, .. } = payment;
     match receipt {
         Some(receipt) if receipt.payment == *id && receipt.amount == *amount => PaymentComparison::Matches,
-        Some(receipt) if receipt.payment == *id => PaymentComparison::Differs(difference(
+        Some(receipt) if receipt.payment == *id => PaymentComparison::Differs(create_difference(
             DifferenceKind::AmountDiffers,
             id,
             format!(
@@ -35,7 +35,7 @@ pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentC
                 receipt.amount
             ),
         )),
-        Some(receipt) => PaymentComparison::WithoutReceipt(difference(
+        Some(receipt) => PaymentComparison::WithoutReceipt(create_difference(
             DifferenceKind::PaidTwice,
             id,
             format!(
@@ -43,7 +43,7 @@ pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentC
                 receipt.payment
             ),
         )),
-        None => PaymentComparison::WithoutReceipt(difference(
+        None => PaymentComparison::WithoutReceipt(create_difference(
             DifferenceKind::PaymentWithoutReceipt,
             id,
             format!("{account} paid {amount} for {due_on} ({subscription}), but there is no receipt"),
@@ -61,12 +61,12 @@ pub fn compare_refund(refund: &GatewayRefund, payment: &Payment, stored: &[Refun
     match stored.iter().find(|stored| refund.matches(stored)) {
         None => {
             let what = format!("the gateway refunded {amount} of {} ({account}), but no refund is stored", payment.id);
-            Some(difference(DifferenceKind::RefundNotStored, id, what))
+            Some(create_difference(DifferenceKind::RefundNotStored, id, what))
         }
         Some(stored) if stored.amount != amount => {
             let what =
                 format!("the refund {} is stored with {}, but the gateway made {amount}", stored.id, stored.amount);
-            Some(difference(DifferenceKind::AmountDiffers, id, what))
+            Some(create_difference(DifferenceKind::AmountDiffers, id, what))
         }
         Some(_) => None,
     }
@@ -81,7 +81,7 @@ pub fn compare_dispute(dispute: &GatewayDispute, payment: &Payment, stored: &[Di
     let GatewayDispute { id, amount, status, .. } = dispute;
     let what =
         format!("the dispute of {amount} for {} ({}) is {status}, but is not stored", payment.id, payment.account);
-    Some(difference(DifferenceKind::DisputeNotStored, id, what))
+    Some(create_difference(DifferenceKind::DisputeNotStored, id, what))
 }
 
 /// Compares `receipt` with `payment`, the payment that the gateway returns for the id in the receipt. Returns the
@@ -96,7 +96,7 @@ pub fn compare_receipt(
     let Receipt { account, due_on, amount, payment: id, .. } = receipt;
     let without = |reason: &str| {
         let what = format!("the receipt of {account} for {due_on} states {amount}, but {reason}");
-        Some(difference(DifferenceKind::ReceiptWithoutPayment, id, what))
+        Some(create_difference(DifferenceKind::ReceiptWithoutPayment, id, what))
     };
     let Some(payment) = payment else { return without("the gateway does not have the payment") };
     let is_of_receipt = (&payment.account, payment.subscription) == (account, receipt.subscription)
@@ -113,7 +113,7 @@ pub fn compare_receipt(
                 "the receipt of {account} for {due_on} states {amount}, but the gateway charged {}",
                 payment.amount
             );
-            Some(difference(DifferenceKind::AmountDiffers, id, what))
+            Some(create_difference(DifferenceKind::AmountDiffers, id, what))
         }
         PaymentStatus::Succeeded => None,
     }
@@ -129,7 +129,7 @@ pub fn compare_stored_refund(refund: &Refund, made: &[GatewayRefund]) -> Option<
     let what = format!(
         "the refund of {amount} for {payment} ({account}) is {status} in the table, but the gateway does not have it"
     );
-    Some(difference(DifferenceKind::RefundNotAtGateway, id, what))
+    Some(create_difference(DifferenceKind::RefundNotAtGateway, id, what))
 }
 
 /// Returns the difference if the gateway does not list the stored `dispute` (`is_listed` is false). A dispute with the
@@ -142,7 +142,7 @@ pub fn compare_stored_dispute(dispute: &Dispute, is_listed: bool) -> Option<Diff
     let Dispute { id, account, payment, status, .. } = dispute;
     let what =
         format!("the dispute of {payment} ({account}) is {status} in the table, but the gateway does not list it");
-    Some(difference(DifferenceKind::DisputeNotAtGateway, id, what))
+    Some(create_difference(DifferenceKind::DisputeNotAtGateway, id, what))
 }
 
 #[cfg(test)]

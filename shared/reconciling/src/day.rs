@@ -130,7 +130,7 @@ impl Reconciler {
         if day.counts.payments > 0 && day.ended_at.is_none() {
             self.table
                 .read_seen_payments(&day, |hash| {
-                    self.seen.add_stored(hash);
+                    self.seen.insert_stored_hash(hash);
                 })
                 .await?;
         }
@@ -148,7 +148,7 @@ impl Reconciler {
             if next.position.is_none() {
                 next.end_step(self.clock.now());
             }
-            let seen = self.seen.take_new();
+            let seen = self.seen.take_unstored_hashes();
             if !seen.is_empty() {
                 self.table.put_seen_payments(&next, &seen).await?;
             }

@@ -8,7 +8,7 @@ use gateways::TimeRange;
 use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
 use crate::day::{ReconcileError, Reconciler};
 use crate::retry::with_retries;
-use crate::without_receipt::WithoutReceipt;
+use crate::without_receipt::MissingReceiptResult;
 
 /// The number of concurrent requests for receipts.
 const CONCURRENT_REQUESTS: usize = 16;
@@ -46,9 +46,9 @@ impl Reconciler {
                     }
                     PaymentComparison::WithoutReceipt(difference) => {
                         match self.handle_without_receipt(payment, difference).await? {
-                            WithoutReceipt::Settled => day.counts.settled = day.counts.settled.saturating_add(1),
-                            WithoutReceipt::Resolved => {}
-                            WithoutReceipt::Reported(difference) => self.add(day, difference),
+                            MissingReceiptResult::Settled => day.counts.settled = day.counts.settled.saturating_add(1),
+                            MissingReceiptResult::Resolved => {}
+                            MissingReceiptResult::Reported(difference) => self.add(day, difference),
                         }
                     }
                 }

@@ -82,7 +82,7 @@ impl Reconciler {
     /// requests all disputes since the due date of the payment: a dispute that began as an inquiry has an earlier time
     /// at the gateway.
     async fn is_listed(&self, dispute: &Dispute) -> Result<Option<bool>, ReconcileError> {
-        let around = TimeRange::around(dispute.opened_at);
+        let around = TimeRange::within_an_hour_of(dispute.opened_at);
         let due_on = dispute.receipt.due_on;
         let first_day = due_on.checked_sub_days(Days::new(1)).unwrap_or(due_on);
         let since = TimeRange { from: first_day.and_time(NaiveTime::MIN).and_utc(), to: around.to };

@@ -31,19 +31,19 @@ impl SeenPayments {
     /// Adds `payment`, unless the set already contains the maximum number of payments.
     pub fn insert(&mut self, payment: &GatewayToken) {
         let hash = hash_of(payment);
-        if self.add_stored(hash) {
+        if self.insert_stored_hash(hash) {
             self.new.push(hash);
         }
     }
 
     /// Adds the payment with `hash`, which the table contains, unless the maximum number of payments is kept. Returns
     /// whether it was added.
-    pub fn add_stored(&mut self, hash: u64) -> bool {
+    pub fn insert_stored_hash(&mut self, hash: u64) -> bool {
         self.hashes.len() < self.max && self.hashes.insert(hash)
     }
 
     /// Returns the hashes of the payments that were added since the last call, to store them in the table.
-    pub fn take_new(&mut self) -> Vec<u64> {
+    pub fn take_unstored_hashes(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.new)
     }
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_million_payments_keep_no_more_than_the_maximum() {
+    fn seen_payments_store_no_more_than_the_maximum_of_a_million_payments() {
         let payment = |n: u32| -> GatewayToken { format!("pi_{n}").parse().unwrap() };
         let mut seen = SeenPayments::new(1_000);
         (0..1_000_000).for_each(|n| seen.insert(&payment(n)));

@@ -12,10 +12,10 @@ use crate::day::{ReconcileError, Reconciler, Settlement};
 use crate::retry::with_retries;
 
 /// How long a comparison leases an open attempt that it settles: not longer than the shortest lease of a run.
-const LEASE: TimeDelta = TimeDelta::minutes(10);
+const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);
 
 /// The result of handling a payment without a receipt.
-pub(crate) enum WithoutReceipt {
+pub(crate) enum MissingReceiptResult {
     /// The payment has got its receipt.
     Settled,
     /// A person has decided about the payment, or another worker has written its receipt meanwhile.
@@ -31,20 +31,20 @@ impl Reconciler {
         &self,
         payment: &Payment,
         difference: Difference,
-    ) -> Result<WithoutReceipt, ReconcileError> {
+    ) -> Result<MissingReceiptResult, ReconcileError> {
         if self.has_finding(payment, |is_resolved| is_resolved).await? {
-            return Ok(WithoutReceipt::Resolved);
+            return Ok(MissingReceiptResult::Resolved);
         }
         let reported = |kind: DifferenceKind, reason: &str| {
             let what = format!("{}: {reason}", difference.what);
-            WithoutReceipt::Reported(Difference { kind, what, ..difference.clone() })
+            MissingReceiptResult::Reported(Difference { kind, what, ..difference.clone() })
         };
         let (account, id) = (&payment.account, payment.subscription);
         let Some(stored) = self.table.get_subscription(account, id).await? else {
             return Ok(reported(difference.kind, "its subscription does not exist"));
         };
         if self.settlement == Settlement::ReportOnly {
-            return Ok(WithoutReceipt::Reported(difference));
+            return Ok(MissingReceiptResult::Reported(difference));
         }
         let findings = Findings { settling: &self.settling, gateway: self.gateway.as_ref() };
         let mut outcome = findings.settle_or_store_finding(payment, &stored.sku, self.today).await?;
@@ -60,7 +60,9 @@ impl Reconciler {
                 ResolveOutcome::NotLookedUp(error) => {
                     format!("its attempt could not be looked up: {error} (`dueday resolve`)")
                 }
-                ResolveOutcome::Settled(_) if self.has_receipt(payment).await? => return Ok(WithoutReceipt::Settled),
+                ResolveOutcome::Settled(_) if self.has_receipt(payment).await? => {
+                    return Ok(MissingReceiptResult::Settled);
+                }
                 // The attempt was settled with another payment of the same month, or by another worker.
                 ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt | ResolveOutcome::Missing => String::new(),
             };
@@ -70,15 +72,15 @@ impl Reconciler {
             outcome = findings.settle_or_store_finding(payment, &stored.sku, self.today).await?;
         }
         Ok(match outcome {
-            LatePaymentOutcome::Settled(_) => WithoutReceipt::Settled,
-            LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => WithoutReceipt::Resolved,
+            LatePaymentOutcome::Settled(_) => MissingReceiptResult::Settled,
+            LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => MissingReceiptResult::Resolved,
             LatePaymentOutcome::FindingStored(finding) if self.may_be_missing_in_backup(&finding) => {
                 let decision = (FindingDecision::Receipt, "the backup does not contain this payment");
                 match findings.resolve((account, &payment.id), decision.0, decision.1, self.today).await {
-                    Ok(_) => WithoutReceipt::Settled,
+                    Ok(_) => MissingReceiptResult::Settled,
                     // An earlier try whose response was lost may have written the receipt.
                     Err(FindingError::NoReceipt { reason, .. }) => match self.has_receipt(payment).await? {
-                        true => WithoutReceipt::Settled,
+                        true => MissingReceiptResult::Settled,
                         false => reported(DifferenceKind::PaymentWithoutReceipt, reason),
                     },
                     Err(error) => return Err(error.into()),
@@ -94,7 +96,7 @@ impl Reconciler {
                 };
                 reported(kind, finding.reason.sentence())
             }
-            LatePaymentOutcome::HandledElsewhere if self.has_receipt(payment).await? => WithoutReceipt::Resolved,
+            LatePaymentOutcome::HandledElsewhere if self.has_receipt(payment).await? => MissingReceiptResult::Resolved,
             LatePaymentOutcome::HandledElsewhere => reported(difference.kind, "its attempt is still open"),
             LatePaymentOutcome::Missing => reported(difference.kind, "its subscription does not exist"),
         })
@@ -124,7 +126,7 @@ impl Reconciler {
     /// fails.
     async fn settle_open_attempt(&self, payment: &Payment) -> Result<ResolveOutcome, ReconcileError> {
         let gateway: &dyn PaymentGateway = self.gateway.as_ref();
-        let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: LEASE };
+        let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: ATTEMPT_LEASE };
         let (subscription, stated) = ((&payment.account, payment.subscription), StatedOutcome::AsGatewayReports);
         let resolve = async || match resolver.resolve(subscription, &stated, self.today).await {
             Ok(ResolveOutcome::NotLookedUp(error)) => Err(error),

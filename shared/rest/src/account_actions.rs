@@ -85,7 +85,7 @@ mod tests {
     use crate::config::ACCOUNT_ACTIONS;
 
     #[test]
-    fn default_contains_all_actions_and_none_contains_no_action() {
+    fn default_account_actions_are_all_actions_and_the_text_none_is_no_action() {
         assert_eq!(AccountActions::parse(ACCOUNT_ACTIONS.default.unwrap()), Ok(AccountActions::all()));
         let none = AccountActions::parse("none").unwrap();
         assert!(AccountAction::iter().all(|action| !none.contains(action)));

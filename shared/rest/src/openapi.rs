@@ -150,7 +150,7 @@ const ITEM_PARAMETERS: [&str; 10] =
     ["account", "audit", "endpoint", "order", "product", "setup", "warehouse", "employee", "link", "number"];
 
 /// The operations with an hourly limit for each account or page. They can return 429.
-const LIMITED: [&str; 4] =
+const LIMITED_OPERATION_IDS: [&str; 4] =
     ["create_payment_method_setup", "open_card_link", "retry_subscription", "return_from_payment_method_setup"];
 
 /// Adds the error responses that the operation can return, computed from its parameters and its body.
@@ -165,7 +165,7 @@ fn add_problems(operation: &mut Value) {
     let has_body = operation["requestBody"].is_object();
     let can_return_422 = has_body || has("from") || has("cursor");
     let needs_no_token = operation["security"].as_array().is_some_and(Vec::is_empty);
-    let is_limited = LIMITED.iter().any(|id| operation["operationId"] == *id);
+    let is_limited = LIMITED_OPERATION_IDS.iter().any(|id| operation["operationId"] == *id);
     // Status code, description, and whether the operation can return it.
     let problems = [
         (400, "A field, parameter or header is invalid or unknown", true),

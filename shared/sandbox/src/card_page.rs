@@ -14,7 +14,7 @@ struct CardForm {
 
 /// The payment methods on the checkout page, with their labels. Both the sandbox and the stand-in for Stripe support
 /// them.
-const CARDS: [(&str, &str); 7] = [
+const TEST_CARDS: [(&str, &str); 7] = [
     ("pm_card_visa", "Visa, succeeds"),
     ("pm_card_mastercard", "Mastercard, succeeds"),
     (
@@ -44,7 +44,11 @@ const REFERRER_POLICY: &str = "same-origin";
 /// Returns the checkout page, with a link back to `return_url`.
 pub fn render(return_url: &str) -> Response {
     let page = Environment::new()
-        .render_named_str("card_page.html", include_str!("card_page.html"), context! { cards => CARDS, return_url })
+        .render_named_str(
+            "card_page.html",
+            include_str!("card_page.html"),
+            context! { cards => TEST_CARDS, return_url },
+        )
         .expect("the template's names are given");
     let headers =
         [(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY), (header::REFERRER_POLICY, REFERRER_POLICY)];

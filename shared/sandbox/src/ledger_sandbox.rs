@@ -137,7 +137,7 @@ impl Sandbox {
     ) -> Result<bool, LedgerError> {
         let mut ledger = self.ledger();
         let state = ledger.find_page(id).map(|(opened, entered)| rules::page_state(opened, entered.as_ref(), now));
-        if !state.is_some_and(|state| rules::can_be_entered(payment_method, &state)) {
+        if !state.is_some_and(|state| rules::can_payment_method_be_entered(payment_method, &state)) {
             return Ok(false);
         }
         let payment_method = payment_method.clone();

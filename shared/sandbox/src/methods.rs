@@ -7,7 +7,7 @@ use billing::{Card, Decline, GatewayToken, PaymentStatus};
 
 /// The result of a charge to a test payment method.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Behaviour {
+pub enum PaymentMethodBehaviour {
     Succeeds,
     /// The payment is processing for `time`, and then gets the status `then`.
     Processes {
@@ -21,7 +21,7 @@ pub enum Behaviour {
 const DEBIT_PROCESSING_TIME: TimeDelta = TimeDelta::days(2);
 
 /// Returns the behaviour of `payment_method`; `None` if there is no such payment method.
-pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<Behaviour> {
+pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<PaymentMethodBehaviour> {
     let name = payment_method.as_str().strip_prefix("pm_")?;
     if let Some(account) = name.strip_prefix("usBankAccount_") {
         let then = match account {
@@ -32,24 +32,30 @@ pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<Behaviour> {
             "debitNotAuthorized" => PaymentStatus::Declined(decline("debit_not_authorized", true)),
             _ => return None,
         };
-        return Some(Behaviour::Processes { time: DEBIT_PROCESSING_TIME, then });
+        return Some(PaymentMethodBehaviour::Processes { time: DEBIT_PROCESSING_TIME, then });
     }
     let card = name.strip_prefix("card_")?;
     // The name of a declined test card at Stripe usually contains the brand, but not always, so both forms are
     // accepted.
     match card.strip_prefix("visa_").unwrap_or(card) {
         "visa" | "visa_debit" | "debit" | "mastercard" | "amex" | "discover" | "diners" | "jcb" | "unionpay" => {
-            Some(Behaviour::Succeeds)
+            Some(PaymentMethodBehaviour::Succeeds)
         }
-        "chargeDeclined" | "chargeCustomerFail" => Some(Behaviour::Declines(decline("card_declined", false))),
-        "chargeDeclinedInsufficientFunds" => Some(Behaviour::Declines(decline("insufficient_funds", false))),
-        "chargeDeclinedProcessingError" => Some(Behaviour::Declines(decline("processing_error", false))),
-        "chargeDeclinedVelocityLimitExceeded" => Some(Behaviour::Declines(decline("card_velocity_exceeded", false))),
-        "chargeDeclinedExpiredCard" => Some(Behaviour::Declines(decline("expired_card", true))),
-        "chargeDeclinedLostCard" => Some(Behaviour::Declines(decline("lost_card", true))),
-        "chargeDeclinedStolenCard" => Some(Behaviour::Declines(decline("stolen_card", true))),
-        "authenticationRequired" => Some(Behaviour::Declines(decline("authentication_required", false))),
-        "chargeDeclinedIncorrectCvc" => Some(Behaviour::Declines(decline("incorrect_cvc", false))),
+        "chargeDeclined" | "chargeCustomerFail" => {
+            Some(PaymentMethodBehaviour::Declines(decline("card_declined", false)))
+        }
+        "chargeDeclinedInsufficientFunds" => {
+            Some(PaymentMethodBehaviour::Declines(decline("insufficient_funds", false)))
+        }
+        "chargeDeclinedProcessingError" => Some(PaymentMethodBehaviour::Declines(decline("processing_error", false))),
+        "chargeDeclinedVelocityLimitExceeded" => {
+            Some(PaymentMethodBehaviour::Declines(decline("card_velocity_exceeded", false)))
+        }
+        "chargeDeclinedExpiredCard" => Some(PaymentMethodBehaviour::Declines(decline("expired_card", true))),
+        "chargeDeclinedLostCard" => Some(PaymentMethodBehaviour::Declines(decline("lost_card", true))),
+        "chargeDeclinedStolenCard" => Some(PaymentMethodBehaviour::Declines(decline("stolen_card", true))),
+        "authenticationRequired" => Some(PaymentMethodBehaviour::Declines(decline("authentication_required", false))),
+        "chargeDeclinedIncorrectCvc" => Some(PaymentMethodBehaviour::Declines(decline("incorrect_cvc", false))),
         _ => None,
     }
 }

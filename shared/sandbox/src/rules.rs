@@ -9,7 +9,7 @@ use gateways::{
 };
 use ulid::Ulid;
 
-use crate::methods::{self, Behaviour};
+use crate::methods::{self, PaymentMethodBehaviour};
 use crate::records::{EnteredMethod, LedgerPayment, PageOpened};
 use billing::{GatewayAccount, GatewayToken, Money, PaymentMethod, PaymentStatus};
 
@@ -55,9 +55,9 @@ pub fn decide_charge(
     }
     let status = match methods::behaviour_of_method(&request.payment_method.payment_method) {
         None => return rejected("resource_missing"),
-        Some(Behaviour::Succeeds) => PaymentStatus::Succeeded,
-        Some(Behaviour::Processes { .. }) => PaymentStatus::Processing,
-        Some(Behaviour::Declines(decline)) => PaymentStatus::Declined(decline),
+        Some(PaymentMethodBehaviour::Succeeds) => PaymentStatus::Succeeded,
+        Some(PaymentMethodBehaviour::Processes { .. }) => PaymentStatus::Processing,
+        Some(PaymentMethodBehaviour::Declines(decline)) => PaymentStatus::Declined(decline),
     };
     let id = format!("pay_{}", new_id()).parse().expect("a ULID is a token");
     Decision::Write(LedgerPayment { id, request: request.clone(), status, created_at: now })
@@ -82,7 +82,9 @@ pub fn first_response(made: &LedgerPayment) -> ChargeResponse {
 /// payment is still processing at `now`, or if `made` was never processing.
 pub fn final_status(made: &LedgerPayment, now: DateTime<Utc>) -> Option<(PaymentStatus, DateTime<Utc>)> {
     match methods::behaviour_of_method(&made.request.payment_method.payment_method)? {
-        Behaviour::Processes { time, then } if now >= made.created_at + time => Some((then, made.created_at + time)),
+        PaymentMethodBehaviour::Processes { time, then } if now >= made.created_at + time => {
+            Some((then, made.created_at + time))
+        }
         _ => None,
     }
 }
@@ -175,6 +177,6 @@ pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: Dat
 
 /// Returns whether `payment_method` can be entered on a page with the state `state`: the page is open, and there is such a
 /// test payment method.
-pub fn can_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
+pub fn can_payment_method_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
     *state == CheckoutPageState::Open && methods::behaviour_of_method(payment_method).is_some()
 }

@@ -59,14 +59,14 @@ pub async fn secret_from_secrets_manager(
 
 /// A function that parses the text of a secret. The text in `Err` completes an error message that begins with the name
 /// of a variable, and never contains the secret.
-pub type Parse<T> = fn(&str) -> Result<T, String>;
+pub type ParseSecret<T> = fn(&str) -> Result<T, String>;
 
 /// Returns the secret with the name `name` in AWS Secrets Manager, which may be replaced while the function runs.
 /// `name_variable` is the variable that contains this name. The secret is read when it is needed.
 pub fn current_secret<T: Clone + PartialEq + 'static>(
     sdk: &SdkConfig,
     (name_variable, name): (&'static Variable, String),
-    parse: Parse<T>,
+    parse: ParseSecret<T>,
     clock: Arc<dyn Clock>,
 ) -> CurrentSecret<T> {
     CurrentSecret::new(SecretInManager { sdk: sdk.clone(), name_variable, name, parse }, clock)
@@ -78,7 +78,7 @@ struct SecretInManager<T> {
     /// The variable that contains the name of the secret.
     name_variable: &'static Variable,
     name: String,
-    parse: Parse<T>,
+    parse: ParseSecret<T>,
 }
 
 #[async_trait]

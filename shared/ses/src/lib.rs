@@ -29,7 +29,7 @@ use clock::Clock;
 use config::{ConfigError, Env};
 use mail::tags::{self, account_tag};
 use mail::{
-    MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, Mailer, Smtp, encode, parse_login, parse_sender,
+    MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, Mailer, SmtpMailer, encode, parse_login, parse_sender,
 };
 
 /// The text before the name of a configuration set in a mailer URL.
@@ -76,7 +76,7 @@ pub fn mailer(env: Env<'_>, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Result<Ar
     }
     let Some(name) = env.get(&MAIL_LOGIN_SECRET_NAME) else { return Ok(mail::mailer(&url, &from)?) };
     let login = secrets::current_secret(sdk, (&MAIL_LOGIN_SECRET_NAME, name), parse_login, clock);
-    Ok(Arc::new(Smtp::new(&url, &from)?.with_login(login)))
+    Ok(Arc::new(SmtpMailer::new(&url, &from)?.with_login(login)))
 }
 
 /// A mailer that sends mails with Amazon SES.

@@ -38,7 +38,7 @@ impl Disputes {
     /// # Errors
     /// An error of `read`, or [`TableError`] if a request to the table fails or the stored dispute has changed: the
     /// gateway's event must be processed again.
-    pub async fn store_reported<E: From<TableError>>(
+    pub async fn store_reported_dispute<E: From<TableError>>(
         &self,
         account: &AccountId,
         id: &str,

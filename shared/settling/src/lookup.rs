@@ -5,12 +5,12 @@ use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 
 /// A look-up lists payments from this long before the due date or the claim of the attempt, whichever is earlier. This
 /// margin is necessary because time zones and clocks differ.
-const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+const LIST_START_MARGIN: TimeDelta = TimeDelta::days(1);
 
 /// Returns the time from which a look-up of `attempt` must list payments. All payments of the period of `attempt`, also
 /// those of earlier attempts, were made after this time.
 pub fn payments_since(attempt: &Attempt) -> DateTime<Utc> {
-    attempt.due_on.and_time(NaiveTime::MIN).and_utc().min(attempt.claimed_at) - LOOK_BACK
+    attempt.due_on.and_time(NaiveTime::MIN).and_utc().min(attempt.claimed_at) - LIST_START_MARGIN
 }
 
 /// Returns a message for the operator if `listed`, the gateway's list, contains more than one successful payment of the

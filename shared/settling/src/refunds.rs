@@ -247,7 +247,7 @@ impl Refunds {
         };
         match self.find_at_gateway(&leased).await? {
             Some(made) => self.store_reported_state(leased, made, true).await,
-            None => self.request_again(leased).await,
+            None => self.request_refund_again(leased).await,
         }
     }
 
@@ -277,7 +277,7 @@ impl Refunds {
 
     /// Requests `refund` again under the same idempotency key, because the first request may have taken effect after
     /// the last look-up. If the gateway returns no usable response, returns an error, and the refund stays pending.
-    async fn request_again(&self, refund: Refund) -> Result<Refund, RefundError> {
+    async fn request_refund_again(&self, refund: Refund) -> Result<Refund, RefundError> {
         match self.gateway.refund(&RefundRequest::from_refund(&refund)).await {
             RefundResponse::Made(made) => self.store_reported_state(refund, made, true).await,
             RefundResponse::Rejected { code } => match self.find_at_gateway(&refund).await? {

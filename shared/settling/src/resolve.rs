@@ -95,16 +95,16 @@ impl AttemptResolver<'_> {
             ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored)) => *stored,
             ClaimOutcome::Refused(None) => return Ok(ResolveOutcome::Missing),
         };
-        let held = match stored.attempt.clone() {
+        let attempt = match stored.attempt.clone() {
             None => return Ok(ResolveOutcome::NoOpenAttempt),
             Some(open) if open.claim_token != claim.token => return Ok(ResolveOutcome::Leased(open.leased_until)),
             Some(open) => open,
         };
         let shard = stored.shard;
         let settled = match stated {
-            StatedOutcome::AsGatewayReports => self.settling.settle(stored, &held, &outcome, today).await,
+            StatedOutcome::AsGatewayReports => self.settling.settle(stored, &attempt, &outcome, today).await,
             StatedOutcome::Charged(_) | StatedOutcome::NotCharged => {
-                self.settling.settle_as_decided(stored, &held, &outcome, today).await
+                self.settling.settle_as_decided(stored, &attempt, &outcome, today).await
             }
         };
         self.settling.write_charge_total_or_warn(today, shard).await;
@@ -117,38 +117,38 @@ impl AttemptResolver<'_> {
         }
     }
 
-    /// Returns the outcome of the attempt `held` of `stored` that follows from `stated` and from the gateway's list of
+    /// Returns the outcome of `attempt` of `stored` that follows from `stated` and from the gateway's list of
     /// payments. Fails with [`ResolveOutcome::Contradicted`] if the two contradict each other, or if the gateway reports no
     /// outcome, and with [`ResolveOutcome::NotLookedUp`] if the gateway returns no list.
     async fn decide_outcome(
         &self,
         stored: &Subscription,
-        held: &Attempt,
+        attempt: &Attempt,
         stated: &StatedOutcome,
     ) -> Result<Outcome, ResolveOutcome> {
         let Some(gateway) = self.gateway else {
-            return outcome_without_gateway(stated, stored, held).map_err(ResolveOutcome::Contradicted);
+            return outcome_without_gateway(stated, stored, attempt).map_err(ResolveOutcome::Contradicted);
         };
-        let listed = gateway.payments_of(&held.payment_method.customer, payments_since(held)).await;
+        let listed = gateway.payments_of(&attempt.payment_method.customer, payments_since(attempt)).await;
         let listed = listed.map_err(ResolveOutcome::NotLookedUp)?;
-        self.outcome_of_payments(stored, held, stated, &listed).map_err(ResolveOutcome::Contradicted)
+        self.outcome_of_payments(stored, attempt, stated, &listed).map_err(ResolveOutcome::Contradicted)
     }
 
-    /// Returns the outcome of the attempt `held` of `stored` that follows from `stated` and from `listed`, the gateway's list
+    /// Returns the outcome of `attempt` of `stored` that follows from `stated` and from `listed`, the gateway's list
     /// of payments. Fails with the reason if the two contradict each other, or if the gateway reports no outcome.
     fn outcome_of_payments(
         &self,
         stored: &Subscription,
-        held: &Attempt,
+        attempt: &Attempt,
         stated: &StatedOutcome,
         listed: &[Payment],
     ) -> Result<Outcome, String> {
-        let paid = successful_payments(stored, held, listed);
-        if let Some(message) = describe_double_payment(stored, held, listed) {
+        let paid = successful_payments(stored, attempt, listed);
+        if let Some(message) = describe_double_payment(stored, attempt, listed) {
             tracing::error!(reason = %message, "a month was paid more than once");
         }
         match stated {
-            StatedOutcome::AsGatewayReports => match resolve(stored, held, listed, self.settling.clock.now()) {
+            StatedOutcome::AsGatewayReports => match resolve(stored, attempt, listed, self.settling.clock.now()) {
                 Resolution::Settle(outcome @ (Outcome::Succeeded(_) | Outcome::Declined(_))) => Ok(outcome),
                 // The gateway has no payment of this attempt. Only a run of the payment batch may settle such an
                 // attempt as rejected or dropped.
@@ -159,20 +159,20 @@ impl AttemptResolver<'_> {
                 Resolution::ChargeAgain => Err("the gateway has no payment of this attempt".to_owned()),
             },
             StatedOutcome::NotCharged => {
-                match (paid.first(), listed.iter().find(|payment| is_processing(payment, held))) {
+                match (paid.first(), listed.iter().find(|payment| is_processing(payment, attempt))) {
                     (Some(paid), _) => Err(format!("the gateway reports that the attempt was charged: {}", paid.id)),
                     (None, Some(open)) => Err(format!("the gateway reports that {} is processing", open.id)),
-                    (None, None) => outcome_without_gateway(stated, stored, held),
+                    (None, None) => outcome_without_gateway(stated, stored, attempt),
                 }
             }
             StatedOutcome::Charged(id) => match paid.iter().find(|payment| payment.id == *id) {
-                Some(payment) if payment.amount == held.amount => Ok(Outcome::Succeeded((*payment).clone())),
+                Some(payment) if payment.amount == attempt.amount => Ok(Outcome::Succeeded((*payment).clone())),
                 Some(payment) => Err(format!(
                     "the gateway reports that the amount of {id} is {}, and {} was requested",
-                    payment.amount, held.amount
+                    payment.amount, attempt.amount
                 )),
                 None => {
-                    let month = Period::from_day(held.due_on);
+                    let month = Period::from_day(attempt.due_on);
                     Err(format!("the gateway lists no successful payment {id} of this subscription for {month}"))
                 }
             },
@@ -180,26 +180,30 @@ impl AttemptResolver<'_> {
     }
 }
 
-/// Returns whether `payment` is a payment of the period of the attempt `held`, and the bank is still processing it.
-fn is_processing(payment: &Payment, held: &Attempt) -> bool {
-    payment.status == PaymentStatus::Processing && Period::from_day(payment.due_on) == Period::from_day(held.due_on)
+/// Returns whether `payment` is a payment of the period of `attempt`, and the bank is still processing it.
+fn is_processing(payment: &Payment, attempt: &Attempt) -> bool {
+    payment.status == PaymentStatus::Processing && Period::from_day(payment.due_on) == Period::from_day(attempt.due_on)
 }
 
-/// Returns the outcome of the attempt `held` of `stored` that follows from `stated` alone, without the gateway.
-fn outcome_without_gateway(stated: &StatedOutcome, stored: &Subscription, held: &Attempt) -> Result<Outcome, String> {
+/// Returns the outcome of `attempt` of `stored` that follows from `stated` alone, without the gateway.
+fn outcome_without_gateway(
+    stated: &StatedOutcome,
+    stored: &Subscription,
+    attempt: &Attempt,
+) -> Result<Outcome, String> {
     Ok(match stated {
         StatedOutcome::AsGatewayReports => return Err("no outcome was stated, and no gateway was asked".to_owned()),
         StatedOutcome::Charged(payment) => Outcome::Succeeded(Payment {
             id: payment.clone(),
-            table: held.table,
+            table: attempt.table,
             account: stored.account.clone(),
             subscription: stored.id,
-            due_on: held.due_on,
-            attempt_no: held.no,
-            amount: held.amount,
+            due_on: attempt.due_on,
+            attempt_no: attempt.no,
+            amount: attempt.amount,
             status: PaymentStatus::Succeeded,
             card: None,
-            created_at: held.claimed_at,
+            created_at: attempt.claimed_at,
         }),
         StatedOutcome::NotCharged if stored.status.is_chargeable() => {
             Outcome::Rejected { code: "resolved_by_hand".to_owned() }

@@ -192,7 +192,7 @@ impl Settling {
 
     /// Remembers a charged amount for the next [`Settling::write_charge_total`].
     pub(crate) fn add_uncounted_charge(&self, amount: Money) {
-        self.uncounted().add(amount);
+        self.lock_uncounted_total().add(amount);
     }
 
     /// Adds the amounts that were charged since the last call of this function to the stored charge total of the day
@@ -201,13 +201,13 @@ impl Settling {
     /// # Errors
     /// [`TableError`] if the request failed: the next call adds these amounts too.
     pub async fn write_charge_total(&self, today: NaiveDate, shard: u32) -> Result<(), TableError> {
-        let charged = std::mem::take(&mut *self.uncounted());
+        let charged = std::mem::take(&mut *self.lock_uncounted_total());
         if charged.charges() == 0 {
             return Ok(());
         }
         let written = self.table.add_to_charge_total(today, shard, &charged).await;
         if written.is_err() {
-            self.uncounted().add_all(&charged);
+            self.lock_uncounted_total().add_all(&charged);
         }
         written
     }
@@ -221,7 +221,7 @@ impl Settling {
     }
 
     /// Returns the charged amounts that are not yet in the stored charge total.
-    fn uncounted(&self) -> MutexGuard<'_, ChargeTotal> {
+    fn lock_uncounted_total(&self) -> MutexGuard<'_, ChargeTotal> {
         self.uncounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

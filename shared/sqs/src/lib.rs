@@ -87,7 +87,7 @@ mod tests {
     use chrono::TimeDelta;
 
     #[test]
-    fn delay_is_rounded_up_and_at_most_15_minutes() {
+    fn delay_of_a_queued_delivery_is_rounded_up_and_at_most_15_minutes() {
         let now = DateTime::UNIX_EPOCH;
         for (milliseconds, expected) in
             [(-5_000, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2), (899_001, 900), (7_200_000, 900)]

@@ -198,7 +198,7 @@ impl AccountPartition {
             keys::DISPUTES,
             keys::FINDINGS,
             keys::ATTEMPTS,
-            keys::WAIVED,
+            keys::WAIVED_PERIODS,
             keys::ACTIONS,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
@@ -231,7 +231,7 @@ impl AccountPartition {
     /// store for this `T`.
     fn read_item<T: Entity<Payments>>(&mut self, item: &Item) -> Result<T, TableError> {
         let content = T::from_item(item)?;
-        self.note_altered(item, content.to_item());
+        self.record_altered_item(item, content.to_item());
         Ok(content)
     }
 
@@ -245,7 +245,7 @@ impl AccountPartition {
         let mut same = record.to_item();
         // The domain type has no field for the TTL, so the expected item gets the stored TTL.
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
-        self.note_altered(item, same);
+        self.record_altered_item(item, same);
         let expires = item.get(TTL).and_then(|ttl| ttl.as_n().ok()?.parse().ok()).unwrap_or_default();
         self.expiries.push(RecordExpiry { key: key_of(item), recorded_at: recorded_at(&record), expires });
         Ok(record)
@@ -257,11 +257,11 @@ impl AccountPartition {
         let mut same = action.to_item();
         // The domain type has no field for the TTL, so the expected item gets the stored TTL.
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
-        self.note_altered(item, same);
+        self.record_altered_item(item, same);
         Ok(action)
     }
 
-    fn note_altered(&mut self, stored: &Item, expected: Item) {
+    fn record_altered_item(&mut self, stored: &Item, expected: Item) {
         let names: BTreeSet<&String> = stored.keys().chain(expected.keys()).collect();
         let attributes: Vec<String> =
             names.into_iter().filter(|name| stored.get(*name) != expected.get(*name)).cloned().collect();

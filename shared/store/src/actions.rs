@@ -90,7 +90,7 @@ impl Table {
     ) -> Result<Page<LoggedAction>, TableError> {
         let month_of = |at: DateTime<Utc>| Period::from_day(at.date_naive());
         let oldest = month_of(now - self.action_retention);
-        let mut month = paging.after.as_ref().and_then(time_of).map_or(month_of(now), month_of);
+        let mut month = paging.after.as_ref().and_then(time_of_cursor).map_or(month_of(now), month_of);
         let (mut items, mut after, mut next) = (Vec::new(), paging.after.clone(), None);
         while month >= oldest {
             let list = PrefixQuery::new(keys::partition_key_of_actions(month), keys::ACTIONS);
@@ -115,7 +115,7 @@ impl Table {
 }
 
 /// Returns the time in the id of the action to which `cursor` points; `None` if the cursor contains no id.
-fn time_of(cursor: &Cursor) -> Option<DateTime<Utc>> {
+fn time_of_cursor(cursor: &Cursor) -> Option<DateTime<Utc>> {
     let id: Ulid = cursor.as_str().strip_prefix(keys::ACTIONS)?.parse().ok()?;
     DateTime::from_timestamp_millis(i64::try_from(id.timestamp_ms()).ok()?)
 }

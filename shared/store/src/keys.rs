@@ -36,7 +36,7 @@ pub const OPEN_FINDINGS: &str = "FINDINGS";
 /// The prefix of the sort key of every record of an attempt that did not succeed.
 pub const ATTEMPTS: &str = "ATT#";
 /// The prefix of the sort key of every record of a waived period.
-pub const WAIVED: &str = "WAV#";
+pub const WAIVED_PERIODS: &str = "WAV#";
 /// The prefix of every run record's sort key.
 pub const RUNS: &str = "SHARD#";
 /// The prefix of the sort key of the charge total of each day and shard.
@@ -190,7 +190,7 @@ pub fn key_of_open_finding(finding: &Finding) -> Key {
 
 /// Returns the key of the record of a waived period.
 pub fn key_of_waived_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
-    Key { pk: partition_key_of_account(account), sk: format!("{WAIVED}{due_on}#SUB#{subscription}") }
+    Key { pk: partition_key_of_account(account), sk: format!("{WAIVED_PERIODS}{due_on}#SUB#{subscription}") }
 }
 
 /// Returns the key of the record of an attempt that did not succeed.

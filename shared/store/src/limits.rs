@@ -12,7 +12,7 @@ use dynamo::{UpdateItemOutcome, expiry, n};
 
 /// An operation with an hourly limit, and the account or payment method setup for which its uses are counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Limited {
+pub enum LimitedOperation {
     /// Creating checkout pages of the gateway for an account: requested by the account itself, or with a card link in a
     /// mail.
     SetupsOf(AccountId),
@@ -22,7 +22,7 @@ pub enum Limited {
     ReturnsTo(Ulid),
 }
 
-impl Limited {
+impl LimitedOperation {
     /// Returns the maximum number of uses of this operation in an hour.
     pub fn per_hour(&self) -> u32 {
         match self {
@@ -44,7 +44,11 @@ impl Limited {
 impl Table {
     /// Counts one use of `limited` in the hour of `now`. Returns `None` if the use is within the limit; otherwise the
     /// time at which the next hour begins. Sends one UpdateItem request.
-    pub async fn count_use(&self, limited: &Limited, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, TableError> {
+    pub async fn count_use(
+        &self,
+        limited: &LimitedOperation,
+        now: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, TableError> {
         const IS_WITHIN_LIMIT: &str = "attribute_not_exists(#Uses) OR #Uses < :limit";
         let hour = now.duration_trunc(TimeDelta::hours(1)).unwrap_or(now);
         let next = hour + TimeDelta::hours(1);

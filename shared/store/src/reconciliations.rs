@@ -11,7 +11,7 @@ use dynamo::{
 };
 
 /// The attribute with the hashes of seen payments, each as 8 bytes in big-endian order.
-const HASHES: &str = "Hashes";
+const HASHES_ATTRIBUTE: &str = "Hashes";
 /// How long the seen payments of a comparison are stored after its start. They only save requests.
 const SEEN_PAYMENTS_RETENTION: TimeDelta = TimeDelta::days(7);
 
@@ -78,7 +78,7 @@ impl Table {
         let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_be_bytes()).collect();
         let key = keys::key_of_seen_payments(day.on, day.started_at, day.counts.payments);
         let mut item: Item = key.attributes().into_iter().collect();
-        item.insert(HASHES.to_owned(), AttributeValue::B(Blob::new(bytes)));
+        item.insert(HASHES_ATTRIBUTE.to_owned(), AttributeValue::B(Blob::new(bytes)));
         item.insert(TIME_TO_LIVE.to_owned(), n(expiry(day.started_at, SEEN_PAYMENTS_RETENTION)));
         self.put(item).await
     }
@@ -95,7 +95,8 @@ impl Table {
         let key_condition = "#PK = :partition AND begins_with(#SK, :prefix)";
         let mut items = self.query(Query::new(key_condition, values([(":partition", partition), (":prefix", prefix)])));
         while let Some(item) = items.next().await? {
-            let bytes = item.get(HASHES).and_then(|hashes| hashes.as_b().ok()).map(Blob::as_ref).unwrap_or_default();
+            let bytes =
+                item.get(HASHES_ATTRIBUTE).and_then(|hashes| hashes.as_b().ok()).map(Blob::as_ref).unwrap_or_default();
             bytes.as_chunks::<8>().0.iter().for_each(|hash| add(u64::from_be_bytes(*hash)));
         }
         Ok(())

@@ -18,7 +18,7 @@ impl Table {
     ) -> Result<PaymentRecords, TableError> {
         let receipts = self.unexpired_items(account, keys::RECEIPTS, now).await?;
         let attempts = self.unexpired_items(account, keys::ATTEMPTS, now).await?;
-        let waived = self.unexpired_items(account, keys::WAIVED, now).await?;
+        let waived = self.unexpired_items(account, keys::WAIVED_PERIODS, now).await?;
         let receipts = receipts.iter().map(Receipt::from_item);
         let attempts = attempts.iter().map(AttemptRecord::from_item);
         let waived = waived.iter().map(WaivedPeriod::from_item);

@@ -74,7 +74,7 @@ impl Table {
     /// Builds the update that adds the amount of `refund` to the refunded amount of `receipt`, on condition that the
     /// refunded amount is unchanged since `receipt` was read.
     fn build_reservation(&self, refund: &Refund, receipt: &Receipt) -> Result<TransactWriteItem, TableError> {
-        const RESERVE: &str = "SET #RefundedAmount = :after, #RefundedDate = :requested_at";
+        const SET_RESERVED_AMOUNT: &str = "SET #RefundedAmount = :after, #RefundedDate = :requested_at";
         let is_unchanged = match receipt.refunded.minor() {
             0 => "attribute_exists(#PK) AND (attribute_not_exists(#RefundedAmount) OR #RefundedAmount = :seen)",
             _ => "#RefundedAmount = :seen",
@@ -87,7 +87,9 @@ impl Table {
             (":after", n(after.minor())),
             (":requested_at", s(Instant(refund.created_at).to_text())),
         ]);
-        Ok(TransactWriteItem::builder().update(self.build_update(key(), RESERVE, is_unchanged, values)).build())
+        Ok(TransactWriteItem::builder()
+            .update(self.build_update(key(), SET_RESERVED_AMOUNT, is_unchanged, values))
+            .build())
     }
 
     /// Acquires the lease of the pending `refund` until `until`, if its lease is unchanged since the refund was read.
@@ -144,9 +146,9 @@ impl Table {
 
     /// Builds the update that subtracts the amount of `refund` from the refunded amount of its receipt.
     fn build_release(&self, refund: &Refund) -> TransactWriteItem {
-        const RELEASE: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
+        const SUBTRACT_RESERVED_AMOUNT: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
         let values = values([(":amount", n(refund.amount.minor()))]);
         let key = keys::key_of_receipt(&refund.account, &refund.receipt);
-        TransactWriteItem::builder().update(self.build_update(key, RELEASE, PRESENT, values)).build()
+        TransactWriteItem::builder().update(self.build_update(key, SUBTRACT_RESERVED_AMOUNT, PRESENT, values)).build()
     }
 }

@@ -85,9 +85,9 @@ impl Table {
     /// Returns the number that is stored afterwards. Sends one UpdateItem request or, with an `action`, one
     /// TransactWriteItems request.
     pub async fn raise_shard_count(&self, shards: u32, action: Option<&NewAction>) -> Result<u32, TableError> {
-        const IS_LOWER: &str = "#Shards < :shards";
+        const IS_LOWER_SHARD_COUNT: &str = "#Shards < :shards";
         let values = HashMap::from([(":shards".to_owned(), n(shards))]);
-        let raise = self.build_update(keys::key_of_settings(), "SET #Shards = :shards", IS_LOWER, values);
+        let raise = self.build_update(keys::key_of_settings(), "SET #Shards = :shards", IS_LOWER_SHARD_COUNT, values);
         let entry = action.map(|action| action.on_setting("shards", shards.to_string()));
         match self.send_logged_update(raise, entry).await? {
             UpdateItemOutcome::Updated(_) => Ok(shards),

@@ -54,7 +54,7 @@ impl Table {
     ) -> Result<(), TableError> {
         const FILTER: &str = "begins_with(#SK, :accounts) AND attribute_not_exists(#ErasedDate)";
         let scan = Scan::filtered(FILTER, values([(":accounts", s(keys::ACCOUNTS))]));
-        self.scan_each(scan, |item| Account::from_item(&item), each).await
+        self.convert_each_item(scan, |item| Account::from_item(&item), each).await
     }
 
     /// Calls `each` for every subscription, like [`Table::scan_accounts`].
@@ -62,7 +62,7 @@ impl Table {
         &self,
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.scan_each(Scan::beginning_with(keys::SUBSCRIPTIONS), read, each).await
+        self.convert_each_item(Scan::beginning_with(keys::SUBSCRIPTIONS), read, each).await
     }
 
     /// Calls `each` for every receipt that has not expired at `now`, like [`Table::scan_accounts`].
@@ -71,7 +71,7 @@ impl Table {
         now: DateTime<Utc>,
         each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.scan_each(unexpired_receipts(now), |item| Receipt::from_item(&item), each).await
+        self.convert_each_item(unexpired_receipts(now), |item| Receipt::from_item(&item), each).await
     }
 
     /// Calls `each` for every receipt, and for every subscription whose next payment date is `today` or earlier, like
@@ -92,22 +92,22 @@ impl Table {
             true => read(item).map(Box::new).map(ScannedItem::Due),
             false => Receipt::from_item(&item).map(Box::new).map(ScannedItem::Receipt),
         };
-        self.scan_each(Scan::filtered(FILTER, values), read, each).await
+        self.convert_each_item(Scan::filtered(FILTER, values), read, each).await
     }
 
     /// Returns all subscriptions as a stream. If a request fails, the stream returns the error and ends. Sends Scan
     /// requests until the last page.
     pub fn all_subscriptions(&self) -> impl Stream<Item = Result<Subscription, TableError>> + use<> {
-        self.all_of(Scan::beginning_with(keys::SUBSCRIPTIONS), read)
+        self.stream_items(Scan::beginning_with(keys::SUBSCRIPTIONS), read)
     }
 
     /// Returns all receipts that have not expired at `now`, like [`Table::all_subscriptions`].
     pub fn all_receipts(&self, now: DateTime<Utc>) -> impl Stream<Item = Result<Receipt, TableError>> + use<> {
-        self.all_of(unexpired_receipts(now), |item| Receipt::from_item(&item))
+        self.stream_items(unexpired_receipts(now), |item| Receipt::from_item(&item))
     }
 
     /// Returns the items of `scan` as a stream, each converted with `read`.
-    fn all_of<T: 'static>(
+    fn stream_items<T: 'static>(
         &self,
         scan: Scan,
         read: fn(Item) -> Result<T, TableError>,
@@ -118,7 +118,7 @@ impl Table {
     }
 
     /// Converts every item of `scan` with `read`, and calls `each` with the result, until `each` returns `Break`.
-    async fn scan_each<T>(
+    async fn convert_each_item<T>(
         &self,
         scan: Scan,
         read: impl Fn(Item) -> Result<T, TableError>,

@@ -16,7 +16,7 @@ use dynamo::{PRESENT, UpdateItemOutcome, s};
 
 /// The format of the table's items. It is incremented when the code can no longer read the items that older versions of
 /// Dueday wrote.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const SETTINGS_FORMAT: u32 = 1;
 
 /// The settings that all parts of a deployment share.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct Settings {
     pub dynamodb_id: Option<String>,
     /// When a run noticed that the table is a restored backup or a copy; `None` if the table is neither, or if an
     /// operator has confirmed the table since then.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub copy_noticed_at: Option<DateTime<Utc>>,
     /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch or
     /// the first charge at a sign-up.
@@ -49,12 +49,12 @@ pub struct Settings {
     pub gateway: Option<GatewayAccount>,
     /// The time at which the latest run began, from the clock of its machine. A run that begins less than a minute
     /// after the stored time does not update it. `None` before the first run.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
 }
 
 /// Serializes a time in the format of [`Instant`].
-fn as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
     at.map(Instant).serialize(serializer)
 }
 
@@ -109,8 +109,11 @@ impl Table {
     pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
         let Some(item) = self.get(keys::key_of_settings()).await? else { return Ok(None) };
         let format = item.get("Format").and_then(|format| format.as_n().ok());
-        if format != Some(&FORMAT.to_string()) {
-            return Err(TableError::OtherFormat { found: format.cloned().unwrap_or("none".to_owned()), read: FORMAT });
+        if format != Some(&SETTINGS_FORMAT.to_string()) {
+            return Err(TableError::OtherFormat {
+                found: format.cloned().unwrap_or("none".to_owned()),
+                read: SETTINGS_FORMAT,
+            });
         }
         let settings: Settings = from_item(&item)?;
         if settings.shards == 0 {
@@ -130,7 +133,7 @@ impl Table {
             return Ok(settings);
         }
         let Key { pk, sk } = keys::key_of_settings();
-        if self.put_if_absent(to_item(&SettingsItem { pk, sk, format: FORMAT, settings: initial })).await? {
+        if self.put_if_absent(to_item(&SettingsItem { pk, sk, format: SETTINGS_FORMAT, settings: initial })).await? {
             return Ok(initial.clone());
         }
         Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
@@ -210,9 +213,9 @@ impl Table {
 
     /// Stores `now` as the start time of the latest run, unless a later time is stored. Sends one UpdateItem request.
     pub async fn record_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
-        const IS_EARLIER: &str =
+        const IS_EARLIER_RUN_TIME: &str =
             "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
-        self.set_latest_run_time(now, IS_EARLIER, None, None).await
+        self.set_latest_run_time(now, IS_EARLIER_RUN_TIME, None, None).await
     }
 
     /// Sets the time of the latest run to `now`, if the stored time is `before`. Called after an operator has confirmed

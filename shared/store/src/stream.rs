@@ -43,7 +43,7 @@ pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
         ItemImage::Dispute(Entity::from_item(item)?)
     } else if sk.starts_with(keys::ATTEMPTS) {
         ItemImage::Attempt(Entity::from_item(item)?)
-    } else if sk.starts_with(keys::WAIVED) {
+    } else if sk.starts_with(keys::WAIVED_PERIODS) {
         ItemImage::Waived(Entity::from_item(item)?)
     } else {
         return Err(TableError::unreadable(Key { pk, sk }, "its sort key has an unknown prefix"));

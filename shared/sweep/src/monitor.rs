@@ -40,7 +40,7 @@ impl RunMonitor {
     }
 
     /// Returns whether the run must start no further row.
-    pub fn must_end(&self) -> bool {
+    pub fn is_end_requested(&self) -> bool {
         self.must_end.load(Ordering::Relaxed)
     }
 

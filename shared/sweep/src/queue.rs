@@ -11,7 +11,7 @@ use store::{Due, Position};
 #[derive(Debug)]
 pub(super) struct QueuedRow {
     /// The number of the row in the order in which the walk has read the rows, from 0.
-    pub place: u64,
+    pub read_number: u64,
     /// The position of the index entry before this row. A walk that continues after this position begins with this row.
     pub before: Arc<Position>,
     pub due: Due,
@@ -20,7 +20,7 @@ pub(super) struct QueuedRow {
 /// The waiting rows, in the order of the index. While a row of an account is being processed, the other rows of the
 /// account wait, and rows of other accounts overtake them.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct RowQueue {
     /// The waiting rows that were not put aside in `busy`. The next row is taken from here, unless its account is busy.
     ready: VecDeque<QueuedRow>,
     /// The busy accounts, each with its waiting rows. An account is busy while one of its rows is being processed.
@@ -29,7 +29,7 @@ pub(super) struct Queue {
     len: usize,
 }
 
-impl Queue {
+impl RowQueue {
     /// Returns the number of waiting rows.
     pub fn len(&self) -> usize {
         self.len
@@ -42,7 +42,7 @@ impl Queue {
     }
 
     /// Removes and returns the first waiting row of an account that is not busy; `None` if there is no such row. The
-    /// account is then busy until [`Queue::release_account`] is called for it.
+    /// account is then busy until [`RowQueue::release_account`] is called for it.
     pub fn take_next(&mut self) -> Option<QueuedRow> {
         while let Some(row) = self.ready.pop_front() {
             let account = &row.due.key.account;
@@ -70,7 +70,7 @@ impl Queue {
     pub fn into_first_and_count(self) -> (Option<QueuedRow>, usize) {
         let len = self.len;
         let waiting = self.ready.into_iter().chain(self.busy.into_values().flatten());
-        (waiting.min_by_key(|row| row.place), len)
+        (waiting.min_by_key(|row| row.read_number), len)
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use billing::Money;
     use store::{Lane, SubscriptionKey};
 
-    fn row(place: u64, account: &str) -> QueuedRow {
+    fn row(read_number: u64, account: &str) -> QueuedRow {
         let on = "2026-03-31".parse().unwrap();
         let due = Due {
             key: SubscriptionKey {
@@ -95,18 +95,18 @@ mod tests {
             is_stopped: false,
             payment_schedule: None,
         };
-        QueuedRow { place, before: Arc::new(Position::start_of(Lane::Due, 0)), due }
+        QueuedRow { read_number, before: Arc::new(Position::start_of(Lane::Due, 0)), due }
     }
 
-    fn take_all(queue: &mut Queue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.take_next()).map(|row| row.place).collect()
+    fn take_all(queue: &mut RowQueue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.take_next()).map(|row| row.read_number).collect()
     }
 
     #[test]
     fn take_next_returns_rows_of_other_accounts_first_and_keeps_the_order_of_each_account() {
-        let mut queue = Queue::default();
-        for (place, account) in (0..).zip(["a", "a", "b", "a", "c"]) {
-            queue.push(row(place, account));
+        let mut queue = RowQueue::default();
+        for (read_number, account) in (0..).zip(["a", "a", "b", "a", "c"]) {
+            queue.push(row(read_number, account));
         }
         assert_eq!(take_all(&mut queue), [0, 2, 4]);
         assert_eq!(queue.len(), 2);
@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn into_first_and_count_returns_the_first_row_in_the_index() {
-        let mut queue = Queue::default();
-        for (place, account) in (0..).zip(["a", "a", "b", "c"]) {
-            queue.push(row(place, account));
+        let mut queue = RowQueue::default();
+        for (read_number, account) in (0..).zip(["a", "a", "b", "c"]) {
+            queue.push(row(read_number, account));
         }
-        assert_eq!(queue.take_next().unwrap().place, 0);
-        assert_eq!(queue.take_next().unwrap().place, 2);
+        assert_eq!(queue.take_next().unwrap().read_number, 0);
+        assert_eq!(queue.take_next().unwrap().read_number, 2);
         let (first, left) = queue.into_first_and_count();
-        assert_eq!((first.unwrap().place, left), (1, 2));
+        assert_eq!((first.unwrap().read_number, left), (1, 2));
     }
 }

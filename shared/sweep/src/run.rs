@@ -196,7 +196,7 @@ impl<T: Task> Sweep<T> {
             complete: true,
             stopped: None,
         };
-        for from in self.walk_starts(&shards, request.next.as_ref()) {
+        for from in self.positions_to_start_from(&shards, request.next.as_ref()) {
             let next_lane = self.task.lanes().iter().find(|lane| **lane > from.lane);
             let next_lane_start = next_lane.map(|lane| Position::start_of(*lane, from.shard));
             let walk = self.walk(&scope, &run, from, next_lane_start).await?;
@@ -298,7 +298,7 @@ impl<T: Task> Sweep<T> {
     /// Returns the start positions of the walks of a run: the first lane of all `shards`, then the second lane of all
     /// `shards`, and so on. With `next`, the walks before this position are left out, and the first walk starts at
     /// `next`.
-    fn walk_starts(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
+    fn positions_to_start_from(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
         let lanes = self.task.lanes().iter();
         let starts = lanes.flat_map(|lane| shards.iter().map(|shard| Position::start_of(*lane, *shard)));
         let Some(next) = next else { return starts.collect() };
@@ -341,7 +341,7 @@ impl<T: Task> Sweep<T> {
         tracing::error!(reason = %refusal, "the run was not started");
         let scope = RunScope { on, shards: all, deadline: self.clock.now() };
         for &shard in shards {
-            let record = self.new_record(&scope, shard, None);
+            let record = self.new_run_record(&scope, shard, None);
             let end = RunEnd {
                 ended_at: record.started_at,
                 counts: CountsOf::<T>::default().into(),
@@ -363,7 +363,7 @@ impl<T: Task> Sweep<T> {
 
     /// Creates the open run record of a walk over `shard` that begins now. `from` is the position from which the walk
     /// continues; `None` if it begins at the start of the shard.
-    pub(super) fn new_record(&self, scope: &RunScope, shard: u32, from: Option<Position>) -> RunRecord {
+    pub(super) fn new_run_record(&self, scope: &RunScope, shard: u32, from: Option<Position>) -> RunRecord {
         let (id, started_at) = (self.clock.ulid(), self.clock.now());
         let (deadline, shards) = (Some(scope.deadline), Some(scope.shards));
         RunRecord { batch: Self::BATCH, on: scope.on, shard, id, started_at, deadline, shards, from, end: None }

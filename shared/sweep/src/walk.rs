@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-use super::queue::{Queue, QueuedRow};
+use super::queue::{QueuedRow, RowQueue};
 use super::row_log::RowLog;
 use super::run::{MAX_LISTED_FAILURES, RunScope};
 use super::{Failure, Outcome, RowResult, RowResultOf, RunTotals, Sweep, SweepError, Task};
@@ -49,7 +49,7 @@ impl<T: Task> Sweep<T> {
         next_lane_start: Option<Position>,
     ) -> Result<ShardWalk<T::Outcome>, SweepError> {
         let Position { lane, shard, .. } = from;
-        let record = self.new_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
+        let record = self.new_run_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
         self.table.put_run_record(&record).await?;
         let mut walk = ShardWalk::new(from, RowLog { batch: Self::BATCH, run: record.id, shard });
         if let Err(error) = self.process_pages(scope, run, &mut walk).await {
@@ -81,12 +81,12 @@ impl<T: Task> Sweep<T> {
     ) -> Result<(), TableError> {
         let Position { lane, shard, .. } = walk.reached;
         let read_ahead = usize::try_from(self.limits.page_rows).unwrap_or(1);
-        let mut queue = Queue::default();
+        let mut queue = RowQueue::default();
         let mut in_progress = FuturesUnordered::new();
         let mut page_request = pin!(Fuse::terminated());
         let (mut is_last_page, mut read_error) = (false, None);
         loop {
-            if self.monitor.must_end() {
+            if self.monitor.is_end_requested() {
                 walk.stopped.get_or_insert_with(|| "ended by the operator".to_owned());
             }
             let may_continue = walk.may_continue() && self.clock.now() < scope.deadline;
@@ -107,7 +107,7 @@ impl<T: Task> Sweep<T> {
                     self.monitor.set_current_walk(walk.counts.into());
                 }
                 page = &mut page_request, if !page_request.is_terminated() => match page {
-                    Ok(page) => is_last_page = walk.add_page(page, lane, &mut queue),
+                    Ok(page) => is_last_page = walk.add_page_to_queue(page, lane, &mut queue),
                     Err(error) => read_error = Some(error),
                 },
                 else => break,
@@ -166,7 +166,7 @@ impl<O: Outcome> ShardWalk<O> {
     }
 
     /// Adds the rows of `page` to the queue. Returns whether this was the last page.
-    fn add_page(&mut self, page: DuePage, lane: Lane, queue: &mut Queue) -> bool {
+    fn add_page_to_queue(&mut self, page: DuePage, lane: Lane, queue: &mut RowQueue) -> bool {
         let mut before = Arc::new(self.reached.clone());
         for row in page.rows {
             // Count the row as due before it is processed: if its outcome is lost, the counts do not add up, so the
@@ -174,7 +174,7 @@ impl<O: Outcome> ShardWalk<O> {
             *self.counts.due() += 1;
             let position = Arc::new(row.position.in_lane(lane));
             match row.due {
-                Ok(due) => queue.push(QueuedRow { place: self.rows_read, before, due }),
+                Ok(due) => queue.push(QueuedRow { read_number: self.rows_read, before, due }),
                 // An unreadable row is reported and counted only in the first lane.
                 Err(_) if lane != Lane::Due => *self.counts.due() -= 1,
                 Err(error) => {
@@ -192,11 +192,11 @@ impl<O: Outcome> ShardWalk<O> {
 
     /// Ends the walk; `queue` contains the rows that were not started. Returns whether every row that was read was also
     /// started, and no row has stopped the run.
-    fn finish(&mut self, queue: Queue) -> bool {
+    fn finish(&mut self, queue: RowQueue) -> bool {
         let (first, count) = queue.into_first_and_count();
         *self.counts.due() -= u64::try_from(count).unwrap_or(0);
         if let Some(first) = first {
-            self.mark_not_started(first);
+            self.mark_row_not_started(first);
         }
         match self.first_not_started.take() {
             Some((_, before)) => {
@@ -210,10 +210,10 @@ impl<O: Outcome> ShardWalk<O> {
     }
 
     /// Records that the walk has read `row` but not started it.
-    fn mark_not_started(&mut self, row: QueuedRow) {
+    fn mark_row_not_started(&mut self, row: QueuedRow) {
         self.add_due_date(row.due.on);
-        if self.first_not_started.as_ref().is_none_or(|(place, _)| row.place < *place) {
-            self.first_not_started = Some((row.place, row.before));
+        if self.first_not_started.as_ref().is_none_or(|(read_number, _)| row.read_number < *read_number) {
+            self.first_not_started = Some((row.read_number, row.before));
         }
     }
 
@@ -247,7 +247,7 @@ impl<O: Outcome> ShardWalk<O> {
         match result {
             RowResult::Counted(outcome) => self.add_outcome(&row.due, outcome),
             RowResult::LeftToOtherLane => {}
-            RowResult::OutOfTime => self.mark_not_started(row),
+            RowResult::OutOfTime => self.mark_row_not_started(row),
             RowResult::Deferred { counted, reason } => {
                 self.add_outcome(&row.due, counted);
                 if self.deferred.is_none() {
@@ -260,7 +260,7 @@ impl<O: Outcome> ShardWalk<O> {
                 self.stopped = Some(reason);
                 match counted {
                     Some(outcome) => self.add_outcome(&row.due, outcome),
-                    None => self.mark_not_started(row),
+                    None => self.mark_row_not_started(row),
                 }
             }
             RowResult::Failed { error_type, reason } => {

@@ -8,7 +8,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::{DeliveryKey, Secret, WebhookEndpoint};
 use chrono::{DateTime, TimeDelta};
 use clock::{Clock, SimulatedClock};
-use deliver_function::Deliveries;
+use deliver_function::DeliveryHandler;
 use delivery::{AllowedAddresses, Deliverer, EndpointSecrets, QueuedDelivery, Sender};
 use emulator::{Engine, Injector, Wire};
 use encryption::EncryptionKeys;
@@ -24,7 +24,7 @@ use crate::servers::{ReceivedRequests, start_sqs, start_sqs_with};
 pub struct World {
     pub table: Table,
     pub clock: Arc<SimulatedClock>,
-    pub deliveries: Deliveries,
+    pub deliveries: DeliveryHandler,
     engine: Engine,
     sqs_requests: ReceivedRequests,
 }
@@ -56,7 +56,7 @@ impl World {
         let queue = SqsQueue::new(aws_sdk_sqs::Client::from_conf(config), format!("{queue}/queue"));
         let wired = Table::new(engine.client_with_wire(Arc::new(wire)), "dueday", TimeDelta::days(190));
         let deliverer = Deliverer::new(wired, sender, keys, clock.clone());
-        let deliveries = Deliveries::new(deliverer, queue, clock.clone());
+        let deliveries = DeliveryHandler::new(deliverer, queue, clock.clone());
         Self { table, clock, deliveries, engine, sqs_requests }
     }
 

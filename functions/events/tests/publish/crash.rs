@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{World, expected_event_ids, publisher, texts};
 
 fn ids(details: &[Value]) -> BTreeSet<String> {
@@ -13,12 +13,12 @@ fn ids(details: &[Value]) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_rejected_entries_are_sent_again() {
+async fn only_rejected_event_bridge_entries_are_sent_again() {
     let (world, bus) = (
         World::after_three_months().await,
-        FakeEventBridge::start(
-            |request| if request < 2 { Behavior::RejectsEntry(request + 3) } else { Behavior::Accepts },
-        )
+        FakeEventBridge::start(|request| {
+            if request < 2 { FakeBusBehavior::RejectsEntry(request + 3) } else { FakeBusBehavior::Accepts }
+        })
         .await,
     );
     let batch = world.batch();
@@ -31,10 +31,11 @@ async fn only_rejected_entries_are_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_request_is_retried() {
+async fn failed_put_events_request_is_retried() {
     let (world, bus) = (
         World::after_three_months().await,
-        FakeEventBridge::start(|request| if request == 1 { Behavior::Fails } else { Behavior::Accepts }).await,
+        FakeEventBridge::start(|request| if request == 1 { FakeBusBehavior::Fails } else { FakeBusBehavior::Accepts })
+            .await,
     );
     let batch = world.batch();
     let published = publisher(&bus).await.publish(&batch).await.unwrap();
@@ -47,9 +48,9 @@ async fn no_event_is_lost_and_ids_stay_the_same_if_the_function_is_killed_at_any
     let world = World::after_three_months().await;
     let batch = world.batch();
     let expected: BTreeSet<String> = expected_event_ids(&batch).into_iter().collect();
-    for hangs in [Behavior::HangsBefore, Behavior::HangsAfter] {
+    for hangs in [FakeBusBehavior::HangsBefore, FakeBusBehavior::HangsAfter] {
         for killed_at in 0..expected.len().div_ceil(10) {
-            let behavior = move |request: usize| if request == killed_at { hangs } else { Behavior::Accepts };
+            let behavior = move |request: usize| if request == killed_at { hangs } else { FakeBusBehavior::Accepts };
             let bus = FakeEventBridge::start(behavior).await;
             let publisher = publisher(&bus).await;
             tokio::select! {

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 /// How the stand-in handles a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Behavior {
+pub enum FakeBusBehavior {
     /// Accepts all entries.
     Accepts,
     /// Rejects the entry at this index, as if throttled, and accepts the others.
@@ -25,7 +25,7 @@ pub enum Behavior {
     HangsAfter,
 }
 
-type BehaviorOfRequest = dyn Fn(usize) -> Behavior + Send + Sync;
+type BehaviorOfRequest = dyn Fn(usize) -> FakeBusBehavior + Send + Sync;
 
 #[derive(Default)]
 struct RecordedRequests {
@@ -48,7 +48,7 @@ struct ServerState {
 
 impl FakeEventBridge {
     /// Starts a stand-in. `behavior` gets the number of each request, from 0.
-    pub async fn start(behavior: impl Fn(usize) -> Behavior + Send + Sync + 'static) -> Self {
+    pub async fn start(behavior: impl Fn(usize) -> FakeBusBehavior + Send + Sync + 'static) -> Self {
         let state =
             Arc::new(ServerState { behavior: Box::new(behavior), recorded: Mutex::default(), hangs: Notify::new() });
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -95,25 +95,25 @@ async fn put_events(State(state): State<Arc<ServerState>>, headers: HeaderMap, b
         return error_response(StatusCode::BAD_REQUEST, "ValidationException");
     }
     let behavior = (state.behavior)(number);
-    let is_rejected = |index: usize| behavior == Behavior::RejectsEntry(index);
-    if !matches!(behavior, Behavior::Fails | Behavior::HangsBefore) {
+    let is_rejected = |index: usize| behavior == FakeBusBehavior::RejectsEntry(index);
+    if !matches!(behavior, FakeBusBehavior::Fails | FakeBusBehavior::HangsBefore) {
         let accepted = entries.iter().enumerate().filter(|(index, _)| !is_rejected(*index));
         state.recorded.lock().unwrap().accepted.extend(accepted.map(|(_, entry)| entry.clone()));
     }
     match behavior {
-        Behavior::Fails => return error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalException"),
-        Behavior::HangsBefore | Behavior::HangsAfter => {
+        FakeBusBehavior::Fails => return error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalException"),
+        FakeBusBehavior::HangsBefore | FakeBusBehavior::HangsAfter => {
             state.hangs.notify_one();
             std::future::pending::<()>().await;
         }
-        Behavior::Accepts | Behavior::RejectsEntry(_) => {}
+        FakeBusBehavior::Accepts | FakeBusBehavior::RejectsEntry(_) => {}
     }
     let results = (0..entries.len()).map(|index| match is_rejected(index) {
         true => json!({ "ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded" }),
         false => json!({ "EventId": format!("{number}-{index}") }),
     });
     let results: Vec<_> = results.collect();
-    let failed = usize::from(matches!(behavior, Behavior::RejectsEntry(index) if index < entries.len()));
+    let failed = usize::from(matches!(behavior, FakeBusBehavior::RejectsEntry(index) if index < entries.len()));
     let response = json!({ "FailedEntryCount": failed, "Entries": results });
     ([("content-type", "application/x-amz-json-1.1")], response.to_string()).into_response()
 }

@@ -6,7 +6,7 @@ use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 
-use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{World, expected_event_ids, texts};
 
 fn project_folder() -> PathBuf {
@@ -23,8 +23,8 @@ pub async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_publishes_the_events_of_the_engines_stream() {
-    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| Behavior::Accepts).await);
+async fn events_function_publishes_the_events_of_the_stream_of_the_engine() {
+    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
     let (mut function, batch) = (start_function(&bus).await, world.batch());
     assert_eq!(invoke(&mut function, &batch).await, InvocationResult::Response(json!({ "batchItemFailures": [] })));
 
@@ -49,8 +49,8 @@ async fn function_publishes_the_events_of_the_engines_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_publishes_the_sample_event_and_rejects_invalid_batches() {
-    let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
+async fn events_function_publishes_the_sample_event_and_rejects_invalid_batches() {
+    let bus = FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await;
     let mut function = start_function(&bus).await;
     let sample = std::fs::read_to_string(project_folder().join("events/dynamodb-stream.json")).unwrap();
     let result = invoke(&mut function, &serde_json::from_str(&sample).unwrap()).await;
@@ -65,10 +65,10 @@ async fn function_publishes_the_sample_event_and_rejects_invalid_batches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn response_contains_the_first_unpublished_record() {
+async fn response_of_the_events_function_contains_the_first_unpublished_record() {
     let world = World::after_three_months().await;
     // The stand-in always rejects the third entry. Each retry contains only this entry, which then has the index 0.
-    let behavior = |request: usize| Behavior::RejectsEntry(if request == 0 { 2 } else { 0 });
+    let behavior = |request: usize| FakeBusBehavior::RejectsEntry(if request == 0 { 2 } else { 0 });
     let bus = FakeEventBridge::start(behavior).await;
     let (mut function, mut batch) = (start_function(&bus).await, world.batch());
     batch["Records"].as_array_mut().unwrap().truncate(3);

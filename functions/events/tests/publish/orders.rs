@@ -9,7 +9,7 @@ use orders::{Buckets, OrderDesk, OrderLine, OrderStatus, OrdersTable, PaidPeriod
 use serde_json::{Value, json};
 use testkit::InvocationResult;
 
-use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::lambda::{invoke, start_function};
 use crate::world::{publisher, texts};
 
@@ -44,8 +44,8 @@ async fn batch() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_publishes_the_changes_of_orders_and_nothing_else_of_their_table() {
-    let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
+async fn events_function_publishes_changes_of_orders_and_of_no_other_items_of_the_orders_table() {
+    let bus = FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await;
     let (mut function, batch) = (start_function(&bus).await, batch().await);
     assert_eq!(invoke(&mut function, &batch).await, InvocationResult::Response(json!({ "batchItemFailures": [] })));
     let accepted = bus.accepted();
@@ -68,7 +68,7 @@ async fn unreadable_order_is_published_with_its_key_and_without_its_address() {
     };
     let placed = records.iter_mut().find(is_order).unwrap();
     placed["dynamodb"]["NewImage"]["ShippingAddress"] = json!({ "M": { "Street": { "S": "1 Secret Street" } } });
-    let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
+    let bus = FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await;
     let published = publisher(&bus).await.publish(&batch).await.unwrap();
     assert_eq!((published.unreadable, published.first_unpublished), (1, None));
     let accepted = bus.accepted();

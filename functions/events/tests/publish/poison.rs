@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{World, expected_event_ids, publisher, texts};
 
 fn schema() -> Value {
@@ -37,7 +37,7 @@ async fn unreadable_record_is_published_with_its_key_and_does_not_block_others()
             "it has no ApproximateCreationDateTime",
         ),
     ] {
-        let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
+        let bus = FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await;
         let published = publisher(&bus).await.publish(&batch).await.unwrap();
         assert_eq!((published.unreadable, published.first_unpublished), (1, None), "{expected_reason}");
         let accepted = bus.accepted();

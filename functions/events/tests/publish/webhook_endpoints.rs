@@ -13,7 +13,7 @@ use serde_json::json;
 use store::Table;
 use testkit::{encryption_keys, sample};
 
-use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{TABLE, World, publisher_with_table};
 
 /// Returns a clock that is set to the time of the tests.
@@ -33,7 +33,7 @@ fn endpoint() -> WebhookEndpoint {
 /// Publishes three months of changes. `table` contains the webhook endpoints. Returns the `Resources` of all published
 /// entries.
 async fn published_resources(table: Table) -> Vec<String> {
-    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| Behavior::Accepts).await);
+    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
     let published = publisher_with_table(&bus, table).await.publish(&world.batch()).await.unwrap();
     assert_eq!(published.first_unpublished, None);
     let entries = bus.accepted_entries();
@@ -45,7 +45,7 @@ async fn published_resources(table: Table) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_show_whether_a_webhook_endpoint_exists() {
+async fn event_bridge_entries_show_whether_a_webhook_endpoint_exists() {
     let engine = Engine::memory();
     let table = Table::new(engine.client(), TABLE, TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
@@ -79,7 +79,7 @@ async fn events_are_sent_to_the_deliveries_if_the_endpoints_cannot_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_needs_one_query_for_the_endpoints() {
+async fn stream_batch_needs_one_query_for_the_webhook_endpoints() {
     let engine = Engine::memory();
     let wire = Arc::new(Wire::default());
     let table = Table::new(engine.client_with_wire(wire.clone()), TABLE, TimeDelta::days(190));

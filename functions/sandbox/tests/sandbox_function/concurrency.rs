@@ -18,9 +18,9 @@ fn now() -> DateTime<Utc> {
 
 /// A fault injector without faults that pauses each request at each of its calls to DynamoDB. All concurrent requests
 /// therefore read the table before the first of them writes.
-struct TakingTurns;
+struct PauseAtEachCall;
 
-impl Faults for TakingTurns {
+impl Faults for PauseAtEachCall {
     fn next(&self, _: &Call<'_>) -> Option<Fault> {
         None
     }
@@ -53,7 +53,7 @@ async fn number_of_payments(sandbox: &SandboxTable) -> usize {
 
 #[tokio::test]
 async fn idempotency_key_charges_once_under_concurrent_requests() {
-    let sandbox = sandbox_with(&Engine::memory(), TakingTurns).await;
+    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
     let request = charge_request(1299, "pm_card_visa");
     let responses = join_all((0..8).map(|_| sandbox.charge(&request, now()))).await;
     let ids: BTreeSet<String> = responses
@@ -75,7 +75,7 @@ async fn idempotency_key_charges_once_under_concurrent_requests() {
 
 #[tokio::test]
 async fn concurrent_requests_with_different_parameters_under_one_key_charge_once() {
-    let sandbox = sandbox_with(&Engine::memory(), TakingTurns).await;
+    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
     let requests = [charge_request(1299, "pm_card_visa"), charge_request(1300, "pm_card_visa")];
     let responses = join_all(requests.iter().map(|request| sandbox.charge(request, now()))).await;
     let reused = responses.iter().filter(|response| matches!(response, Ok(ChargeResponse::KeyReused))).count();
@@ -84,7 +84,7 @@ async fn concurrent_requests_with_different_parameters_under_one_key_charge_once
 
 #[tokio::test]
 async fn concurrent_refunds_never_exceed_the_payment() {
-    let sandbox = sandbox_with(&Engine::memory(), TakingTurns).await;
+    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
     let charged = sandbox.charge(&charge_request(1000, "pm_card_visa"), now()).await.unwrap();
     let ChargeResponse::Succeeded(paid) = charged else { panic!("{charged:?}") };
     let clock = SimulatedClock::new(now(), 2);
@@ -105,8 +105,8 @@ async fn concurrent_refunds_never_exceed_the_payment() {
 }
 
 #[tokio::test]
-async fn id_of_a_refund_refunds_only_one_of_two_payments() {
-    let sandbox = sandbox_with(&Engine::memory(), TakingTurns).await;
+async fn one_refund_id_refunds_only_one_of_two_payments() {
+    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
     let mut requests = Vec::new();
     for key in ["key-1", "key-2"] {
         let request = ChargeRequest { idempotency_key: key.to_owned(), ..charge_request(1000, "pm_card_visa") };
@@ -129,7 +129,7 @@ async fn repeated_charge_after_a_lost_or_cancelled_request_makes_one_payment() {
         let failing = sandbox_with(&engine, all_tries).await;
         let request = charge_request(1299, "pm_card_visa");
         assert!(failing.charge(&request, now()).await.is_err(), "{fault:?}");
-        let sandbox = sandbox_with(&engine, TakingTurns).await;
+        let sandbox = sandbox_with(&engine, PauseAtEachCall).await;
         let ChargeResponse::Succeeded(paid) = sandbox.charge(&request, now()).await.unwrap() else { panic!() };
         assert_eq!(number_of_payments(&sandbox).await, 1, "{fault:?}");
         assert_eq!(sandbox.payment(&paid.id, now()).await.unwrap().as_ref(), Some(&paid));
@@ -138,7 +138,7 @@ async fn repeated_charge_after_a_lost_or_cancelled_request_makes_one_payment() {
 
 #[tokio::test]
 async fn bank_debit_is_processing_for_two_days_and_its_status_then_is_final() {
-    let sandbox = sandbox_with(&Engine::memory(), TakingTurns).await;
+    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
     let request = charge_request(1299, "pm_usBankAccount_insufficientFunds");
     assert_eq!(sandbox.charge(&request, now()).await.unwrap(), ChargeResponse::Processing);
     for (hours, status) in [(47, "processing"), (48, "declined")] {

@@ -8,7 +8,7 @@ use clock::{Clock as _, SimulatedClock, SystemClock};
 use config::Env;
 use emulator::Engine;
 use gateway_secrets::{FirstRead, gateway_from_environment, sandbox_from_environment};
-use gateways::conformance::{CheckParameters, Observer, Progress, PromiseResult, Verdict, check};
+use gateways::conformance::{CheckObserver, CheckParameters, Progress, PromiseResult, PromiseVerdict, check};
 use gateways::{GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
 use reqwest::redirect::Policy;
 use sandbox_function::SandboxTable;
@@ -16,15 +16,15 @@ use serde_json::Value;
 use testkit::{Function, InvocationResult};
 use ulid::Ulid;
 
-use crate::lambda_url::{Access, start};
+use crate::lambda_url::{FunctionUrlAccess, start};
 
 /// The key with which the test signs requests, if the function verifies signatures.
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// An observer that ignores the progress of the conformance check: the test reads the report at the end.
-struct Ignored;
+struct IgnoringObserver;
 
-impl Observer for Ignored {
+impl CheckObserver for IgnoringObserver {
     fn promise_checked(&self, _: &PromiseResult) {}
     fn progress(&self, _: &Progress) {}
 }
@@ -55,8 +55,8 @@ async fn sample_event_of_the_function_url_returns_the_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_keeps_every_promise_of_a_gateway() {
-    let url = start(Access::Iam, &[("DUEDAY_GATEWAY_KEY", KEY)]).await;
+async fn sandbox_function_fulfils_every_promise_of_a_gateway() {
+    let url = start(FunctionUrlAccess::Iam, &[("DUEDAY_GATEWAY_KEY", KEY)]).await;
     let keys: GatewayKeys = KEY.parse().unwrap();
     // The function verifies signatures with the clock of this machine, but makes payments at the time that the client
     // sends, which is `clock`.
@@ -74,15 +74,16 @@ async fn function_keeps_every_promise_of_a_gateway() {
         wait: Duration::from_secs(11 * 60),
     };
     let gateway = signing.with_clock(clock.clone());
-    let report = check(&gateway, &parameters, clock.as_ref(), &Ignored).await;
-    let broken: Vec<_> = report.results.iter().filter(|result| !matches!(result.verdict, Verdict::Kept)).collect();
+    let report = check(&gateway, &parameters, clock.as_ref(), &IgnoringObserver).await;
+    let broken: Vec<_> =
+        report.results.iter().filter(|result| !matches!(result.verdict, PromiseVerdict::Kept)).collect();
     assert!(broken.is_empty(), "{broken:#?}");
     assert_eq!(report.results.len(), 27);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn functions_of_the_stack_sign_their_requests_for_iam_and_others_are_refused() {
-    let url = start(Access::Iam, &[]).await;
+async fn functions_of_the_stack_sign_their_requests_for_iam_and_unsigned_requests_are_refused() {
+    let url = start(FunctionUrlAccess::Iam, &[]).await;
     let env = |name: &str| match name {
         "DUEDAY_GATEWAY" => Some("sandbox".to_owned()),
         "DUEDAY_SANDBOX_URL" => Some(format!("{url}/")),
@@ -102,7 +103,7 @@ async fn functions_of_the_stack_sign_their_requests_for_iam_and_others_are_refus
 
 #[tokio::test(flavor = "multi_thread")]
 async fn customer_chooses_a_test_card_on_the_checkout_page_at_the_api() {
-    let url = start(Access::Everyone, &[]).await;
+    let url = start(FunctionUrlAccess::Everyone, &[]).await;
     let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
     let setup = r#"{"setup": "01JZXCVBNM0123456789ABCDEJ", "account": "acme", "email": "billing@acme.example.com",
         "return_url": "https://api.example.com/payment-method-setups/01JZXCVBNM0123456789ABCDEJ/return"}"#;

@@ -19,43 +19,45 @@ use tokio::sync::{Mutex, mpsc};
 
 /// The number of processes of the function, which is also the largest number of events that are handled at the same
 /// time.
-const PROCESSES: usize = 4;
+const FUNCTION_PROCESSES: usize = 4;
 
 /// The requirement for requests to the stand-in, like the `AuthType` of a function URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum FunctionUrlAccess {
     /// The request must have a signature for AWS IAM. The stand-in does not verify it.
     Iam,
     Everyone,
 }
 
 /// The processes of the function that handle no event at the moment.
-struct Idle {
+struct FunctionUrlState {
     functions: Mutex<mpsc::Receiver<Function>>,
     put_back: mpsc::Sender<Function>,
-    access: Access,
+    access: FunctionUrlAccess,
 }
 
 /// Starts the function with the environment `variables`, and returns the URL of the stand-in.
-pub async fn start(access: Access, variables: &[(&str, &str)]) -> String {
+pub async fn start(access: FunctionUrlAccess, variables: &[(&str, &str)]) -> String {
     let engine = Engine::memory();
     SandboxTable::new(engine.client(), "dueday-sandbox", Arc::new(SystemClock)).create_if_absent().await.unwrap();
-    let (put_back, functions) = mpsc::channel(PROCESSES);
-    for _ in 0..PROCESSES {
+    let (put_back, functions) = mpsc::channel(FUNCTION_PROCESSES);
+    for _ in 0..FUNCTION_PROCESSES {
         let started = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_sandbox"), "sandbox", variables).await;
         put_back.send(started).await.unwrap();
     }
-    let idle = Arc::new(Idle { functions: Mutex::new(functions), put_back, access });
+    let idle = Arc::new(FunctionUrlState { functions: Mutex::new(functions), put_back, access });
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, Router::new().fallback(pass_on).with_state(idle), Limits::default()));
+    tokio::spawn(serve(listener, Router::new().fallback(forward_to_idle_process).with_state(idle), Limits::default()));
     url
 }
 
-async fn pass_on(State(idle): State<Arc<Idle>>, request: Request) -> Response {
+async fn forward_to_idle_process(State(idle): State<Arc<FunctionUrlState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
-    if idle.access == Access::Iam && !authorization.is_some_and(|value| value.starts_with("AWS4-HMAC-SHA256 ")) {
+    if idle.access == FunctionUrlAccess::Iam
+        && !authorization.is_some_and(|value| value.starts_with("AWS4-HMAC-SHA256 "))
+    {
         return (StatusCode::FORBIDDEN, r#"{"Message":"Forbidden"}"#).into_response();
     }
     let body = to_bytes(body, 1_000_000).await.unwrap();

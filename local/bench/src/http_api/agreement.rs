@@ -21,7 +21,7 @@ use crate::recorder::{Recorder, Request};
 
 /// The response of a server to one request, and the requests that the server sent because of it.
 #[derive(Clone, PartialEq, Debug)]
-struct Observed {
+struct ObservedResponse {
     status: u16,
     /// The headers `ETag` and `Idempotent-Replayed`.
     headers: [Option<String>; 2],
@@ -32,7 +32,7 @@ struct Observed {
     requests: Vec<String>,
 }
 
-impl fmt::Display for Observed {
+impl fmt::Display for ObservedResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { status, headers, body, requests } = self;
         write!(f, "{status} {headers:?} {body} after {requests:?}")
@@ -40,8 +40,8 @@ impl fmt::Display for Observed {
 }
 
 /// The observations of all requests to one server, and the items of its table afterwards.
-struct Observations {
-    responses: Vec<Observed>,
+struct ObservedRun {
+    responses: Vec<ObservedResponse>,
     items: Vec<Value>,
 }
 
@@ -78,7 +78,7 @@ pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<us
 }
 
 /// Sends all requests to a new server of `contestant`, one after the other.
-async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<Observations, Failure> {
+async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<ObservedRun, Failure> {
     let world = World::start().await?;
     for id in [ACCOUNT, "other"] {
         world.table.put_account(&Account { id: id.parse()?, ..sample::account() }).await?;
@@ -98,15 +98,15 @@ async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<Observat
         let response = load::send(&http, &url, &case).await?;
         let mut requests: Vec<String> = recorder.take_requests().iter().map(describe_request).collect();
         requests.sort_unstable();
-        responses.push(observed(&known, response, requests));
+        responses.push(observe_response(&known, response, requests));
     }
     server.stop().await?;
     let items = stored_items(&world, &known).await?;
     world.stop().await?;
-    Ok(Observations { responses, items })
+    Ok(ObservedRun { responses, items })
 }
 
-fn observed(known: &KnownIds, response: Response, requests: Vec<String>) -> Observed {
+fn observe_response(known: &KnownIds, response: Response, requests: Vec<String>) -> ObservedResponse {
     let requests = if response.status.is_success() { requests } else { Vec::new() };
     let header = |name: &str| response.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let headers = [header("etag"), header("idempotent-replayed")];
@@ -114,7 +114,7 @@ fn observed(known: &KnownIds, response: Response, requests: Vec<String>) -> Obse
         true => known.normalize(response.body),
         false => json!({ "type": response.body["type"], "field": response.body["field"] }),
     };
-    Observed { status: response.status.as_u16(), headers, body, requests }
+    ObservedResponse { status: response.status.as_u16(), headers, body, requests }
 }
 
 /// Describes a request so that equal requests of different servers get the same text: the DynamoDB operation with its

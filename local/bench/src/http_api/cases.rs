@@ -42,28 +42,28 @@ fn with(path: &str, value: Value) -> Value {
 /// Returns the requests that the servers accept.
 fn accepted(today: NaiveDate) -> Vec<Request> {
     let first_payment = sign_up(2, today);
-    let signed_up = create(&first_payment).and_header("idempotency-key", "order-1");
+    let signed_up = create(&first_payment).with_header("idempotency-key", "order-1");
     vec![
         create(&new_subscription(1)),
-        create(&with("email", json!("billing@acme.example.com"))).and_header("idempotency-key", "order-2"),
+        create(&with("email", json!("billing@acme.example.com"))).with_header("idempotency-key", "order-2"),
         // A repeated request with the idempotency key of the request above: the servers return the stored response.
-        create(&with("email", json!("billing@acme.example.com"))).and_header("idempotency-key", "order-2"),
+        create(&with("email", json!("billing@acme.example.com"))).with_header("idempotency-key", "order-2"),
         create(&with("product_name", json!("Gold plan, order 4242 4242 4242 4241"))),
         create(&with("currency", json!("JPY"))),
         create(&with("payment_day", json!(31))),
         Request::get(format!("/accounts/{ACCOUNT}/receipts")),
         Request::get(format!("/accounts/{ACCOUNT}/receipts?limit=5")),
         Request::get("/accounts/other/subscriptions"),
-        change(&json!({ "amount": 1499, "product_name": "Gold plan, new price" })).and_header("if-match", "\"1\""),
-        change(&json!({ "email": "billing@acme.example.com" })).and_header("if-match", "\"1\", \"2\""),
+        change(&json!({ "amount": 1499, "product_name": "Gold plan, new price" })).with_header("if-match", "\"1\""),
+        change(&json!({ "email": "billing@acme.example.com" })).with_header("if-match", "\"1\", \"2\""),
         // The stored mail address does not change, so the servers write nothing.
-        change(&json!({ "email": "billing@acme.example.com" })).and_header("if-match", "*"),
+        change(&json!({ "email": "billing@acme.example.com" })).with_header("if-match", "*"),
         change(&json!({ "email": null, "payment_day": 20 })),
         change(&json!({ "payment_method": { "customer": "cus_1", "payment_method": "pm_2" } })),
         change(&json!({})),
         signed_up.clone(),
         signed_up,
-        create(&sign_up(3, today)).and_header("idempotency-key", "order-3"),
+        create(&sign_up(3, today)).with_header("idempotency-key", "order-3"),
     ]
 }
 
@@ -122,8 +122,8 @@ fn refused_bodies(today: NaiveDate) -> Vec<Value> {
 /// Returns changes that the servers refuse.
 fn refused_changes() -> Vec<Request> {
     vec![
-        change(&json!({ "amount": 1599 })).and_header("if-match", "\"99\""),
-        change(&json!({ "amount": 1599 })).and_header("if-match", "99"),
+        change(&json!({ "amount": 1599 })).with_header("if-match", "\"99\""),
+        change(&json!({ "amount": 1599 })).with_header("if-match", "99"),
         change(&json!({ "amount": null })),
         change(&json!({ "amount": -1 })),
         change(&json!({ "currency": "USD" })),
@@ -149,12 +149,12 @@ fn refused_requests(today: NaiveDate) -> Vec<Request> {
         Request::with_body(Method::POST, SUBSCRIPTIONS, "nonsense"),
         create(&with("product_name", json!("x".repeat(70_000)))),
         without_type.clone(),
-        without_type.and_header("content-type", "text/plain"),
-        create(&new_subscription(1)).and_header("idempotency-key", ""),
-        create(&new_subscription(1)).and_header("idempotency-key", "x".repeat(256)),
+        without_type.with_header("content-type", "text/plain"),
+        create(&new_subscription(1)).with_header("idempotency-key", ""),
+        create(&new_subscription(1)).with_header("idempotency-key", "x".repeat(256)),
         // Requests with the idempotency keys of earlier requests, but with other bodies.
-        create(&sign_up(9, today)).and_header("idempotency-key", "order-1"),
-        create(&new_subscription(1)).and_header("idempotency-key", "order-2"),
+        create(&sign_up(9, today)).with_header("idempotency-key", "order-1"),
+        create(&new_subscription(1)).with_header("idempotency-key", "order-2"),
         Request::get(to_account("unknown")),
         Request::get("/accounts/unknown/receipts"),
         Request::get(format!("{SUBSCRIPTIONS}?limit=0")),

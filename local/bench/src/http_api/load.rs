@@ -25,7 +25,7 @@ pub struct Response {
 
 /// The responses and latencies of all requests of a measurement.
 #[derive(Debug, Default)]
-pub struct Completed {
+pub struct CompletedRequests {
     /// The responses, each with the number of its request.
     pub responses: Vec<(usize, Response)>,
     pub latencies: Vec<Duration>,
@@ -40,11 +40,11 @@ pub fn client() -> Result<Client, Failure> {
 
 /// Sends `request` to the server at `url`.
 pub async fn send(http: &Client, url: &str, request: &Request) -> Result<Response, Failure> {
-    let (response, bytes) = send_unread(http, url, request).await?;
+    let (response, bytes) = send_without_parsing_response(http, url, request).await?;
     Ok(read(response, &bytes))
 }
 
-async fn send_unread(
+async fn send_without_parsing_response(
     http: &Client,
     url: &str,
     request: &Request,
@@ -71,7 +71,7 @@ pub async fn send_all(
     url: &str,
     requests: Vec<Request>,
     in_flight: usize,
-) -> Result<Completed, Failure> {
+) -> Result<CompletedRequests, Failure> {
     let (requests, next) = (Arc::new(requests), Arc::new(AtomicUsize::new(0)));
     let started = Instant::now();
     let workers = (0..in_flight).map(|_| {
@@ -82,7 +82,7 @@ pub async fn send_all(
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(request) = requests.get(number) else { return Ok::<_, Failure>(sent) };
                 let started = Instant::now();
-                let response = send_unread(&http, &url, request).await?;
+                let response = send_without_parsing_response(&http, &url, request).await?;
                 sent.push((number, started.elapsed(), response));
             }
         })
@@ -97,5 +97,5 @@ pub async fn send_all(
     // machine needs.
     let latencies = all.iter().map(|(_, latency, _)| *latency).collect();
     let responses = all.into_iter().map(|(number, _, (head, bytes))| (number, read(head, &bytes))).collect();
-    Ok(Completed { responses, latencies, duration })
+    Ok(CompletedRequests { responses, latencies, duration })
 }

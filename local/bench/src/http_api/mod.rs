@@ -19,7 +19,7 @@ use clap::Args;
 use crate::process::{cpu_seconds, peak_mb};
 use crate::{Failure, peers};
 use contestant::ApiContestant;
-use report::{Figures, Results};
+use report::{ApiMeasurement, Results};
 use request::{Kind, RequestSet};
 use world::World;
 
@@ -79,7 +79,7 @@ async fn measure(
     let http = load::client()?;
     for &in_flight in &args.in_flight {
         for kind in Kind::ALL {
-            let set = RequestSet { kind, in_flight, count: args.warm_up + kind.share_of(args.requests) };
+            let set = RequestSet { kind, in_flight, count: args.warm_up + kind.share_of_requests(args.requests) };
             world.prepare(&set).await?;
             let mut requests = set.requests(world.today);
             let measured_requests = requests.split_off(args.warm_up);
@@ -90,7 +90,7 @@ async fn measure(
             let responses = warm_up.responses.iter().chain(&measured.responses);
             let checked = checks::check(&world, &set, responses).await;
             checked.map_err(|error| format!("{}, {}: {error}", contestant.name(), set.name()))?;
-            let figures = Figures::new(&measured, cpu);
+            let figures = ApiMeasurement::new(&measured, cpu);
             results.entry((kind, in_flight, contestant)).or_default().push(figures);
         }
     }

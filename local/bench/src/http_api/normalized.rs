@@ -88,39 +88,41 @@ mod tests {
 
     use super::*;
 
-    const KNOWN: &str = "01JZXCVBNM0123456789ABCDEF";
-    const NEW: &str = "01JNA80W00TQ2XNPH2HZ8S6CKN";
+    const KNOWN_ID: &str = "01JZXCVBNM0123456789ABCDEF";
+    const NEW_ID: &str = "01JNA80W00TQ2XNPH2HZ8S6CKN";
 
-    fn known() -> KnownIds {
-        KnownIds(BTreeSet::from([KNOWN.to_owned()]))
+    fn known_ids() -> KnownIds {
+        KnownIds(BTreeSet::from([KNOWN_ID.to_owned()]))
     }
 
     #[test]
     fn new_ids_and_times_are_replaced_and_all_other_values_stay() {
-        let body = json!({ "id": NEW, "account": KNOWN, "at": "2026-01-31T06:00:00.123Z", "due_date": "2026-01-31" });
-        let expected = json!({ "id": "ID", "account": KNOWN, "at": "TIME", "due_date": "2026-01-31" });
-        assert_eq!(known().normalize(body), expected);
-        assert_eq!(known().normalize(json!([format!("2026-01-31.{NEW}.gold")])), json!(["2026-01-31.ID.gold"]));
+        let body =
+            json!({ "id": NEW_ID, "account": KNOWN_ID, "at": "2026-01-31T06:00:00.123Z", "due_date": "2026-01-31" });
+        let expected = json!({ "id": "ID", "account": KNOWN_ID, "at": "TIME", "due_date": "2026-01-31" });
+        assert_eq!(known_ids().normalize(body), expected);
+        assert_eq!(known_ids().normalize(json!([format!("2026-01-31.{NEW_ID}.gold")])), json!(["2026-01-31.ID.gold"]));
     }
 
     #[test]
     fn a_wrong_number_of_a_receipt_stays_different() {
-        let number = ReceiptNumber::new(&"acme".parse().unwrap(), NEW.parse().unwrap(), "2026-01-31".parse().unwrap());
-        let receipt = |number: &str| json!({ "account": "acme", "subscription": NEW, "due_date": "2026-01-31", "number": number });
-        assert_eq!(known().normalize(receipt(&number.to_string()))["number"], "NUMBER");
-        assert_eq!(known().normalize(receipt("202601-AAAAAA-AAAAAA"))["number"], "202601-AAAAAA-AAAAAA");
+        let number =
+            ReceiptNumber::new(&"acme".parse().unwrap(), NEW_ID.parse().unwrap(), "2026-01-31".parse().unwrap());
+        let receipt = |number: &str| json!({ "account": "acme", "subscription": NEW_ID, "due_date": "2026-01-31", "number": number });
+        assert_eq!(known_ids().normalize(receipt(&number.to_string()))["number"], "NUMBER");
+        assert_eq!(known_ids().normalize(receipt("202601-AAAAAA-AAAAAA"))["number"], "202601-AAAAAA-AAAAAA");
     }
 
     #[test]
     fn an_expiry_time_becomes_days_and_a_wrong_code_stays_different() {
         let (now, normalize) =
-            (Utc::now(), |item: Value| known().normalize_item(item.as_object().unwrap().clone(), Utc::now()));
+            (Utc::now(), |item: Value| known_ids().normalize_item(item.as_object().unwrap().clone(), Utc::now()));
         let expires = (now.timestamp() + 190 * SECONDS_OF_DAY).to_string();
         assert_eq!(normalize(json!({ "TTL": { "N": expires } }))["TTL"], "190 days");
-        let code = SubscriptionCode::compute(&"acme".parse().unwrap(), NEW.parse().unwrap()).to_string();
+        let code = SubscriptionCode::compute(&"acme".parse().unwrap(), NEW_ID.parse().unwrap()).to_string();
         let item = |code: &str| {
             let key = json!({ "S": format!("CODE#{code}") });
-            json!({ "PK": key, "SK": key, "Account": { "S": "acme" }, "Subscription": { "S": NEW } })
+            json!({ "PK": key, "SK": key, "Account": { "S": "acme" }, "Subscription": { "S": NEW_ID } })
         };
         assert_eq!(normalize(item(&code))["PK"], "CODE");
         assert_eq!(normalize(item("AAAAAAAAAAAA"))["PK"]["S"], "CODE#AAAAAAAAAAAA");

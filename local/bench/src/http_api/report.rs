@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::ApiArgs;
 use super::contestant::ApiContestant;
-use super::load::Completed;
+use super::load::CompletedRequests;
 use super::request::Kind;
 use crate::contestant::milliseconds;
 use crate::report::median;
 
 /// The figures of one measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Figures {
+pub struct ApiMeasurement {
     pub requests_per_second: f64,
     /// The processor time of the server's process for each request, in milliseconds.
     pub cpu_ms: f64,
@@ -23,11 +23,11 @@ pub struct Figures {
 }
 
 /// All measurements by kind of request, number of requests in flight, and server.
-pub type Results = BTreeMap<(Kind, usize, ApiContestant), Vec<Figures>>;
+pub type Results = BTreeMap<(Kind, usize, ApiContestant), Vec<ApiMeasurement>>;
 
-impl Figures {
+impl ApiMeasurement {
     /// Computes the figures of `completed`, during which the server used `cpu` seconds of processor time.
-    pub fn new(completed: &Completed, cpu: f64) -> Self {
+    pub fn new(completed: &CompletedRequests, cpu: f64) -> Self {
         let mut latencies = completed.latencies.clone();
         latencies.sort_unstable();
         let count = latencies.len() as f64;
@@ -60,7 +60,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
 
 /// Prints the medians, and whether each goal was reached.
 pub fn print(args: &ApiArgs, results: &Results) {
-    let medians: BTreeMap<_, _> = results.iter().map(|(key, all)| (*key, Figures::medians(all))).collect();
+    let medians: BTreeMap<_, _> = results.iter().map(|(key, all)| (*key, ApiMeasurement::medians(all))).collect();
     println!(
         "\n{} requests of each kind, a third of them for sign-ups; medians of {} rounds\n",
         args.requests, args.rounds
@@ -70,7 +70,7 @@ pub fn print(args: &ApiArgs, results: &Results) {
         "request", "in flight", "", "requests/s", "CPU ms", "median ms", "99% ms"
     );
     for (&(kind, in_flight, contestant), figures) in &medians {
-        let Figures { requests_per_second, cpu_ms, median_ms, p99_ms } = figures;
+        let ApiMeasurement { requests_per_second, cpu_ms, median_ms, p99_ms } = figures;
         println!(
             "{:<24}  {in_flight:>9}  {:<10}  {requests_per_second:>10.0}  {cpu_ms:>8.2}  {median_ms:>9.2}  {p99_ms:>9.2}",
             kind.name(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn goal_compares_the_factor_with_the_wanted_factor() {
+    fn goal_is_reached_if_the_measured_factor_is_at_least_the_wanted_factor() {
         assert_eq!(Goal { factor: 3.04, wanted: 3.0 }.text(), "1/3.0 of 1/3: yes");
         assert!(!Goal { factor: 2.99, wanted: 3.0 }.is_reached());
         assert!(!Goal { factor: f64::NAN, wanted: 3.0 }.is_reached());

@@ -47,7 +47,7 @@ impl Kind {
 
     /// Returns the number of measured requests of this kind. Fewer sign-ups are measured, because a sign-up takes
     /// several times as long as any other request.
-    pub fn share_of(self, requests: usize) -> usize {
+    pub fn share_of_requests(self, requests: usize) -> usize {
         if self == Self::SignUp { requests.div_ceil(3) } else { requests }
     }
 }
@@ -69,10 +69,10 @@ impl Request {
     /// Creates a request with a body. The body is sent as JSON.
     pub fn with_body(method: Method, path: impl Into<String>, body: impl ToString) -> Self {
         let request = Self { method, path: path.into(), headers: Vec::new(), body: Some(body.to_string()) };
-        request.and_header("content-type", "application/json")
+        request.with_header("content-type", "application/json")
     }
 
-    pub fn and_header(mut self, name: &'static str, value: impl ToString) -> Self {
+    pub fn with_header(mut self, name: &'static str, value: impl ToString) -> Self {
         self.headers.push((name, value.to_string()));
         self
     }
@@ -123,12 +123,12 @@ impl RequestSet {
             Kind::Change => {
                 let body = json!({ "amount": CHANGED_AMOUNT, "product_name": CHANGED_NAME });
                 let path = format!("{subscriptions}/{}", self.subscription(n));
-                Request::with_body(Method::PATCH, path, body).and_header("if-match", "\"1\"")
+                Request::with_body(Method::PATCH, path, body).with_header("if-match", "\"1\"")
             }
             Kind::SignUp => {
                 let body = sign_up(n, today);
                 let key = format!("order-{}-{n}", self.in_flight);
-                Request::with_body(Method::POST, subscriptions, body).and_header("idempotency-key", key)
+                Request::with_body(Method::POST, subscriptions, body).with_header("idempotency-key", key)
             }
         }
     }

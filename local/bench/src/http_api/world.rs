@@ -29,7 +29,7 @@ impl World {
     /// Starts an engine with an empty table, and a gateway.
     pub async fn start() -> Result<Self, Failure> {
         let gateway = start_gateway(0).await?;
-        let mut engine = Process::of_bench(&["engine", "--rows=0", "--without-tokens"].map(str::to_owned))?;
+        let mut engine = Process::start_bench_command(&["engine", "--rows=0", "--without-tokens"].map(str::to_owned))?;
         let url = engine.read_line().await?;
         let table = Table::new(client_of(&url), TABLE, TimeDelta::days(190));
         let account = reqwest::get(format!("{}{}", gateway.1, gateways::ACCOUNT_PATH)).await?.text().await?;

@@ -52,7 +52,7 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     let mut list = ListedItems::new();
     match (&args.account, &args.external_id) {
         (None, Some(external_id)) => {
-            let (owners, unreadable) = owners_of(table, external_id).await?;
+            let (owners, unreadable) = find_accounts_by_external_id(table, external_id).await?;
             let errors = unreadable.into_iter().map(Err);
             let accounts = stream::iter(owners).then(async |id| table.get_account(&id).await.transpose());
             for account in errors.chain(accounts.filter_map(future::ready).collect::<Vec<_>>().await) {
@@ -71,7 +71,7 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
             };
             let each = |account| {
                 progress.inc(1);
-                list.push_if(account, args.limit, is_searched)
+                list.push_if_selected(account, args.limit, is_searched)
             };
             table.scan_accounts(each).await?;
         }
@@ -81,7 +81,10 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
 
 /// Returns the accounts whose subscriptions were imported with `external_id`, and one error for each subscription that
 /// cannot be read. Reads the whole table.
-async fn owners_of(table: &Table, external_id: &ExternalId) -> Result<(BTreeSet<AccountId>, Vec<TableError>), Failure> {
+async fn find_accounts_by_external_id(
+    table: &Table,
+    external_id: &ExternalId,
+) -> Result<(BTreeSet<AccountId>, Vec<TableError>), Failure> {
     let progress = start_search(true, "subscriptions");
     let (mut owners, mut unreadable) = (BTreeSet::new(), Vec::new());
     let each = |subscription: Result<Subscription, TableError>| {

@@ -20,7 +20,7 @@ Examples:
   dueday charging on --table TABLE")]
 pub struct ChargingArgs {
     /// on or off [default: show the current state]
-    pub switch: Option<Switch>,
+    pub switch: Option<ChargingSwitch>,
     /// The reason for the change, for the action log; do not write personal data into it
     #[arg(long, value_name = "TEXT", requires = "switch")]
     pub reason: Option<Label>,
@@ -28,7 +28,7 @@ pub struct ChargingArgs {
 
 /// The new state of the switch: whether runs charge payments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Switch {
+pub enum ChargingSwitch {
     On,
     Off,
 }
@@ -44,8 +44,8 @@ pub async fn charging(context: &Context, args: &ChargingArgs) -> Result<Exit, Fa
         None => open_table.settings.charging,
         Some(switch) => {
             let action = context.action(ActionKind::SwitchCharging, args.reason.as_ref());
-            open_table.table.set_charging(switch == Switch::On, Some(&action)).await?;
-            switch == Switch::On
+            open_table.table.set_charging(switch == ChargingSwitch::On, Some(&action)).await?;
+            switch == ChargingSwitch::On
         }
     };
     context.print(&ChargingState { charging }, || match charging {

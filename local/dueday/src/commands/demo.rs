@@ -19,7 +19,7 @@ use simulator::DailyRuns;
 use store::{Paging, PaymentCounts, ReminderCounts, Settings, Table};
 
 use super::demo_company;
-use super::demo_mails::{PastNotices, UnsentMails};
+use super::demo_mails::{SimulationNotices, UnsentMails};
 use super::import::{self, Row};
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine};
@@ -59,11 +59,11 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     let to = context.today();
     let rows = import::parse_rows(SUBSCRIPTIONS_CSV, to).map_err(Failure::Refused)?;
     let from = to.checked_sub_months(SIMULATED_MONTHS).unwrap_or(to);
-    let eve = from.pred_opt().unwrap_or(from);
-    let clock = Arc::new(SimulatedClock::new(eve.and_time(NaiveTime::MIN).and_utc(), rand::random()));
+    let day_before = from.pred_opt().unwrap_or(from);
+    let clock = Arc::new(SimulatedClock::new(day_before.and_time(NaiveTime::MIN).and_utc(), rand::random()));
     let machine = Machine::open(context, FolderPolicy::CreateIfAbsent, clock.clone()).await?;
     let table = &machine.deployment.table;
-    let is_loaded = has_all_rows(table, &rows).await?;
+    let is_loaded = are_all_rows_stored(table, &rows).await?;
     let mut report = DemoReport {
         already_loaded: is_loaded,
         subscriptions: rows.len(),
@@ -77,10 +77,10 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         let engine = Engine::memory();
         let past = create_memory_copy(&machine.deployment, &engine).await?;
         let past = Deployment { mailer: unsent.clone(), clock: clock.clone(), ..past };
-        let notices = PastNotices::new(&past, &engine)?;
+        let notices = SimulationNotices::new(&past, &engine)?;
         for row in rows {
             let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_id(&row.account));
-            past.enrol(&account, row.subscription(id), eve).await?;
+            past.create_subscription(&account, row.subscription(id), day_before).await?;
         }
         let copied = past.table.clone();
         (report.payments, report.reminders) =
@@ -111,7 +111,7 @@ async fn refund_one_payment(context: &Context, machine: &Machine) -> Result<(), 
 }
 
 /// Returns whether `table` has the subscriptions of all `rows`.
-async fn has_all_rows(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
+async fn are_all_rows_stored(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
     for row in rows {
         let id = row.external_id.subscription_id(&row.account);
         if table.get_subscription(&row.account, id).await?.is_none() {
@@ -142,7 +142,7 @@ async fn create_memory_copy(of: &Deployment, engine: &Engine) -> Result<Deployme
 /// Simulates the daily runs of the days from `from` to `to`; on the last day, only the runs up to `now`. Returns the
 /// counts of payments and reminders.
 async fn simulate_days(
-    (past, mut notices): (Deployment, PastNotices),
+    (past, mut notices): (Deployment, SimulationNotices),
     clock: Arc<SimulatedClock>,
     (from, to): (NaiveDate, NaiveDate),
     now: DateTime<Utc>,

@@ -35,10 +35,10 @@ impl Mailer for UnsentMails {
 
 /// A bus in memory that stores the events until they are removed.
 #[derive(Clone, Debug, Default)]
-struct KeepingBus(Arc<Mutex<Vec<ReceivedEvent>>>);
+struct InMemoryBus(Arc<Mutex<Vec<ReceivedEvent>>>);
 
 #[async_trait]
-impl Bus for KeepingBus {
+impl Bus for InMemoryBus {
     async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(entries.iter().filter_map(|entry| match &entry.event {
@@ -50,16 +50,16 @@ impl Bus for KeepingBus {
 }
 
 /// Sends the mails about the events of the simulation, as the notices function does.
-pub struct PastNotices {
+pub struct SimulationNotices {
     stream: Stream,
     /// The sequence number of the last stream record that was read.
     position: Option<String>,
-    bus: KeepingBus,
-    publisher: Publisher<KeepingBus>,
+    bus: InMemoryBus,
+    publisher: Publisher<InMemoryBus>,
     notices: Notices,
 }
 
-impl PastNotices {
+impl SimulationNotices {
     /// Creates the sender for the simulated deployment `past`, whose table is in `engine`.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl PastNotices {
     pub fn new(past: &Deployment, engine: &Engine) -> Result<Self, Failure> {
         let (merchant, zone) = (past.config.merchant.clone(), past.config.billing.zone);
         let notices = Notices::new(past.table.clone(), past.mailer.clone(), merchant, zone, past.clock.clone());
-        let bus = KeepingBus::default();
+        let bus = InMemoryBus::default();
         let stream = engine.stream(past.table.name())?;
         Ok(Self { stream, position: None, publisher: Publisher::new(bus.clone()), bus, notices })
     }

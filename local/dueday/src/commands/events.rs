@@ -3,12 +3,12 @@
 use chrono::NaiveDate;
 use clap::Args;
 
-use super::kept_event::{Envelope, EventFilter};
 use super::listed_items::account_not_found;
+use super::stored_event::{Envelope, EventFilter};
 use super::values::parse_date;
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine, events_folder};
-use crate::machine::kept_lines::StoredEventLines;
+use crate::machine::stored_lines::StoredEventLines;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 

@@ -7,7 +7,7 @@ use billing::{Currency, GatewayToken};
 use clap::Args;
 use clock::SystemClock;
 use gateways::conformance::{
-    CheckParameters, Observer, Progress, PromiseResult, Report, Step, Verdict, check as check_all,
+    CheckObserver, CheckParameters, CheckStep, Progress, PromiseResult, PromiseVerdict, Report, check as check_all,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -78,24 +78,24 @@ struct PromiseView<'a> {
 impl<'a> From<&'a PromiseResult> for PromiseView<'a> {
     fn from(result: &'a PromiseResult) -> Self {
         let (broken, not_checked) = match &result.verdict {
-            Verdict::Kept => (None, None),
-            Verdict::Broken(how) => (Some(how.as_str()), None),
-            Verdict::NotChecked(why) => (None, Some(why.as_str())),
+            PromiseVerdict::Kept => (None, None),
+            PromiseVerdict::Broken(how) => (Some(how.as_str()), None),
+            PromiseVerdict::NotChecked(why) => (None, Some(why.as_str())),
         };
         Self { promise: result.promise, broken, not_checked }
     }
 }
 
 /// Prints the result of each promise when its check ends, and shows the progress of long steps on standard error.
-struct Terminal {
+struct TerminalObserver {
     /// True if each result is printed as text when its check ends. With --json, the caller prints all results at the
     /// end.
     is_text: bool,
-    bar: RefCell<Option<(Step, ProgressBar)>>,
+    bar: RefCell<Option<(CheckStep, ProgressBar)>>,
     output_error: RefCell<Option<Failure>>,
 }
 
-impl Terminal {
+impl TerminalObserver {
     fn new(is_text: bool) -> Self {
         Self { is_text, bar: RefCell::default(), output_error: RefCell::default() }
     }
@@ -107,8 +107,8 @@ impl Terminal {
             return bar.clone();
         }
         let (template, start_message) = match step {
-            Step::Charging => ("{bar:30} {pos} of {len} payments", format!("Making {total} payments.")),
-            Step::Waiting => (
+            CheckStep::Charging => ("{bar:30} {pos} of {len} payments", format!("Making {total} payments.")),
+            CheckStep::Waiting => (
                 "{bar:30} waiting, {pos} of {len} s: will the gateway forget or change something later?",
                 format!(
                     "Waiting {}, to see whether the gateway forgets or changes something later.",
@@ -127,7 +127,7 @@ impl Terminal {
     }
 }
 
-impl Observer for Terminal {
+impl CheckObserver for TerminalObserver {
     fn promise_checked(&self, result: &PromiseResult) {
         if let Some((_, bar)) = self.bar.take() {
             bar.finish_and_clear();
@@ -173,7 +173,7 @@ pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure>
         args.other_customer,
         format_seconds(args.wait.as_secs())
     ));
-    let terminal = Terminal::new(!context.options.json);
+    let terminal = TerminalObserver::new(!context.options.json);
     let report = check_all(gateway.as_ref(), &parameters, &SystemClock, &terminal).await;
     terminal.output_error.into_inner().map_or(Ok(()), Err)?;
     let shown: Vec<PromiseView<'_>> = report.results.iter().map(PromiseView::from).collect();
@@ -216,8 +216,8 @@ fn format_seconds(number: u64) -> String {
 fn result_line(result: &PromiseResult) -> String {
     let promise = result.promise;
     match &result.verdict {
-        Verdict::Kept => format!("{}         {promise}\n", green("kept")),
-        Verdict::Broken(how) => format!("{}       {promise}\n             {how}\n", red("broken")),
-        Verdict::NotChecked(why) => format!("not checked  {promise}\n             {why}\n"),
+        PromiseVerdict::Kept => format!("{}         {promise}\n", green("kept")),
+        PromiseVerdict::Broken(how) => format!("{}       {promise}\n             {how}\n", red("broken")),
+        PromiseVerdict::NotChecked(why) => format!("not checked  {promise}\n             {why}\n"),
     }
 }

@@ -52,7 +52,7 @@ impl<T> ListedItems<T> {
     }
 
     /// Adds `item` with [`ListedItems::push`] if `is_searched` accepts the item.
-    pub fn push_if(
+    pub fn push_if_selected(
         &mut self,
         item: Result<T, TableError>,
         limit: LimitArgs,

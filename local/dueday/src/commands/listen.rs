@@ -7,10 +7,10 @@ use clap::Args;
 use clock::Clock;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Sender};
 
-use super::kept_event::{Envelope, EventFilter};
+use super::stored_event::{Envelope, EventFilter};
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine, events_folder};
-use crate::machine::kept_lines::StoredEventLines;
+use crate::machine::stored_lines::StoredEventLines;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 

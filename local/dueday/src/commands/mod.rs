@@ -22,7 +22,6 @@ mod gateway;
 mod gateway_check;
 mod help_groups;
 mod import;
-mod kept_event;
 mod listed_items;
 mod listen;
 mod log;
@@ -43,6 +42,7 @@ mod settings;
 mod shards;
 mod simulate;
 mod status;
+mod stored_event;
 mod subscription;
 mod subscriptions;
 mod token;
@@ -238,7 +238,7 @@ impl Command {
 
 /// Reads the arguments of the process. If they are wrong or ask for help, prints the error or the help, and exits.
 pub fn read_arguments() -> Arguments {
-    let mut dueday = help_groups::with_negative_numbers(Arguments::command());
+    let mut dueday = help_groups::allow_negative_numbers(Arguments::command());
     // Only a built command contains the subcommand `help`.
     dueday.build();
     let matches = help_groups::with_groups(dueday).try_get_matches();

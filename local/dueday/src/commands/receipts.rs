@@ -67,7 +67,7 @@ pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Fa
             let progress = start_search(true, "receipts");
             let each = |receipt| {
                 progress.inc(1);
-                list.push_if(receipt, args.limit, is_searched)
+                list.push_if_selected(receipt, args.limit, is_searched)
             };
             stored.scan_receipts(now, each).await?;
         }

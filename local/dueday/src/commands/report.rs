@@ -74,14 +74,14 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
     let (from, to) = (*reported.start(), *reported.end());
     let report = audit::report(source, reported).await?;
     let amounts = |minor: fn(&ProductSales) -> i64| {
-        all_sales(&report.days).map(move |sales| Money::new(minor(sales), sales.sum.currency()))
+        sales_of_all_days(&report.days).map(move |sales| Money::new(minor(sales), sales.sum.currency()))
     };
     let is_not_zero = |amount: &Money| amount.minor() != 0;
     let days = PaymentReport {
         from,
         to,
         complete: report.days.iter().all(|day| day.complete),
-        payments: all_sales(&report.days).map(|sales| sales.payments).sum(),
+        payments: sales_of_all_days(&report.days).map(|sales| sales.payments).sum(),
         sums: amounts(|sales| sales.sum.minor()).collect(),
         refunded: amounts(|sales| sales.refunded_amount).filter(is_not_zero).collect(),
         reversed: amounts(|sales| sales.reversed_amount).filter(is_not_zero).collect(),
@@ -110,7 +110,7 @@ fn refusal(args: &ReportArgs, error: ReportedDaysError) -> Failure {
 }
 
 /// Returns the sales of all `days`, one item per day and product.
-fn all_sales(days: &[ReportedDay]) -> impl Iterator<Item = &ProductSales> {
+fn sales_of_all_days(days: &[ReportedDay]) -> impl Iterator<Item = &ProductSales> {
     days.iter().flat_map(|day| &day.taken)
 }
 

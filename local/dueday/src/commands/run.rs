@@ -51,7 +51,7 @@ pub fn batch_parser() -> impl clap::builder::TypedValueParser<Value = Batch> {
 
 /// Waits for `run`, and shows its progress. After the first Ctrl-C, the run processes no further rows and ends when the
 /// current rows are finished. A second Ctrl-C ends the process immediately.
-async fn watch<T>(monitor: Arc<RunMonitor>, run: impl Future<Output = T>) -> T {
+async fn show_progress_during<T>(monitor: Arc<RunMonitor>, run: impl Future<Output = T>) -> T {
     let bar = ProgressBar::new_spinner();
     let _progress = Progress::show(bar.clone(), "{spinner} {msg}, {elapsed}", ProgressBar::message);
     let mut run = pin!(run);
@@ -61,7 +61,7 @@ async fn watch<T>(monitor: Arc<RunMonitor>, run: impl Future<Output = T>) -> T {
         tokio::select! {
             report = &mut run => return report,
             _ = &mut interrupted => {
-                if monitor.must_end() {
+                if monitor.is_end_requested() {
                     Exit::Interrupted.exit_process();
                 }
                 output::print_message("\nEnding the run: waiting for the rows in progress. Ctrl-C again ends at once.");
@@ -81,13 +81,13 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     let is_clean = match args.batch {
         Batch::Reminders => {
             let sweep = deployment.reminders().await?;
-            let report = watch(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
+            let report = show_progress_during(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
             context.print(&report, || text(&report))?;
             report.is_done()
         }
         Batch::Payments => {
             let sweep = deployment.payments().await?;
-            let report = watch(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
+            let report = show_progress_during(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
             context.print(&report, || text(&report))?;
             let unresolved = unresolved_findings(&deployment.table.get_open_findings().await?);
             unresolved.iter().for_each(output::print_message);

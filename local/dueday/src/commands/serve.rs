@@ -136,9 +136,9 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired_hourly(&locked_folder) => {}
-        () = filler.keep_filling() => {}
-        () = follower.keep_publishing() => {}
-        () = follower.notice_sender.keep_sending() => {}
+        () = filler.fill_continuously() => {}
+        () = follower.publish_continuously() => {}
+        () = follower.notice_sender.send_continuously() => {}
         () = deliveries.run(context.clock.as_ref()) => {}
         _ = tokio::signal::ctrl_c() => {
             output::print_message(format!("\nStopped. All data is stored in {}.", context.options.data.display()));

@@ -74,7 +74,8 @@ pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Resul
             }
             let stored = stored.items.into_iter().map(Ok).chain(stored.unreadable.into_iter().map(Err));
             for subscription in stored {
-                if list.push_if(subscription, args.limit, |subscription| args.covers(subscription)).is_break() {
+                if list.push_if_selected(subscription, args.limit, |subscription| args.covers(subscription)).is_break()
+                {
                     break;
                 }
             }
@@ -89,7 +90,7 @@ pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Resul
             let progress = start_search(is_filtered, "subscriptions");
             let each = |subscription| {
                 progress.inc(1);
-                list.push_if(subscription, args.limit, |subscription| args.covers(subscription))
+                list.push_if_selected(subscription, args.limit, |subscription| args.covers(subscription))
             };
             table.scan_subscriptions(each).await?;
         }
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_can_be_searched() {
+    fn every_subscription_status_can_be_parsed() {
         for name in STATUSES {
             assert_eq!(parse_status(name.to_owned()).to_string(), name);
         }

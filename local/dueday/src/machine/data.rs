@@ -21,7 +21,7 @@ use store::{TableError, timeouts};
 
 use super::encryption_keys::read_or_create_keys;
 use super::event_file::EventFile;
-use super::follower::{Follower, Streams};
+use super::follower::{PublishedStreams, StreamFollower};
 use super::gateway::Gateway;
 use super::journal::Journal;
 use super::local_bus::LocalBus;
@@ -66,7 +66,7 @@ pub struct LockedFolder {
     pub engine: Engine,
     /// The keys that encrypt the secrets in the table.
     pub keys: EncryptionKeys,
-    streams: Streams,
+    streams: PublishedStreams,
     pub gateway: Gateway,
     /// The URL of the API of this process; `None` if it serves no API.
     api: Option<String>,
@@ -136,7 +136,7 @@ impl LockedFolder {
         orders_table(engine.client()).create_if_absent().await?;
         let keys = read_or_create_keys(folder, context.clock.as_ref())?;
         let gateway = Gateway::open(&context.options, clock.clone()).await?;
-        let streams = Streams {
+        let streams = PublishedStreams {
             payments: engine.stream(&context.config.table.name)?,
             orders: engine.stream(orders_table_name())?,
         };
@@ -149,11 +149,15 @@ impl LockedFolder {
     ///
     /// # Errors
     /// If the folder of the events cannot be used, or the stored events belong to another table.
-    pub async fn create_follower(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<Follower, Failure> {
+    pub async fn create_follower(
+        &self,
+        context: &Context,
+        queue: Option<MemoryQueue>,
+    ) -> Result<StreamFollower, Failure> {
         let bus = self.open_bus(context, queue).await?;
         let failed = |source| Failure::Data { path: bus.unplaced_orders.path().clone(), source };
         bus.retry_unplaced_orders().await.map_err(failed)?;
-        Ok(Follower::new(self.streams.clone(), bus))
+        Ok(StreamFollower::new(self.streams.clone(), bus))
     }
 
     /// Opens the bus with the stored events of this folder's tables.
@@ -164,8 +168,8 @@ impl LockedFolder {
         // If the stored events come from another table, their position belongs to the stream of that other table. A
         // follower that continued at this position in the stream of this folder's table would never publish the first
         // changes of this table.
-        for (table, stream) in self.streams.by_table() {
-            let committed = journal.committed(table);
+        for (table, stream) in self.streams.streams_by_table() {
+            let committed = journal.committed_position(table);
             let is_other = committed.stream.is_some_and(|arn| arn != stream.arn());
             let is_older = committed.sequence.map_or(Ok(false), |position| stream.is_older_than(&position))?;
             if is_other || is_older {
@@ -345,7 +349,7 @@ impl Machine {
         match &self.locked_folder {
             Some(folder) => {
                 let bus = folder.open_bus(context, None).await?;
-                publish_and_notify(Follower::new(folder.streams.clone(), bus)).await
+                publish_and_notify(StreamFollower::new(folder.streams.clone(), bus)).await
             }
             None => Ok(()),
         }
@@ -381,7 +385,7 @@ impl Machine {
 }
 
 /// Publishes all changes up to now with `follower`, and sends the waiting notices.
-async fn publish_and_notify(follower: Follower) -> Result<(), Failure> {
+async fn publish_and_notify(follower: StreamFollower) -> Result<(), Failure> {
     follower.catch_up().await?;
     let notice_sender = &follower.notice_sender;
     let sent = notice_sender.send().await;

@@ -43,7 +43,7 @@ mod tests {
     use clock::SystemClock;
 
     #[test]
-    fn keys_are_created_once_and_an_incomplete_file_of_a_killed_process_is_replaced() {
+    fn encryption_keys_are_created_once_and_an_incomplete_file_of_a_killed_process_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(path_of_keys(folder.path()).with_extension("new"), "0123").unwrap();
         let created = read_or_create_keys(folder.path(), &SystemClock).unwrap();
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_invalid_keys_are_errors_that_name_the_file_and_not_its_text() {
+    fn error_of_missing_or_invalid_encryption_keys_contains_the_file_name_and_no_key() {
         let folder = tempfile::tempdir().unwrap();
         let missing = read_keys(folder.path()).unwrap_err().to_string();
         assert!(missing.contains("encryption-keys"), "{missing}");
@@ -65,7 +65,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn new_keys_can_be_read_only_by_their_owner() {
+    fn new_encryption_keys_can_be_read_only_by_the_owner_of_the_file() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         read_or_create_keys(folder.path(), &SystemClock).unwrap();

@@ -22,30 +22,30 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 
 /// The streams of the tables of a data folder.
 #[derive(Clone)]
-pub struct Streams {
+pub struct PublishedStreams {
     pub payments: Stream,
     pub orders: Stream,
 }
 
-impl Streams {
+impl PublishedStreams {
     /// Returns each table with its stream. The payments table comes first, because its events place orders.
-    pub fn by_table(&self) -> [(PublishedTable, &Stream); 2] {
+    pub fn streams_by_table(&self) -> [(PublishedTable, &Stream); 2] {
         [(PublishedTable::Payments, &self.payments), (PublishedTable::Orders, &self.orders)]
     }
 }
 
 /// Publishes the changes in the streams of the data folder's tables as events.
-pub struct Follower {
-    streams: Streams,
+pub struct StreamFollower {
+    streams: PublishedStreams,
     journal: Arc<Journal>,
     /// Sends notices to customers.
     pub notice_sender: Arc<NoticeSender>,
     publisher: Publisher<LocalBus>,
 }
 
-impl Follower {
+impl StreamFollower {
     /// Creates a follower that publishes the changes in `streams` on `bus`.
-    pub fn new(streams: Streams, bus: LocalBus) -> Self {
+    pub fn new(streams: PublishedStreams, bus: LocalBus) -> Self {
         let (journal, notice_sender) = (bus.journal.clone(), bus.notice_sender.clone());
         Self { streams, journal, notice_sender, publisher: Publisher::new(bus) }
     }
@@ -55,7 +55,7 @@ impl Follower {
     /// # Errors
     /// If a stream cannot be read, or the events cannot be stored. Records that were not published stay in the stream.
     pub async fn catch_up(&self) -> Result<(), Failure> {
-        for (table, stream) in self.streams.by_table() {
+        for (table, stream) in self.streams.streams_by_table() {
             self.publish_changes(table, stream).await?;
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Follower {
     async fn publish_changes(&self, table: PublishedTable, stream: &Stream) -> Result<(), Failure> {
         let journal = &self.journal;
         loop {
-            let batch = stream.after(journal.committed(table).sequence.as_deref(), MAX_STREAM_RECORDS)?;
+            let batch = stream.after(journal.committed_position(table).sequence.as_deref(), MAX_STREAM_RECORDS)?;
             let last = batch["Records"].as_array().and_then(|records| records.last());
             let Some(last) = last.and_then(|record| record["dynamodb"]["SequenceNumber"].as_str()) else {
                 return Ok(());
@@ -90,7 +90,7 @@ impl Follower {
     }
 
     /// Publishes changes until the future is dropped. If the same error occurs repeatedly, it is printed only once.
-    pub async fn keep_publishing(&self) {
+    pub async fn publish_continuously(&self) {
         let mut reported_error = None;
         loop {
             match self.catch_up().await {

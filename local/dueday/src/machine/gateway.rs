@@ -28,7 +28,7 @@ use crate::options::Options;
 pub const STRIPE: &str = "stripe";
 
 /// The value of `--gateway` that stands for the sandbox gateway of a stack on AWS.
-const STACK_SANDBOX: &str = "sandbox";
+const SANDBOX_OF_STACK: &str = "sandbox";
 
 /// The gateway that the options select.
 pub enum Gateway {
@@ -82,7 +82,7 @@ impl Gateway {
         let signer = IamSigner::new(sdk.credentials_provider().ok_or_else(no_credentials)?, region.as_ref());
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
         let client = sandbox_with(env, signer, timeout, Arc::new(SystemClock)).map_err(refused)?;
-        Ok(Self::Http(STACK_SANDBOX.to_owned(), Box::new(client)))
+        Ok(Self::Http(SANDBOX_OF_STACK.to_owned(), Box::new(client)))
     }
 
     /// Returns the gateway that `name` selects: Stripe for `stripe`, with the key from the environment; for `sandbox`,
@@ -96,11 +96,11 @@ impl Gateway {
         if name == STRIPE {
             return Self::stripe();
         }
-        if name == STACK_SANDBOX {
+        if name == SANDBOX_OF_STACK {
             return Self::sandbox_of_stack(env).await;
         }
         let invalid = |error: GatewayUrlError| {
-            Failure::Refused(format!("the gateway must be {STRIPE}, {STACK_SANDBOX}, or {error}"))
+            Failure::Refused(format!("the gateway must be {STRIPE}, {SANDBOX_OF_STACK}, or {error}"))
         };
         let url: GatewayUrl = name.parse().map_err(invalid)?;
         let keys = gateway_keys(env).map_err(refused)?.map(CurrentSecret::from);

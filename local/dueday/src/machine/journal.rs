@@ -11,7 +11,7 @@ use clock::Clock;
 use delivery::{Bus, BusEntry, FailedEntry};
 use serde::{Deserialize, Serialize};
 
-use super::kept_lines::{EXTENSION, day_files};
+use super::stored_lines::{EXTENSION, day_files};
 
 /// The name of the file that stores the [`Position`].
 const POSITION_FILE: &str = "position.json";
@@ -101,7 +101,7 @@ impl Journal {
     }
 
     /// Returns the position in the stream of `table` up to which all events are committed.
-    pub fn committed(&self, table: PublishedTable) -> StreamPosition {
+    pub fn committed_position(&self, table: PublishedTable) -> StreamPosition {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match table {
             PublishedTable::Payments => state.committed.payments.clone(),
@@ -188,7 +188,7 @@ mod tests {
     use clock::SimulatedClock;
     use delivery::StreamEvent;
 
-    use super::super::kept_lines::StoredEventLines;
+    use super::super::stored_lines::StoredEventLines;
     use super::*;
 
     fn bus_entry(id: &str) -> BusEntry {
@@ -209,11 +209,11 @@ mod tests {
     }
 
     fn sequence(journal: &Journal, table: PublishedTable) -> Option<String> {
-        journal.committed(table).sequence
+        journal.committed_position(table).sequence
     }
 
     #[tokio::test]
-    async fn open_removes_lines_that_were_not_committed() {
+    async fn open_journal_removes_lines_that_were_not_committed() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T23:59:00Z".parse().unwrap(), 1));
         let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
@@ -257,14 +257,14 @@ mod tests {
             sequence: Some(sequence.to_owned()),
         };
         let journal = open();
-        assert_eq!(journal.committed(PublishedTable::Payments), position("arn:payments", "7"));
-        assert_eq!(journal.committed(PublishedTable::Orders), StreamPosition::default());
+        assert_eq!(journal.committed_position(PublishedTable::Payments), position("arn:payments", "7"));
+        assert_eq!(journal.committed_position(PublishedTable::Orders), StreamPosition::default());
 
         journal.put(&[bus_entry("1")]).await;
         journal.commit(PublishedTable::Orders, "arn:orders", "3").unwrap();
         let journal = open();
-        assert_eq!(journal.committed(PublishedTable::Payments), position("arn:payments", "7"));
-        assert_eq!(journal.committed(PublishedTable::Orders), position("arn:orders", "3"));
+        assert_eq!(journal.committed_position(PublishedTable::Payments), position("arn:payments", "7"));
+        assert_eq!(journal.committed_position(PublishedTable::Orders), position("arn:orders", "3"));
         assert_eq!(stored_event_ids(folder.path()), ["1"]);
     }
 }

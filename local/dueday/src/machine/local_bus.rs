@@ -41,7 +41,7 @@ impl Bus for LocalBus {
                 StreamEvent::Operator(_) => None,
             })
             .collect();
-        match self.consume(&events).await {
+        match self.consume_events(&events).await {
             Ok(()) => Vec::new(),
             Err(reason) => (0..entries.len()).map(|index| FailedEntry { index, reason: reason.clone() }).collect(),
         }
@@ -50,7 +50,7 @@ impl Bus for LocalBus {
 
 impl LocalBus {
     /// Passes `events` to the webhook endpoints, the order desk and the notices to customers.
-    async fn consume(&self, events: &[ReceivedEvent]) -> Result<(), String> {
+    async fn consume_events(&self, events: &[ReceivedEvent]) -> Result<(), String> {
         let deliveries = self.deliverer.fan_out(events).await.map_err(|error| error.to_string())?;
         if let Some(queue) = &self.queue {
             queue.send(&deliveries).await.map_err(|error| error.to_string())?;
@@ -58,7 +58,7 @@ impl LocalBus {
         for event in events {
             self.place_order(event).await?;
         }
-        self.notice_sender.enqueue(events).map_err(|error| error.to_string())
+        self.notice_sender.enqueue_events(events).map_err(|error| error.to_string())
     }
 
     /// Places the order that a payment's `event` causes. If a person must act before the order can be placed, stores

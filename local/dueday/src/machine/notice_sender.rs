@@ -32,7 +32,7 @@ impl NoticeSender {
     ///
     /// # Errors
     /// If the file of the waiting events cannot be written.
-    pub fn enqueue(&self, events: &[ReceivedEvent]) -> io::Result<()> {
+    pub fn enqueue_events(&self, events: &[ReceivedEvent]) -> io::Result<()> {
         events
             .iter()
             .filter(|event| Notices::has_notice_for(event))
@@ -68,7 +68,7 @@ impl NoticeSender {
 
     /// Sends waiting notices until the future is dropped. Prints a message when the sending begins to fail, fails for
     /// another reason, or succeeds again.
-    pub async fn keep_sending(&self) {
+    pub async fn send_continuously(&self) {
         let mut reported_error = None;
         loop {
             let failed = self.send().await.unwrap_or_else(|error| Some(error.to_string()));

@@ -30,13 +30,13 @@ impl OrderFiller {
         Self { desk, changed: Arc::new(Notify::new()) }
     }
 
-    /// Returns `routes`, which wake [`OrderFiller::keep_filling`] after each request that may change the table.
+    /// Returns `routes`, which wake [`OrderFiller::fill_continuously`] after each request that may change the table.
     pub fn observe_changes(&self, routes: Router) -> Router {
         routes.layer(from_fn_with_state(self.changed.clone(), notify_after_change))
     }
 
     /// Makes the planned changes of employees and works on the fill tasks until the future is dropped.
-    pub async fn keep_filling(&self) {
+    pub async fn fill_continuously(&self) {
         loop {
             let failed_changes = self.desk.apply_due_changes().await;
             if failed_changes > 0 {
@@ -107,7 +107,7 @@ mod tests {
             assert!(!has_tasks(&table).await);
         };
         tokio::select! {
-            () = filler.keep_filling() => {}
+            () = filler.fill_continuously() => {}
             () = requests => {}
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// The names of the files and folders that dueday writes into the data folder. A name that ends with `.` stands for all
 /// names that begin with this text.
-const WRITTEN: [&str; 11] = [
+const NAMES_OF_WRITTEN_FILES: [&str; 11] = [
     "dynamodb.",
     "encryption-keys",
     "encryption-keys.",
@@ -36,7 +36,9 @@ pub fn open_private_folder(folder: &Path) -> io::Result<()> {
 
 /// Returns whether dueday writes a file or folder with this name into the data folder.
 fn is_written_by_dueday(name: &str) -> bool {
-    WRITTEN.iter().any(|written| name == *written || (written.ends_with('.') && name.starts_with(written)))
+    NAMES_OF_WRITTEN_FILES
+        .iter()
+        .any(|written| name == *written || (written.ends_with('.') && name.starts_with(written)))
 }
 
 #[cfg(unix)]
@@ -52,7 +54,7 @@ mod modes {
     use super::is_written_by_dueday;
 
     /// The rights of all users except the owner.
-    const OTHERS: u32 = 0o077;
+    const PERMISSIONS_OF_OTHER_USERS: u32 = 0o077;
 
     /// Returns the data folder and the files in it to which other users have a right. Files that dueday does not write
     /// are left out.
@@ -61,9 +63,9 @@ mod modes {
     /// If the folder or a file in it cannot be read.
     pub fn open_to_others(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let mut open: Vec<PathBuf> = Some(folder.to_owned()).filter(|_| is_open(folder)).into_iter().collect();
-        for entry in entries(folder)? {
+        for entry in read_entries(folder)? {
             if is_written_by_dueday(&entry.file_name().to_string_lossy()) {
-                visit(&entry, &mut |path, _| {
+                visit_entry(&entry, &mut |path, _| {
                     open.extend(Some(path.to_owned()).filter(|path| is_open(path)));
                     Ok(())
                 })?;
@@ -76,15 +78,15 @@ mod modes {
     /// the folder itself, unless the folder contains other files, because such a folder may be shared on purpose.
     pub(super) fn restrict_folder(folder: &Path) -> io::Result<()> {
         let (mut is_shared, mut first_error) = (false, None);
-        for entry in entries(folder)? {
+        for entry in read_entries(folder)? {
             if is_written_by_dueday(&entry.file_name().to_string_lossy()) {
-                first_error = first_error.or(visit(&entry, &mut restrict).err());
+                first_error = first_error.or(visit_entry(&entry, &mut restrict_permissions).err());
             } else {
                 is_shared = true;
             }
         }
         if !is_shared {
-            restrict(folder, true)?;
+            restrict_permissions(folder, true)?;
         }
         first_error.map_or(Ok(()), Err)
     }
@@ -92,29 +94,29 @@ mod modes {
     /// Calls `action` for the files in `entry`, and then for `entry` itself. If other users cannot enter a folder,
     /// skips its files: there may be many of them, and other users cannot read them. Skips symbolic links, because
     /// their targets may be files of other programs.
-    fn visit(entry: &DirEntry, action: &mut dyn FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
+    fn visit_entry(entry: &DirEntry, action: &mut dyn FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
         let kind = entry.file_type()?;
         let path = entry.path();
         if kind.is_dir() && is_open(&path) {
-            for child in entries(&path)? {
-                visit(&child, action)?;
+            for child in read_entries(&path)? {
+                visit_entry(&child, action)?;
             }
         }
         if kind.is_symlink() { Ok(()) } else { action(&path, kind.is_dir()) }
     }
 
-    fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    fn read_entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
         fs::read_dir(folder)?.collect()
     }
 
     /// Returns whether other users have any right on `path`; false if the file does not exist any more.
     fn is_open(path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
+        fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & PERMISSIONS_OF_OTHER_USERS != 0)
     }
 
     /// Removes the rights of other users from `path`. A missing file is not an error, because a running server may have
     /// deleted it.
-    fn restrict(path: &Path, is_folder: bool) -> io::Result<()> {
+    fn restrict_permissions(path: &Path, is_folder: bool) -> io::Result<()> {
         if !is_open(path) {
             return Ok(());
         }
@@ -158,12 +160,12 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
-    fn mode(path: &Path) -> u32 {
+    fn mode_of_file(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
     #[test]
-    fn existing_files_lose_the_rights_of_other_users_and_new_ones_do_not_get_them() {
+    fn other_users_cannot_read_existing_and_new_files_of_a_private_folder() {
         let folder = readable_folder();
         let path = |name: &str| folder.path().join(name);
         fs::remove_dir(path("shared")).unwrap();
@@ -173,14 +175,14 @@ mod tests {
         for name in
             ["dynamodb.sqlite", "dynamodb.sqlite-wal", "running.json", "events/2027-01-31.jsonl", "outbox/1.eml"]
         {
-            assert_eq!(mode(&path(name)), 0o600, "{name}");
+            assert_eq!(mode_of_file(&path(name)), 0o600, "{name}");
         }
         for name in ["", "events", "outbox"] {
-            assert_eq!(mode(&path(name)), 0o700, "{name}");
+            assert_eq!(mode_of_file(&path(name)), 0o700, "{name}");
         }
         fs::write(path("not-mailed.jsonl"), "").unwrap();
         fs::create_dir(path("new")).unwrap();
-        assert_eq!((mode(&path("not-mailed.jsonl")), mode(&path("new"))), (0o600, 0o700));
+        assert_eq!((mode_of_file(&path("not-mailed.jsonl")), mode_of_file(&path("new"))), (0o600, 0o700));
     }
 
     #[test]
@@ -192,8 +194,11 @@ mod tests {
         set_mode(&target, 0o644);
         symlink(&target, path("not-ordered.jsonl")).unwrap();
         open_private_folder(folder.path()).unwrap();
-        assert_eq!((mode(folder.path()), mode(&path("shared")), mode(&target)), (0o755, 0o755, 0o644));
-        assert_eq!((mode(&path("dynamodb.sqlite")), mode(&path("outbox"))), (0o600, 0o700));
+        assert_eq!(
+            (mode_of_file(folder.path()), mode_of_file(&path("shared")), mode_of_file(&target)),
+            (0o755, 0o755, 0o644)
+        );
+        assert_eq!((mode_of_file(&path("dynamodb.sqlite")), mode_of_file(&path("outbox"))), (0o600, 0o700));
         assert_eq!(open_to_others(folder.path()).unwrap(), [folder.path().to_owned()]);
     }
 }

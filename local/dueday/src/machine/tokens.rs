@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_is_created_once_and_can_be_read_only_by_its_owner() {
+    fn token_key_is_created_once_and_can_be_read_only_by_the_owner_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let missing = read_token_issuer(folder.path()).unwrap_err().to_string();
         assert!(missing.contains("start `dueday --auth` once"), "{missing}");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_key_is_an_error_that_names_the_file_and_not_its_text() {
+    fn error_of_an_invalid_token_key_contains_the_file_name_and_no_key() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(path_of_token_key(folder.path()), "0123abc").unwrap();
         let invalid = read_or_create_token_issuer(folder.path()).unwrap_err().to_string();

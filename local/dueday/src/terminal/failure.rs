@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use aws_sdk_dynamodb::error::ErrorMetadata;
 use config::ConfigError;
-use emulator::{EngineError, EnrolError, StreamError};
+use emulator::{CreateSubscriptionError, EngineError, StreamError};
 use mail::MailError;
 use orders::DeskError;
 use sandbox::LedgerError;
@@ -21,7 +21,7 @@ pub enum Failure {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
-    Enrol(#[from] EnrolError),
+    CreateSubscription(#[from] CreateSubscriptionError),
     #[error(transparent)]
     Simulation(#[from] SimulationError),
     #[error(transparent)]

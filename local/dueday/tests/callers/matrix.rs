@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::{ExpectedRights, issuer_tokens};
 
-use crate::routes::{self, Access, Route};
+use crate::routes::{self, Route, RouteAccess};
 use crate::server::{Ids, Response, Server, sign_with};
 
 const NO_ACCOUNT: &str = "404 not-found there is no such account";
@@ -21,7 +21,7 @@ struct World {
 
 async fn world() -> World {
     let server = Server::start().await;
-    server.stock().await;
+    server.create_stock().await;
     let [alder, birch] = server.sign_up(["alder", "birch"]).await;
     // Well-formed ids of items that do not exist.
     let other = |id: &str| id.replace(&birch.subscription, "01JZXCVBNM0123456789ABCDEF");
@@ -46,10 +46,10 @@ impl World {
     }
 
     /// Returns what is stored for the account `birch`.
-    async fn stored_of_birch(&self) -> Vec<Value> {
+    async fn read_items_of_account_birch(&self) -> Vec<Value> {
         let mut stored = Vec::new();
         for path in ["accounts/birch", "accounts/birch/subscriptions", "accounts/birch/receipts", "customers/birch"] {
-            stored.push(self.server.operate(Method::GET, &format!("/{path}"), Value::Null).await);
+            stored.push(self.server.send_as_operator(Method::GET, &format!("/{path}"), Value::Null).await);
         }
         stored
     }
@@ -109,7 +109,7 @@ async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not
             let case = format!("{} with {name}", route.operation);
             let response = world.send(authorization.as_deref(), &route, &world.alder).await;
             match route.access {
-                Access::Public => assert_allowed(&response, &case),
+                RouteAccess::Public => assert_allowed(&response, &case),
                 _ => assert_refused(&response, *status, kind, &case),
             }
         }
@@ -120,14 +120,19 @@ async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not
 async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing_accounts() {
     let world = world().await;
     let account = world.server.token(&["--account", "alder"]);
-    let before = world.stored_of_birch().await;
+    let before = world.read_items_of_account_birch().await;
     for route in routes::all() {
         let own = world.send_with_token(&account, &route, &world.alder).await;
         match route.access {
-            Access::Public | Access::Own => assert_allowed(&own, &route.operation),
-            Access::Operator | Access::Confidential => assert_refused(&own, 403, "forbidden", &route.operation),
+            RouteAccess::Public | RouteAccess::Own => assert_allowed(&own, &route.operation),
+            RouteAccess::Operator | RouteAccess::Confidential => {
+                assert_refused(&own, 403, "forbidden", &route.operation)
+            }
         }
-        if route.access == Access::Own && route.method == Method::GET && route.operation != "get_payment_method_setup" {
+        if route.access == RouteAccess::Own
+            && route.method == Method::GET
+            && route.operation != "get_payment_method_setup"
+        {
             assert_eq!(own.status, 200, "{}: {own:?}", route.operation);
         }
         if route.names_account() {
@@ -137,7 +142,7 @@ async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing
             assert_eq!(of_other, of_missing, "{} reveals that the account exists", route.operation);
         }
     }
-    assert_eq!(world.stored_of_birch().await, before, "the items of birch are unchanged");
+    assert_eq!(world.read_items_of_account_birch().await, before, "the items of birch are unchanged");
 }
 
 #[tokio::test]
@@ -147,10 +152,10 @@ async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope(
     for route in routes::all() {
         let response = world.send_with_token(&world.server.operator, &route, &world.alder).await;
         match route.access {
-            Access::Confidential => assert_refused(&response, 403, "forbidden", &route.operation),
+            RouteAccess::Confidential => assert_refused(&response, 403, "forbidden", &route.operation),
             _ => assert_allowed(&response, &route.operation),
         }
-        if route.access == Access::Confidential {
+        if route.access == RouteAccess::Confidential {
             let response = world.send_with_token(&confidential, &route, &world.alder).await;
             assert_allowed(&response, &route.operation);
         }
@@ -174,7 +179,7 @@ async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
         let own = match token.rights {
             ExpectedRights::Account(account) => {
                 let body = json!({"email": "a@example.com", "name": account});
-                world.server.operate(Method::PUT, &format!("/accounts/{account}"), body).await;
+                world.server.send_as_operator(Method::PUT, &format!("/accounts/{account}"), body).await;
                 Ids { account: account.to_owned(), ..world.missing.clone() }
             }
             _ => world.alder.clone(),
@@ -183,9 +188,11 @@ async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
             let case = format!("{} with {}", route.operation, token.name);
             let response = world.send_with_token(&signed, &route, &own).await;
             match (route.access, token.rights) {
-                (Access::Public, _)
-                | (Access::Own, ExpectedRights::Account(_))
-                | (Access::Own | Access::Operator, ExpectedRights::Operator) => assert_allowed(&response, &case),
+                (RouteAccess::Public, _)
+                | (RouteAccess::Own, ExpectedRights::Account(_))
+                | (RouteAccess::Own | RouteAccess::Operator, ExpectedRights::Operator) => {
+                    assert_allowed(&response, &case)
+                }
                 (_, ExpectedRights::Account(_) | ExpectedRights::Operator) => {
                     assert_refused(&response, 403, "forbidden", &case);
                 }

@@ -9,7 +9,7 @@ use crate::server::Ids;
 
 /// The callers who may use a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum RouteAccess {
     /// Everyone, without a token.
     Public,
     /// An account for its own data, and an operator.
@@ -20,11 +20,11 @@ pub enum Access {
     Confidential,
 }
 
-/// The ids of the operations with the access [`Access::Public`]. The constants below list the operations with each other access.
-/// A test fails if an operation is in none of the lists.
-const PUBLIC: [&str; 5] =
+/// The ids of the operations with the access [`RouteAccess::Public`]. The constants below list the operations with
+/// each other access. A test fails if an operation is in none of the lists.
+const PUBLIC_OPERATION_IDS: [&str; 5] =
     ["check_health", "read_index", "show_card_link", "open_card_link", "return_from_payment_method_setup"];
-const OWN: [&str; 22] = [
+const OWN_OPERATION_IDS: [&str; 22] = [
     "get_account",
     "export_account",
     "list_actions",
@@ -48,8 +48,8 @@ const OWN: [&str; 22] = [
     "get_order",
     "put_order_address",
 ];
-const CONFIDENTIAL: [&str; 2] = ["get_confidential", "hire_employee"];
-const OPERATOR: [&str; 63] = [
+const CONFIDENTIAL_OPERATION_IDS: [&str; 2] = ["get_confidential", "hire_employee"];
+const OPERATOR_OPERATION_IDS: [&str; 63] = [
     "put_account",
     "erase_account",
     "create_subscription",
@@ -119,7 +119,7 @@ const OPERATOR: [&str; 63] = [
 #[derive(Clone, Debug)]
 pub struct Route {
     pub operation: String,
-    pub access: Access,
+    pub access: RouteAccess,
     pub method: Method,
     /// The path with its parameters in braces, and the required parameters of the query.
     path: String,
@@ -138,7 +138,7 @@ impl Route {
 
     /// Returns whether the path contains an account, or an item that belongs to an account.
     pub fn names_account(&self) -> bool {
-        self.path.contains("{account}") || (self.path.contains("{order}") && self.access == Access::Own)
+        self.path.contains("{account}") || (self.path.contains("{order}") && self.access == RouteAccess::Own)
     }
 }
 
@@ -146,7 +146,11 @@ impl Route {
 pub fn all() -> Vec<Route> {
     let routes: Vec<Route> = [api::document(), orders_api::document()].iter().flat_map(routes_of).collect();
     let served: BTreeSet<&str> = routes.iter().map(|route| route.operation.as_str()).collect();
-    let known: BTreeSet<&str> = [&PUBLIC[..], &OWN, &CONFIDENTIAL, &OPERATOR].concat().into_iter().collect();
+    let known: BTreeSet<&str> =
+        [&PUBLIC_OPERATION_IDS[..], &OWN_OPERATION_IDS, &CONFIDENTIAL_OPERATION_IDS, &OPERATOR_OPERATION_IDS]
+            .concat()
+            .into_iter()
+            .collect();
     assert_eq!(served, known, "each route must be in exactly one of the lists of this file");
     routes
 }
@@ -160,10 +164,10 @@ fn routes_of(document: &Value) -> Vec<Route> {
         .map(|(path, method, operation)| {
             let id = operation["operationId"].as_str().unwrap().to_owned();
             let access = match id.as_str() {
-                id if PUBLIC.contains(&id) => Access::Public,
-                id if OWN.contains(&id) => Access::Own,
-                id if CONFIDENTIAL.contains(&id) => Access::Confidential,
-                _ => Access::Operator,
+                id if PUBLIC_OPERATION_IDS.contains(&id) => RouteAccess::Public,
+                id if OWN_OPERATION_IDS.contains(&id) => RouteAccess::Own,
+                id if CONFIDENTIAL_OPERATION_IDS.contains(&id) => RouteAccess::Confidential,
+                _ => RouteAccess::Operator,
             };
             let body = match id.as_str() {
                 // The example of the document changes the amount, which only an operator may do. So use another body.

@@ -120,7 +120,7 @@ impl Server {
     }
 
     /// Sends a request as the operator, which must succeed. Returns the JSON of the response.
-    pub async fn operate(&self, method: Method, path: &str, body: Value) -> Value {
+    pub async fn send_as_operator(&self, method: Method, path: &str, body: Value) -> Value {
         let authorization = format!("Bearer {}", self.operator);
         let body = Some(body).filter(|body| !body.is_null());
         let response = self.send(Some(&authorization), &method, path, body.as_ref()).await;
@@ -129,12 +129,12 @@ impl Server {
     }
 
     /// Stores what the orders of paid months need: a region, a warehouse, a product and a SKU.
-    pub async fn stock(&self) {
-        self.operate(Method::PUT, "/company/regions/eu", json!({"name": "Europe"})).await;
+    pub async fn create_stock(&self) {
+        self.send_as_operator(Method::PUT, "/company/regions/eu", json!({"name": "Europe"})).await;
         let warehouse = json!({"name": "Amsterdam", "region": "eu"});
-        self.operate(Method::PUT, "/warehouses/ams", warehouse).await;
-        self.operate(Method::PUT, "/products/beans", json!({"name": "House Blend"})).await;
-        self.operate(Method::PUT, "/skus/gold", json!({"lines": [{"product": "beans", "quantity": 1}]})).await;
+        self.send_as_operator(Method::PUT, "/warehouses/ams", warehouse).await;
+        self.send_as_operator(Method::PUT, "/products/beans", json!({"name": "House Blend"})).await;
+        self.send_as_operator(Method::PUT, "/skus/gold", json!({"lines": [{"product": "beans", "quantity": 1}]})).await;
     }
 
     /// Creates accounts, each with a subscription whose first payment is paid, and returns their ids.
@@ -142,13 +142,18 @@ impl Server {
         let today = Utc::now().date_naive();
         for account in accounts {
             let email = format!("{account}@example.com");
-            self.operate(Method::PUT, &format!("/accounts/{account}"), json!({"email": email, "name": account})).await;
+            self.send_as_operator(
+                Method::PUT,
+                &format!("/accounts/{account}"),
+                json!({"email": email, "name": account}),
+            )
+            .await;
             let subscription = json!({
                 "sku": "gold", "product_name": "Gold plan", "payment_day": today.day(), "amount": 1299, "currency": "EUR",
                 "payment_method": {"customer": format!("cus_{account}"), "payment_method": "pm_card_visa"},
                 "first_payment_date": today,
             });
-            self.operate(Method::POST, &format!("/accounts/{account}/subscriptions"), subscription).await;
+            self.send_as_operator(Method::POST, &format!("/accounts/{account}/subscriptions"), subscription).await;
         }
         let (code, stdout, stderr) = output(dueday(self.folder.path()).args(["run", "payments"]));
         assert_eq!(code, 0, "{stdout}{stderr}");

@@ -20,7 +20,7 @@ async fn token_of_a_subject_is_valid_for_the_account_of_this_subject() {
     assert!((110..=120).contains(&(expires_at - Utc::now()).num_minutes()), "{expires_at}");
 
     let path = format!("/accounts/{account}");
-    server.operate(Method::PUT, &path, json!({"email": "a@example.com", "name": "A"})).await;
+    server.send_as_operator(Method::PUT, &path, json!({"email": "a@example.com", "name": "A"})).await;
     let authorization = format!("bearer {}", created["token"].as_str().unwrap());
     assert_eq!(server.send(Some(&authorization), &Method::GET, &path, None).await.status, 200);
 
@@ -40,7 +40,7 @@ async fn token_of_another_data_folder_is_refused() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_with_what_is_allowed() {
+fn wrong_arguments_of_the_token_command_are_refused_with_the_allowed_values() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, reason) in [
         (&["--operator"][..], "start `dueday --auth` once"),

@@ -18,7 +18,7 @@ const DRAWING_BEGIN: &str = "<!-- The crates, drawn by `UPDATE_EXAMPLES=1 cargo 
 const DRAWING_END: &str = "<!-- End of the crates -->";
 
 /// The folders of crates, in the order in which they are shown.
-const FOLDERS: [&str; 3] = ["functions", "shared", "local"];
+const CRATE_FOLDERS: [&str; 3] = ["functions", "shared", "local"];
 
 /// Returns the folder of the workspace.
 pub fn root() -> PathBuf {
@@ -26,9 +26,9 @@ pub fn root() -> PathBuf {
 }
 
 /// Returns the dependency graph of the workspace's crates, and one Markdown table of crates for each folder.
-fn drawing(crates: &Crates) -> String {
+fn draw_crates(crates: &Crates) -> String {
     let mut text = String::from("```mermaid\ngraph TD\n");
-    for folder in FOLDERS {
+    for folder in CRATE_FOLDERS {
         writeln!(text, "    subgraph {folder}").unwrap();
         for name in crates.of_folder(folder) {
             writeln!(text, "        {name}").unwrap();
@@ -41,7 +41,7 @@ fn drawing(crates: &Crates) -> String {
         }
     }
     text.push_str("```\n");
-    for folder in FOLDERS {
+    for folder in CRATE_FOLDERS {
         write!(text, "\n| crate of `{folder}` | what it is | may not use |\n|---|---|---|\n").unwrap();
         for name in crates.of_folder(folder) {
             let borders = BORDERS.iter().filter(|border| border.of.contains(&name));
@@ -53,9 +53,9 @@ fn drawing(crates: &Crates) -> String {
 }
 
 #[test]
-fn architecture_document_draws_the_crates_as_they_are() {
+fn architecture_document_draws_all_crates_and_their_dependencies() {
     let path = root().join("docs/architecture.md");
-    testkit::check_generated_section(&path, (DRAWING_BEGIN, DRAWING_END), &drawing(&Crates::read()));
+    testkit::check_generated_section(&path, (DRAWING_BEGIN, DRAWING_END), &draw_crates(&Crates::read()));
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn init(folder: &Path, answers: &[(&str, &str)]) -> Command {
 }
 
 /// Creates a folder with the files of the project that the command needs.
-fn project() -> tempfile::TempDir {
+fn create_project_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     for file in ["template.yaml", "samconfig.toml"] {
@@ -38,17 +38,17 @@ fn project() -> tempfile::TempDir {
     folder
 }
 
-fn written(folder: &Path) -> String {
+fn read_written_file(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("samconfig.toml")).unwrap()
 }
 
 #[test]
 fn answers_give_every_parameter_without_a_default_and_no_unknown_parameter() {
-    let folder = project();
-    let before = written(folder.path());
+    let folder = create_project_folder();
+    let before = read_written_file(folder.path());
     let (code, text, stderr) = output(&mut init(folder.path(), &ANSWERS));
     assert!(code == 0 && text.contains("sam deploy --config-env prod"), "{text}{stderr}");
-    let written = written(folder.path());
+    let written = read_written_file(folder.path());
     assert!(written.starts_with(before.trim_end()), "what was in the file stays");
     let template: Value = serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap();
     let parameters = template["Parameters"].as_mapping().unwrap();
@@ -79,14 +79,14 @@ fn parameters_of(written: &str, name: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn without_a_token_issuer_each_profile_creates_a_user_pool_with_its_own_domain() {
-    let folder = project();
+    let folder = create_project_folder();
     let answers = ANSWERS.map(|(name, value)| if name == "--tokens" { (name, "none") } else { (name, value) });
     let (code, _, stderr) = output(&mut init(folder.path(), &answers));
     assert_eq!(code, 0, "{stderr}");
     let template: Value = serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap();
     let allowed = template["Parameters"]["UserPoolDomain"]["AllowedPattern"].as_str().unwrap();
     let allowed = regex::Regex::new(allowed).unwrap();
-    let [dev, prod] = ["dev", "prod"].map(|profile| parameters_of(&written(folder.path()), profile));
+    let [dev, prod] = ["dev", "prod"].map(|profile| parameters_of(&read_written_file(folder.path()), profile));
     for (profile, parameters) in [("dev", &dev), ("prod", &prod)] {
         assert_eq!(parameters["UserPool"], "on", "{parameters:?}");
         assert!(!parameters.contains_key("JwtIssuer") && !parameters.contains_key("JwtAudience"), "{parameters:?}");
@@ -94,32 +94,32 @@ fn without_a_token_issuer_each_profile_creates_a_user_pool_with_its_own_domain()
         assert!(allowed.is_match(domain) && domain.starts_with(&format!("dueday-{profile}-")), "{domain}");
     }
     assert_ne!(dev["UserPoolDomain"], prod["UserPoolDomain"], "a domain belongs to one user pool");
-    let first = written(folder.path());
+    let first = read_written_file(folder.path());
     assert_eq!(output(init(folder.path(), &answers).arg("--replace")).0, 0);
-    assert_eq!(written(folder.path()), first, "the same answers have the same domains");
+    assert_eq!(read_written_file(folder.path()), first, "the same answers have the same domains");
     let other = answers.map(|(name, value)| if name == "--name" { (name, "Another") } else { (name, value) });
     assert_eq!(output(init(folder.path(), &other).arg("--replace")).0, 0);
-    let again = parameters_of(&written(folder.path()), "prod");
+    let again = parameters_of(&read_written_file(folder.path()), "prod");
     assert_eq!(again["UserPoolDomain"], prod["UserPoolDomain"], "programs get their tokens at this domain");
-    let other_folder = project();
+    let other_folder = create_project_folder();
     assert_eq!(output(&mut init(other_folder.path(), &other)).0, 0);
-    let elsewhere = parameters_of(&written(other_folder.path()), "prod");
+    let elsewhere = parameters_of(&read_written_file(other_folder.path()), "prod");
     assert_ne!(elsewhere["UserPoolDomain"], prod["UserPoolDomain"], "another deployment has another domain");
 }
 
 #[test]
-fn several_audiences_are_one_list() {
-    let folder = project();
+fn several_audiences_are_written_as_one_parameter() {
+    let folder = create_project_folder();
     let tokens = "https://issuer.example.com/ one,two";
     let answers = ANSWERS.map(|(name, value)| if name == "--tokens" { (name, tokens) } else { (name, value) });
     assert_eq!(output(&mut init(folder.path(), &answers)).0, 0);
-    assert_eq!(parameters_of(&written(folder.path()), "prod")["JwtAudience"], "one,two");
+    assert_eq!(parameters_of(&read_written_file(folder.path()), "prod")["JwtAudience"], "one,two");
 }
 
 #[test]
-fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
-    let folder = project();
-    let before = written(folder.path());
+fn wrong_answer_is_refused_with_the_allowed_values_and_no_file_is_written() {
+    let folder = create_project_folder();
+    let before = read_written_file(folder.path());
     let refusals = [
         ("--name", " ", "must be the name that customers know"),
         ("--sender", "billing", "must be an address, or a name without @ and an address in <>"),
@@ -150,17 +150,17 @@ fn wrong_answer_is_refused_with_what_is_allowed_and_nothing_is_written() {
     }
     let (code, _, stderr) = output(&mut init(folder.path(), &ANSWERS[..5]));
     assert!(code == 2 && stderr.contains("--alarms"), "without a terminal, every answer is an option: {stderr}");
-    assert_eq!(written(folder.path()), before);
+    assert_eq!(read_written_file(folder.path()), before);
 }
 
 #[test]
-fn profiles_are_replaced_only_with_replace() {
-    let folder = project();
+fn profiles_are_replaced_only_with_the_flag_replace() {
+    let folder = create_project_folder();
     assert_eq!(output(&mut init(folder.path(), &ANSWERS)).0, 0);
-    let first = written(folder.path());
+    let first = read_written_file(folder.path());
     let other = ANSWERS.map(|(name, value)| if name == "--zone" { (name, "Asia/Tokyo") } else { (name, value) });
     let (code, _, stderr) = output(&mut init(folder.path(), &other));
-    assert!(code == 2 && stderr.contains("--replace") && written(folder.path()) == first, "{stderr}");
+    assert!(code == 2 && stderr.contains("--replace") && read_written_file(folder.path()) == first, "{stderr}");
     assert_eq!(output(init(folder.path(), &other).arg("--replace")).0, 0);
-    assert_eq!(written(folder.path()), first.replace("Europe/Vienna", "Asia/Tokyo"));
+    assert_eq!(read_written_file(folder.path()), first.replace("Europe/Vienna", "Asia/Tokyo"));
 }

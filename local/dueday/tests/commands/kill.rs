@@ -36,12 +36,12 @@ const KILLS: u64 = 100;
 const MIN_KILLS_BEFORE_RECEIPT: u64 = 20;
 /// The number of subscriptions that can be charged at the start of a run: more than the run charges before it is
 /// killed.
-const PAYABLE: usize = 80;
+const PAYABLE_SUBSCRIPTIONS: usize = 80;
 /// The environment variable that overrides the seed of the random kills.
-const SEED: &str = "DUEDAY_KILL_SEED";
+const SEED_VARIABLE: &str = "DUEDAY_KILL_SEED";
 
 /// The random time at which a run is killed, and the conditions of the run.
-struct Moment {
+struct RandomKill {
     /// The number of new lines in the gateway's ledger before the kill.
     lines: usize,
     /// The number of times that the test reads the ledger again after these lines appeared, before it kills the run.
@@ -52,7 +52,7 @@ struct Moment {
     kills_gateway: bool,
 }
 
-impl Moment {
+impl RandomKill {
     fn random(dice: &mut ChaCha8Rng) -> Self {
         Self {
             lines: dice.random_range(1..=10),
@@ -65,7 +65,7 @@ impl Moment {
 
 /// Starts a payment run for `day` through `gateway`, and waits until `moment`. Returns the process, for the caller to
 /// kill.
-fn run_until(moment: &Moment, folder: &Path, gateway: &Gateway, day: NaiveDate) -> Process {
+fn run_until(moment: &RandomKill, folder: &Path, gateway: &Gateway, day: NaiveDate) -> Process {
     let mut ledger = File::open(folder.join("gateway-ledger.jsonl")).unwrap();
     ledger.seek(SeekFrom::End(0)).unwrap();
     let mut run = Process::start(
@@ -91,12 +91,12 @@ fn run_until(moment: &Moment, folder: &Path, gateway: &Gateway, day: NaiveDate) 
 }
 
 /// The files in the data folder. The database file is only read while no other process uses it.
-struct Files {
+struct MachineFiles {
     folder: PathBuf,
     deployment: Deployment,
 }
 
-impl Files {
+impl MachineFiles {
     /// Opens the files of `folder` as a deployment that charges through `gateway`.
     async fn open(folder: &Path, gateway: &Gateway, clock: Arc<SimulatedClock>) -> Self {
         let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
@@ -117,14 +117,14 @@ impl Files {
         TableContents::read(&self.deployment.table, &entries).await.unwrap()
     }
 
-    /// Reads the contents, and then creates subscriptions that are due on `day`, two for each account, until `PAYABLE`
-    /// subscriptions can be charged. Returns the contents without the new subscriptions.
+    /// Reads the contents, and then creates subscriptions that are due on `day`, two for each account, until
+    /// `PAYABLE_SUBSCRIPTIONS` subscriptions can be charged. Returns the contents without the new subscriptions.
     async fn read_contents_and_add_subscriptions(&self, day: NaiveDate) -> TableContents {
         let table = &self.deployment.table;
         let settings = table.get_settings().await.unwrap().unwrap();
         let contents = self.read_contents().await;
         let payable = contents.subscriptions.iter().filter(|s| !s.has_open_attempt && s.due == day).count();
-        for n in (contents.subscriptions.len()..).take(PAYABLE.saturating_sub(payable)) {
+        for n in (contents.subscriptions.len()..).take(PAYABLE_SUBSCRIPTIONS.saturating_sub(payable)) {
             let account = Account { id: format!("account-{}", n / 2).parse().unwrap(), ..sample::account() };
             table.put_account(&account).await.unwrap();
             let due = sample::subscription(day.day().into(), day - TimeDelta::days(1));
@@ -156,21 +156,22 @@ fn with_unsettled_charge(contents: &TableContents) -> BTreeSet<&SubscriptionName
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
-    let seed = std::env::var(SEED).map_or(1, |seed| seed.parse().unwrap());
+    let seed = std::env::var(SEED_VARIABLE).map_or(1, |seed| seed.parse().unwrap());
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
-    println!("set {SEED}={seed} to repeat these kills");
+    println!("set {SEED_VARIABLE}={seed} to repeat these kills");
     let folder = tempfile::tempdir().unwrap();
     let today = SystemClock.now().date_naive();
     let yesterday = today - TimeDelta::days(1);
     let mut gateway = Gateway::start(folder.path());
     let (mut runs, mut kills, mut kills_between) = (0, 0, 0);
-    let open_files =
-        async |gateway: &Gateway, now| Files::open(folder.path(), gateway, Arc::new(SimulatedClock::new(now, 0))).await;
+    let open_files = async |gateway: &Gateway, now| {
+        MachineFiles::open(folder.path(), gateway, Arc::new(SimulatedClock::new(now, 0))).await
+    };
     let mut before = open_files(&gateway, SystemClock.now()).await.read_contents_and_add_subscriptions(yesterday).await;
     while kills < KILLS {
         // A run that ended before the kill does not count.
         assert!(runs < 2 * KILLS, "only {kills} of {runs} runs were killed");
-        let moment = Moment::random(&mut dice);
+        let moment = RandomKill::random(&mut dice);
         let mut run = run_until(&moment, folder.path(), &gateway, today);
         let was_killed = if moment.kills_gateway {
             drop(gateway);

@@ -246,7 +246,7 @@ fn workbench_model(mut items: Vec<Item>) -> Value {
 }
 
 #[tokio::test]
-async fn model_matches_the_schema_and_its_samples_match_the_code() {
+async fn workbench_model_of_orders_matches_the_schema_and_its_samples_match_the_code() {
     let model = serde_json::to_string_pretty(&workbench_model(items().await)).unwrap() + "\n";
     if std::env::var_os("UPDATE_EXAMPLES").is_some() {
         std::fs::write(MODEL_PATH, &model).unwrap();

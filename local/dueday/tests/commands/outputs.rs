@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// The commands with which an operator reads the state of the system.
-const LOOKS: [&str; 25] = [
+const READING_COMMANDS: [&str; 25] = [
     "accounts",
     "subscriptions",
     "receipts acme",
@@ -41,13 +41,13 @@ const LOOKS: [&str; 25] = [
 fn output_of_commands_that_look_at_the_system_matches_its_snapshot() {
     let shop = Shop::open();
     shop.run("run reminders");
-    let transcript =
-        LOOKS.map(|command| format!("$ dueday {command}\n{}\n", shop.without_changing_values(&shop.run(command))));
+    let transcript = READING_COMMANDS
+        .map(|command| format!("$ dueday {command}\n{}\n", shop.without_changing_values(&shop.run(command))));
     insta::assert_snapshot!("looks", transcript.concat());
 }
 
 /// Commands whose exit codes and outputs are in a snapshot. Some of these commands are refused.
-const OTHERS: [&str; 10] = [
+const OTHER_COMMANDS: [&str; 10] = [
     "resolve acme {acme} --not-charged --reason lost",
     "move-gateway",
     "findings resolve acme {payment} --close --because closed",
@@ -63,8 +63,8 @@ const OTHERS: [&str; 10] = [
 #[test]
 fn output_of_other_commands_matches_its_snapshot() {
     let shop = Shop::open();
-    let transcript = OTHERS.map(|command| {
-        let (code, output) = shop.run_any(command);
+    let transcript = OTHER_COMMANDS.map(|command| {
+        let (code, output) = shop.run_command(command);
         format!("$ dueday {command}\n{}exit code {code}\n\n", shop.without_changing_values(&output))
     });
     insta::assert_snapshot!("others", transcript.concat());
@@ -83,7 +83,7 @@ const ORDER_FILES: [(&str, &str); 3] = [
 ];
 
 /// Every command of the order desk, in the order of a day.
-const ORDERS: [&str; 33] = [
+const ORDER_DESK_COMMANDS: [&str; 33] = [
     "orders import {folder}/goods.csv",
     "orders people {folder}/people.csv",
     "orders places {folder}/places.csv",
@@ -129,19 +129,19 @@ fn output_of_the_order_desk_matches_its_snapshot() {
     let today = Utc::now().date_naive();
     let quarter = format!("{}-Q{}", today.year(), today.month0() / 3 + 1);
     shop.words.extend([("{folder}", folder.display().to_string()), ("{quarter}", quarter)]);
-    let transcript = ORDERS.map(|command| {
+    let transcript = ORDER_DESK_COMMANDS.map(|command| {
         if command.contains("{order}") && !shop.words.iter().any(|(word, _)| *word == "{order}") {
             let orders: Value = serde_json::from_str(&shop.run("orders list --json")).unwrap();
             shop.words.push(("{order}", orders[0]["order"].as_str().unwrap().to_owned()));
         }
-        let (code, output) = shop.run_any(command);
+        let (code, output) = shop.run_command(command);
         format!("$ dueday {command}\n{}exit code {code}\n\n", shop.without_changing_values(&output))
     });
     insta::assert_snapshot!("orders", transcript.concat());
 }
 
 /// Commands that change webhook endpoints and list their deliveries, also with values that are refused.
-const WEBHOOKS: [&str; 25] = [
+const WEBHOOK_COMMANDS: [&str; 25] = [
     "webhooks",
     "webhooks create http://127.0.0.1:9/hook --type account.created --type account.changed",
     "webhooks create ftp://127.0.0.1/",
@@ -173,12 +173,12 @@ const WEBHOOKS: [&str; 25] = [
 fn output_of_the_webhooks_commands_matches_its_snapshot() {
     let mut shop = Shop::open();
     let secret = Regex::new("whsec_[A-Za-z0-9+/=]+").unwrap();
-    let transcript = WEBHOOKS.map(|command| {
+    let transcript = WEBHOOK_COMMANDS.map(|command| {
         if command.contains("{endpoint}") && !shop.words.iter().any(|(word, _)| *word == "{endpoint}") {
             let endpoints: Value = serde_json::from_str(&shop.run("webhooks --json")).unwrap();
             shop.words.push(("{endpoint}", endpoints[0]["id"].as_str().unwrap().to_owned()));
         }
-        let (code, output) = shop.run_any(command);
+        let (code, output) = shop.run_command(command);
         let output = secret.replace_all(&shop.without_changing_values(&output), "{secret}").into_owned();
         format!("$ dueday {command}\n{output}exit code {code}\n\n")
     });
@@ -209,7 +209,7 @@ fn output_of_a_forecast_and_of_the_check_of_a_gateway_matches_its_snapshot_excep
         ["forecast", "forecast --months 1 --json", "gateway check {gateway} --wait 0s", "gateway check notaurl"];
     let transcript = commands.map(|command| {
         let command = command.replace("{gateway}", &shop.gateway.url);
-        let (code, output) = shop.run_any(&command);
+        let (code, output) = shop.run_command(&command);
         let output = Regex::new(r"\d+").unwrap().replace_all(&shop.without_changing_values(&output), "9").into_owned();
         let command = command.replace(&shop.gateway.url, "{gateway}");
         format!("$ dueday {command}\n{output}exit code {code}\n\n")

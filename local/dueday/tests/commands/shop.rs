@@ -65,21 +65,21 @@ impl Shop {
         patterns.into_iter().fold(text, replace)
     }
 
-    pub fn fill(&self, text: &str) -> String {
+    pub fn fill_placeholders(&self, text: &str) -> String {
         self.words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
     }
 
     /// Runs a command that must succeed. Returns its output.
     pub fn run(&self, command: &str) -> String {
-        let (code, output) = self.run_any(command);
+        let (code, output) = self.run_command(command);
         assert!(code == 0, "{command}: exit code {code}\n{output}");
         output
     }
 
     /// Runs a command. Returns its exit code and its output.
-    pub fn run_any(&self, command: &str) -> (i32, String) {
+    pub fn run_command(&self, command: &str) -> (i32, String) {
         let data: &Path = &self.folder.path().join("data");
-        let arguments = self.fill(command);
+        let arguments = self.fill_placeholders(command);
         let gateway = ["--gateway", &self.gateway.url];
         let (code, stdout, stderr) = output(dueday(data).args(arguments.split(' ')).args(gateway));
         (code, stdout + &stderr)

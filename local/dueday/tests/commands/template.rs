@@ -206,7 +206,7 @@ fn documented_alarms() -> BTreeSet<String> {
 }
 
 #[test]
-fn template_alarms_are_those_of_the_document() {
+fn template_declares_exactly_the_documented_alarms() {
     let template = template();
     let resources = template["Resources"].as_mapping().unwrap().iter();
     let alarms = resources.filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");

@@ -38,7 +38,7 @@ fn web_pages_of_allowed_origins_may_send_every_request_of_the_api() {
 }
 
 #[test]
-fn question_of_a_browser_needs_no_token_on_any_path() {
+fn preflight_request_needs_no_token_on_any_path() {
     let template = template();
     let of = |function: &str| -> Vec<(String, String, bool)> {
         let events = template["Resources"][function]["Properties"]["Events"].as_mapping().unwrap().values();

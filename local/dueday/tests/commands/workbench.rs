@@ -44,7 +44,7 @@ fn to_attribute_value(value: &Value) -> AttributeValue {
 }
 
 #[test]
-fn model_describes_the_table_that_the_code_creates() {
+fn workbench_model_describes_the_table_that_the_code_creates() {
     let model = stored_model();
     assert_eq!(
         (&model["ModelMetadata"]["Version"], &model["ModelMetadata"]["AWSService"]),
@@ -66,7 +66,7 @@ fn model_describes_the_table_that_the_code_creates() {
 }
 
 #[tokio::test]
-async fn model_samples_match_the_items_that_the_code_writes() {
+async fn workbench_model_samples_match_the_items_that_the_code_writes() {
     let model = stored_model();
     let modelled = &model["DataModel"][0];
     let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));

@@ -12,7 +12,7 @@ use crate::orders::import_places;
 use crate::server::{ApiClient, start_server};
 use crate::terminal::{dueday, output};
 
-const ORDERS: usize = 200;
+const ORDER_COUNT: usize = 200;
 const SHIPPED: usize = 180;
 const RETURNED: usize = 5;
 const PRICE: i64 = 1_299;
@@ -35,7 +35,7 @@ fn run(data: &Path, command: &str, more: &[&str]) -> Value {
 fn begin_day(folder: &Path, data: &Path) {
     let (subscriptions, stock) = (folder.join("s.csv"), folder.join("stock.csv"));
     let today = Utc::now().date_naive();
-    let rows: String = (0..ORDERS)
+    let rows: String = (0..ORDER_COUNT)
         .map(|n| {
             let day = today.day();
             format!("c-{n},c-{n}@example.com,C {n},,1,gold,Gold plan,{day},12.99,EUR,cus,pm_card_visa,{today}\n")
@@ -49,7 +49,7 @@ fn begin_day(folder: &Path, data: &Path) {
     run(data, "orders import", &[stock.to_str().unwrap()]);
     run(data, "run payments", &[]);
     // This command processes the events of the payments: it places the orders before it lists them.
-    assert_eq!(run(data, "orders list", &[]).as_array().unwrap().len(), ORDERS);
+    assert_eq!(run(data, "orders list", &[]).as_array().unwrap().len(), ORDER_COUNT);
 }
 
 async fn hire_representative(api: &ApiClient) {
@@ -102,8 +102,8 @@ async fn numbers_of_a_working_day_add_up() {
 
     // In the morning all orders wait for an address. The first 130 of them use up the beans in Amsterdam.
     hire_representative(&api).await;
-    assert_eq!(list(&api, "/orders?status=BACKORDERED").await.len(), ORDERS);
-    for n in 0..ORDERS {
+    assert_eq!(list(&api, "/orders?status=BACKORDERED").await.len(), ORDER_COUNT);
+    for n in 0..ORDER_COUNT {
         let address = json!({
             "name": format!("C {n}"), "street": "1 Quay", "postal_code": "1011", "city": "Amsterdam", "country": "nl", "region": "eu",
         });
@@ -114,7 +114,7 @@ async fn numbers_of_a_working_day_add_up() {
     }
     // A delivery arrives, which suffices for the other orders. The command fills them before it ends.
     run(&data, "orders receive beans ams 200", &[]);
-    assert_eq!(list(&api, "/orders?status=OPEN").await.len(), ORDERS);
+    assert_eq!(list(&api, "/orders?status=OPEN").await.len(), ORDER_COUNT);
     let (in_ams, in_nyc) = stock_of(&api, "beans").await;
     assert_eq!(in_ams + in_nyc, 260 + 200 + 40 - 2 * 200);
 
@@ -122,14 +122,18 @@ async fn numbers_of_a_working_day_add_up() {
     let pick_list = run(&data, "orders pick-list ams", &[]);
     let to_pick = ids(pick_list.as_array().unwrap(), "order");
     let listed = ids(&list(&api, "/warehouses/ams/orders?status=OPEN").await, "id");
-    assert_eq!((to_pick.len(), &to_pick), (ORDERS, &listed), "the stock in the region of the customers is used first");
-    assert_eq!(BTreeSet::from_iter(&to_pick).len(), ORDERS);
+    assert_eq!(
+        (to_pick.len(), &to_pick),
+        (ORDER_COUNT, &listed),
+        "the stock in the region of the customers is used first"
+    );
+    assert_eq!(BTreeSet::from_iter(&to_pick).len(), ORDER_COUNT);
     assert_pick_list_has_the_same_orders_in_each_form(&data, &to_pick);
     // One customer wants two packs of filters and no beans.
-    run(&data, &format!("orders lines {} filter=2", to_pick[ORDERS - 1]), &[]);
+    run(&data, &format!("orders lines {} filter=2", to_pick[ORDER_COUNT - 1]), &[]);
     // Another customer's filters are sent later.
     let beans = json!({"lines": [{"product": "beans", "quantity": 2}]});
-    let (status, split) = api.send(&format!("POST /orders/{}/split", to_pick[ORDERS - 2]), beans).await;
+    let (status, split) = api.send(&format!("POST /orders/{}/split", to_pick[ORDER_COUNT - 2]), beans).await;
     assert_eq!((status, &split["follow_up"]["status"]), (201, &json!("OPEN")), "{split}");
     for orders in to_pick.chunks(100) {
         let orders: Vec<Value> = orders.iter().map(|order| json!({"order": order})).collect();
@@ -164,14 +168,14 @@ async fn numbers_of_a_working_day_add_up() {
     assert_eq!(stock_of(&api, "beans").await, (expected_beans - 50, 50));
     assert_eq!(stock_of(&api, "filter").await, (500 - 201 + sellable_returns - 2 - 1, 0));
     for (status, count) in
-        [("SHIPPED", SHIPPED - RETURNED), ("RETURNED", RETURNED), ("PICKED", ORDERS - SHIPPED), ("OPEN", 2)]
+        [("SHIPPED", SHIPPED - RETURNED), ("RETURNED", RETURNED), ("PICKED", ORDER_COUNT - SHIPPED), ("OPEN", 2)]
     {
         assert_eq!(list(&api, &format!("/orders?status={status}")).await.len(), count, "{status}");
     }
     let today = Utc::now().date_naive();
     let quarter = format!("{}-Q{}", today.year(), today.month().div_ceil(3));
     let ranking = run(&data, &format!("orders ranking {quarter}"), &[]);
-    let credited = PRICE * i64::try_from(ORDERS - RETURNED).unwrap();
+    let credited = PRICE * i64::try_from(ORDER_COUNT - RETURNED).unwrap();
     assert_eq!(ranking[0]["amount"], json!(credited), "{ranking}");
     // The server publishes changes a moment later. Without a server, the command publishes them before it lists the events.
     drop(server);
@@ -200,7 +204,7 @@ fn assert_pick_list_has_the_same_orders_in_each_form(data: &Path, to_pick: &[Str
     let pieces = |product: &str| -> usize {
         rows.iter().filter(|row| &row[7] == product).map(|row| row[8].parse::<usize>().unwrap()).sum()
     };
-    assert_eq!((pieces("beans"), pieces("filter")), (2 * ORDERS, ORDERS));
+    assert_eq!((pieces("beans"), pieces("filter")), (2 * ORDER_COUNT, ORDER_COUNT));
 
     let newest = run(data, "orders pick-list ams --newest-first --limit 7", &[]);
     let expected: Vec<&String> = to_pick.iter().rev().take(7).collect();

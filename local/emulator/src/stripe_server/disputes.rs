@@ -109,10 +109,10 @@ impl StripeServer {
     ///
     /// # Panics
     /// If the PaymentIntent does not exist or has not succeeded.
-    pub fn fail_after_success(&self, id: &str, code: &'static str) {
+    pub fn fail_debit_after_success(&self, id: &str, code: &'static str) {
         let (now, mut state) = (self.clock.now(), self.state());
         let intent = state.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
-        intent.apply_bank_outcome(now);
+        intent.apply_due_bank_outcome(now);
         assert_eq!(intent.status, "succeeded", "{id}");
         (intent.status, intent.error) = ("requires_payment_method", Some(code));
     }
@@ -126,7 +126,7 @@ impl StripeServer {
             return existing.id.clone();
         }
         let intent = state.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
-        intent.apply_bank_outcome(now);
+        intent.apply_due_bank_outcome(now);
         assert_eq!(intent.status, "succeeded", "{id}");
         let intent = intent.clone();
         let dispute = Dispute {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The lifetime of a key: Stripe may remove a key when it is at least 24 hours old ("Idempotent requests" in the API
 /// reference).
-const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
+const KEY_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
 /// The stored responses by idempotency key.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl IdempotencyKeys {
         parameters: &BTreeMap<String, String>,
         now: DateTime<Utc>,
     ) -> Option<Result<(StatusCode, Value), KeyReused>> {
-        self.0.retain(|_, stored| now.signed_duration_since(stored.stored_at) < KEY_LIFE);
+        self.0.retain(|_, stored| now.signed_duration_since(stored.stored_at) < KEY_LIFETIME);
         let stored = self.0.get(key)?;
         let is_same = stored.method_and_path == method_and_path && stored.parameters == *parameters;
         Some(if is_same { Ok(stored.response.clone()) } else { Err(KeyReused) })

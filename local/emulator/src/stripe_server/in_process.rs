@@ -12,7 +12,7 @@ use super::{STRIPE_KEY, StripeServer};
 use gateways::Stripe;
 
 /// The base URL of a stand-in in the same process.
-const BASE: &str = "http://stripe.invalid";
+const BASE_URL: &str = "http://stripe.invalid";
 /// The time-out of a request. The time-out never ends a request, because a stand-in in the same process responds
 /// immediately.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ pub struct InProcessTransport(pub Arc<StripeServer>);
 impl InProcessTransport {
     /// Returns the Stripe adapter with the transport `transport` and the key that the stand-in accepts.
     pub fn adapter(transport: Arc<dyn Transport>) -> Stripe {
-        Stripe::with_transport(transport, STRIPE_KEY, BASE, TIMEOUT)
+        Stripe::with_transport(transport, STRIPE_KEY, BASE_URL, TIMEOUT)
     }
 }
 

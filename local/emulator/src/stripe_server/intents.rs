@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::accounts::{is_missing, missing_customer};
 use super::lists::created_range;
 use super::{
-    BANK_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour, decline_json,
-    error_response, invalid_request,
+    BANK_PROCESSING_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour,
+    decline_json, error_response, invalid_request,
 };
 
 impl ServerState {
@@ -68,7 +68,7 @@ impl ServerState {
         let (status, error, bank_outcome) = match behaviour {
             Behaviour::Succeeds => ("succeeded", None, None),
             Behaviour::Declines(code) => ("requires_payment_method", Some(self.decline_code.unwrap_or(code)), None),
-            Behaviour::Processes(then) => ("processing", None, Some((now + BANK_TIME, then))),
+            Behaviour::Processes(then) => ("processing", None, Some((now + BANK_PROCESSING_TIME, then))),
         };
         let named = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
         let intent = Intent {

@@ -45,8 +45,9 @@ impl StripeServer {
     pub fn respond(&self, request: &StripeRequest<'_>) -> StripeResponse {
         let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
         let fault = self.next_fault(request);
-        let is_form =
-            request.parameters.is_empty() || request.method == Method::GET || header("content-type") == Some(FORM);
+        let is_form = request.parameters.is_empty()
+            || request.method == Method::GET
+            || header("content-type") == Some(FORM_CONTENT_TYPE);
         let key = header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
         let (status, body) = if key != STRIPE_KEY && key != STRIPE_RESTRICTED_KEY {
             error_response(401, "invalid_request_error", None)
@@ -79,7 +80,7 @@ impl StripeServer {
 }
 
 /// The content type of a form.
-const FORM: &str = "application/x-www-form-urlencoded";
+const FORM_CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// Responds to an HTTP request from a customer's browser (to a checkout page) or from a program (to the API).
 pub(super) async fn http_handler(State(server): State<Arc<StripeServer>>, request: Request) -> Response {

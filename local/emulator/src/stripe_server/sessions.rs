@@ -11,7 +11,7 @@ use super::{BegunAndResponse, JsonResponse, ServerState, behaviour, error_respon
 use sandbox::card_page;
 
 /// The lifetime of a session: 24 hours, Stripe's default ("Expire a Session").
-const SESSION_LIFE: TimeDelta = TimeDelta::hours(24);
+const SESSION_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
 /// A Checkout Session.
 pub(super) struct Session {
@@ -119,7 +119,7 @@ impl ServerState {
             success_url: get("success_url").to_owned(),
             cancel_url: get("cancel_url").to_owned(),
             metadata: parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone()))).collect(),
-            expires_at: now + SESSION_LIFE,
+            expires_at: now + SESSION_LIFETIME,
             payment_method: None,
         };
         let shown = session.json(now, false);

@@ -52,7 +52,7 @@ async fn stream_contains_each_change_with_both_images_and_continues_after_a_rest
 }
 
 #[tokio::test]
-async fn trim_deletes_records_except_the_newest() {
+async fn trim_deletes_all_stream_records_except_the_newest() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::open(&folder.path().join("engine.sqlite")).unwrap();
     let (table, stream) = (create_table(&engine).await, engine.stream("dueday").unwrap());

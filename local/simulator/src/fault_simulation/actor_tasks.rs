@@ -56,7 +56,7 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
             return;
         }
         if report.complete {
-            world.oracle().run_completed(world.clock.now(), &CompletedRun { role, date, started_at, rows_left });
+            world.oracle().record_completed_run(world.clock.now(), &CompletedRun { role, date, started_at, rows_left });
             return;
         }
         next = report.next;
@@ -96,7 +96,7 @@ pub async fn send_customer_request(
     };
     let key = (method == "POST").then(|| format!("request-{actor}"));
     if let Some(outcome) = send_until_answered(&world, &process, actor, (method, &path, key, &body)).await {
-        world.oracle().request_answered(actor, world.clock.now(), outcome);
+        world.oracle().record_api_response(actor, world.clock.now(), outcome);
     }
 }
 
@@ -146,7 +146,7 @@ pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscriptio
         |payment: &Payment| payment.subscription == id && month_of(payment.due_on) == month_of(open.due_on);
     let payments = world.gateway.payments_for_operator(&open.payment_method.customer, DateTime::<Utc>::UNIX_EPOCH);
     let payments: Vec<Payment> = payments.into_iter().filter(is_of_month).collect();
-    world.oracle().payment_statuses_changed(world.clock.now(), &payments);
+    world.oracle().record_payment_statuses(world.clock.now(), &payments);
     let paid: Option<GatewayToken> =
         payments.iter().find(|payment| payment.status == PaymentStatus::Succeeded).map(|payment| payment.id.clone());
     let is_at_gateway =

@@ -61,7 +61,7 @@ impl Corrupter {
                 return;
             }
             let Some((kind, corruption)) = self.corrupt_item(world, &account) else { continue };
-            world.oracle().account_corrupted(&account);
+            world.oracle().record_corrupted_account(&account);
             let found: BTreeSet<String> =
                 world.history.audit_account(&account, checker).iter().filter_map(|text| invariant_of(text)).collect();
             let name = corruption.what.split(' ').next().unwrap_or_default();

@@ -25,7 +25,7 @@ use serde_json::json;
 use crate::SimulationError;
 use crate::history::SimulatedRecords;
 use crate::oracle::{OracleCounts, Role};
-use crate::population::Enrolment;
+use crate::population::NewSubscriber;
 use crate::random_faults::FaultConfig;
 use crate::schedule::{ActorId, Actors, Decision, now_or_panic};
 use crate::simulated_gateway::GatewayKind;
@@ -89,19 +89,19 @@ struct FaultSimulation {
     created: u32,
 }
 
-/// Simulates the subscriptions `enrolments` for `months` months from the day `from`, with the given faults and gateway,
+/// Simulates `new_subscribers` for `months` months from the day `from`, with the given faults and gateway,
 /// and then for some days without faults. Calls `on_day` after each day without a violation.
 ///
 /// # Errors
 /// [`SimulationError`] if a date is out of range, a subscription cannot be created, or the table cannot be accessed.
 pub fn simulate_with_faults(
     config: Config,
-    enrolments: Vec<Enrolment>,
+    new_subscribers: Vec<NewSubscriber>,
     (from, months): (NaiveDate, u32),
     (fault_config, gateway): (FaultConfig, GatewayKind),
     on_day: impl FnMut(NaiveDate),
 ) -> Result<FaultSimulationResult, SimulationError> {
-    run_simulation(config, enrolments, (from, months), (fault_config, gateway), None, on_day)
+    run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), None, on_day)
 }
 
 /// Simulates like [`simulate_with_faults`], and also corrupts one attribute of an item of most accounts, each on a
@@ -114,38 +114,38 @@ pub fn simulate_with_faults(
 /// As [`simulate_with_faults`].
 pub fn simulate_with_corruptions(
     config: Config,
-    enrolments: Vec<Enrolment>,
+    new_subscribers: Vec<NewSubscriber>,
     (from, months): (NaiveDate, u32),
     (fault_config, gateway): (FaultConfig, GatewayKind),
 ) -> Result<FaultSimulationResult, SimulationError> {
     let corrupter = Corrupter::new(fault_config.seed);
-    run_simulation(config, enrolments, (from, months), (fault_config, gateway), Some(corrupter), |_| {})
+    run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), Some(corrupter), |_| {})
 }
 
 fn run_simulation(
     mut config: Config,
-    enrolments: Vec<Enrolment>,
+    new_subscribers: Vec<NewSubscriber>,
     (from, months): (NaiveDate, u32),
     (fault_config, gateway): (FaultConfig, GatewayKind),
     corrupter: Option<Corrupter>,
     mut on_day: impl FnMut(NaiveDate),
 ) -> Result<FaultSimulationResult, SimulationError> {
-    let eve = from.pred_opt().ok_or(SimulationError::Calendar)?;
+    let day_before = from.pred_opt().ok_or(SimulationError::Calendar)?;
     let fault_free_from = from.checked_add_months(chrono::Months::new(months)).ok_or(SimulationError::Calendar)?;
     let to = fault_free_from.checked_add_days(Days::new(FAULT_FREE_DAYS)).ok_or(SimulationError::Calendar)?;
     config.charging.gateway_rate = None;
     let shards = config.table.initial_shards;
     let checker = InvariantChecker {
         shards,
-        today: eve,
-        now: eve.and_time(NaiveTime::MIN).and_utc(),
+        today: day_before,
+        now: day_before.and_time(NaiveTime::MIN).and_utc(),
         records_kept: config.table.receipt_retention,
         retry_days: config.billing.policy.dunning.days(),
         lease: config.charging.lease,
         lead: config.billing.policy.lead,
     };
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();
-    let world = World::new(config, eve.and_time(noon).and_utc(), fault_config, gateway);
+    let world = World::new(config, day_before.and_time(noon).and_utc(), fault_config, gateway);
     let mut simulation = FaultSimulation {
         world: Rc::new(world),
         actors: Actors::default(),
@@ -156,7 +156,7 @@ fn run_simulation(
         subscription_days: 0,
         created: 0,
     };
-    simulation.enrol(enrolments, eve)?;
+    simulation.create_subscriptions(new_subscribers, day_before)?;
     for day in from.iter_days().take_while(|day| *day <= to) {
         if day == fault_free_from {
             simulation.stop_faults()?;
@@ -178,7 +178,7 @@ fn run_simulation(
     world.history.add_table_to_trace();
     let mut oracle = world.oracle();
     if oracle.violations.is_empty() {
-        oracle.simulation_ended(world.clock.now(), to);
+        oracle.check_end_of_simulation(world.clock.now(), to);
         if simulation.corrupter.is_none() {
             oracle.violations.extend(world.history.find_contradictions());
         }
@@ -205,12 +205,17 @@ fn run_simulation(
 }
 
 impl FaultSimulation {
-    fn enrol(&mut self, enrolments: Vec<Enrolment>, eve: NaiveDate) -> Result<(), SimulationError> {
+    fn create_subscriptions(
+        &mut self,
+        new_subscribers: Vec<NewSubscriber>,
+        day_before: NaiveDate,
+    ) -> Result<(), SimulationError> {
         let process = self.world.idle_or_new_process(false)?;
-        for Enrolment { account, subscription } in enrolments {
+        for NewSubscriber { account, subscription } in new_subscribers {
             let subscription = NewSubscription { id: SubscriptionId::new(self.world.clock.ulid()), ..subscription };
-            let enrolled = now_or_panic(process.deployment.enrol(&account, subscription, eve));
-            enrolled.map_err(|source| SimulationError::Enrol { account: account.id.to_string(), source })?;
+            let created = now_or_panic(process.deployment.create_subscription(&account, subscription, day_before));
+            created
+                .map_err(|source| SimulationError::CreateSubscription { account: account.id.to_string(), source })?;
         }
         self.world.history.set_index_consistent(false);
         Ok(())

@@ -142,7 +142,7 @@ struct RecordingMailer {
 impl Mailer for RecordingMailer {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let mut oracle = self.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-        oracle.mail_sent(self.process_schedule.actor(), self.clock.now(), mail);
+        oracle.record_sent_mail(self.process_schedule.actor(), self.clock.now(), mail);
         self.schedule.add_to_trace(&format!(
             "{} mail {} {}",
             self.process_schedule.actor(),

@@ -12,7 +12,7 @@ use chrono::NaiveDate;
 use super::{FaultSimulationResult, simulate_with_faults};
 use crate::SimulationError;
 use crate::history::SimulatedRecords;
-use crate::population::Enrolment;
+use crate::population::NewSubscriber;
 use crate::random_faults::FaultConfig;
 use crate::simulated_gateway::GatewayKind;
 
@@ -20,7 +20,7 @@ use crate::simulated_gateway::GatewayKind;
 #[derive(Clone, Debug)]
 pub struct FaultSimulationSettings {
     pub config: Config,
-    pub enrolments: Vec<Enrolment>,
+    pub new_subscribers: Vec<NewSubscriber>,
     pub from: NaiveDate,
     pub months: u32,
     /// The fraction of all requests that have a fault, from 0 to 1.
@@ -48,9 +48,10 @@ pub fn simulate_seeds(
             if number >= count {
                 return;
             }
-            let FaultSimulationSettings { config, enrolments, from, months, fault_rate, gateway } = settings.clone();
+            let FaultSimulationSettings { config, new_subscribers, from, months, fault_rate, gateway } =
+                settings.clone();
             let fault_config = FaultConfig { rate: fault_rate, seed: first.wrapping_add(number) };
-            let result = simulate_with_faults(config, enrolments, (from, months), (fault_config, gateway), |_| {});
+            let result = simulate_with_faults(config, new_subscribers, (from, months), (fault_config, gateway), |_| {});
             let result = result.inspect(&on_result);
             let result = result.map(|result| FaultSimulationResult { records: SimulatedRecords::default(), ..result });
             if result.as_ref().map_or(true, |result| !result.violations.is_empty()) {

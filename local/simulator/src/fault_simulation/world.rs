@@ -153,14 +153,14 @@ impl World {
         self.last_actor.set(actor);
         process.process_schedule.set_actor(actor, is_prompt);
         let (skew, today) = (process.clock.skew, self.day_of(process.clock.now()));
-        self.oracle().actor_started(actor, self.clock.now(), Actor { role, skew, today, date });
+        self.oracle().record_actor_start(actor, self.clock.now(), Actor { role, skew, today, date });
         Ok((actor, process))
     }
 
     /// Ends `actor`, whose process becomes idle.
     pub fn end_actor(&self, actor: ActorId, process: Rc<Process>) {
         process.process_schedule.set_actor(0, false);
-        self.oracle().actor_ended(actor);
+        self.oracle().record_actor_end(actor);
         let (idle, one_in) = match process.has_api() {
             true => (&self.idle_api, DISCARD_API_ONE_IN),
             false => (&self.idle, DISCARD_ONE_IN),

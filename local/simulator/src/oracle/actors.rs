@@ -69,7 +69,7 @@ pub(super) struct ActorState {
 
 impl Oracle {
     /// Records that an actor started.
-    pub fn actor_started(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
+    pub fn record_actor_start(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
         let active = ActorState {
             actor,
             has_written: false,
@@ -84,7 +84,7 @@ impl Oracle {
     }
 
     /// Records that an actor finished, or that a crash ended the actor.
-    pub fn actor_ended(&mut self, id: ActorId) {
+    pub fn record_actor_end(&mut self, id: ActorId) {
         self.active_actors.remove(&id);
     }
 
@@ -111,11 +111,11 @@ impl Oracle {
         }
         let expected = self.expected_subscriptions.get(subscription);
         active.was_allowed =
-            expected.map(|expected| expected.after_action(action, active.actor.today, &self.rules).is_some());
+            expected.map(|expected| expected.predict_after_action(action, active.actor.today, &self.rules).is_some());
     }
 
     /// Checks the response to the customer request of actor `id`.
-    pub fn request_answered(&mut self, id: ActorId, now: DateTime<Utc>, outcome: RequestOutcome) {
+    pub fn record_api_response(&mut self, id: ActorId, now: DateTime<Utc>, outcome: RequestOutcome) {
         let Some(active) = self.active_actors.get(&id) else { return };
         let Role::Request { subscription, action } = active.actor.role.clone() else { return };
         let was_allowed = active.was_allowed;
@@ -136,7 +136,7 @@ impl Oracle {
 
     /// Records that an actor has read in the settings whether charging is switched on, and the maximum number of charges
     /// per day.
-    pub fn settings_read(&mut self, id: ActorId, is_charging: bool, ceiling: Option<usize>) {
+    pub fn record_read_settings(&mut self, id: ActorId, is_charging: bool, ceiling: Option<usize>) {
         if let Some(active) = self.active_actors.get_mut(&id) {
             // The actor may use any of the settings that it has read, so only the highest ceiling is certain to apply.
             active.ceiling = match active.has_read_settings {
@@ -149,7 +149,7 @@ impl Oracle {
     }
 
     /// Records that an actor has read these index rows.
-    pub fn index_rows_read(&mut self, id: ActorId, rows: &[ItemKey]) {
+    pub fn record_read_index_rows(&mut self, id: ActorId, rows: &[ItemKey]) {
         if let Some(active) = self.active_actors.get_mut(&id)
             && !active.has_read_charging_off
         {

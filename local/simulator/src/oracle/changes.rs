@@ -9,7 +9,7 @@ use crate::stored::StoredStatus::{self, Active, Cancelled, PastDue, Paused, Unpa
 
 impl ExpectedSubscription {
     /// Returns the expected subscription after `action` on `today`; `None` if the action must be refused.
-    pub fn after_action(&self, action: &CustomerAction, today: NaiveDate, rules: &Rules) -> Option<Self> {
+    pub fn predict_after_action(&self, action: &CustomerAction, today: NaiveDate, rules: &Rules) -> Option<Self> {
         let mut next = Self { new_waivers: Vec::new(), ..self.clone() };
         match action {
             CustomerAction::Pause => next.pause(today)?,

@@ -108,7 +108,7 @@ impl Ledger {
 
 impl Oracle {
     /// Records a charge request before its response is known, and checks its idempotency key.
-    pub fn charge_requested(&mut self, now: DateTime<Utc>, request: &ChargeRequest) {
+    pub fn record_charge_request(&mut self, now: DateTime<Utc>, request: &ChargeRequest) {
         self.counts.charges += 1;
         let subscription = (request.account.to_string(), request.subscription.to_string());
         let attempt = (subscription.clone(), request.attempt_no);
@@ -133,19 +133,19 @@ impl Oracle {
     }
 
     /// Records that the gateway rejected `request`.
-    pub fn charge_rejected(&mut self, request: &ChargeRequest) {
+    pub fn record_charge_rejection(&mut self, request: &ChargeRequest) {
         let subscription = (request.account.to_string(), request.subscription.to_string());
         self.ledger.rejected.insert((subscription, request.attempt_no));
     }
 
     /// Records that a charge request with the idempotency key `key` arrived at the gateway.
-    pub fn charge_received(&mut self, key: &str) {
+    pub fn record_received_charge(&mut self, key: &str) {
         self.ledger.received.extend(self.ledger.attempt_by_key.get(key).cloned());
     }
 
     /// Records and checks `payment`, which the gateway made with the payment method `card` for a request of actor `id`.
     /// A payment that is already recorded is ignored.
-    pub fn payment_made(&mut self, id: ActorId, now: DateTime<Utc>, payment: &Payment, card: &str) {
+    pub fn record_payment(&mut self, id: ActorId, now: DateTime<Utc>, payment: &Payment, card: &str) {
         if self.ledger.payments.contains_key(payment.id.as_str()) {
             return;
         }
@@ -228,7 +228,7 @@ impl Oracle {
     }
 
     /// Updates the statuses of `payments`, and checks that each month is paid only once.
-    pub fn payment_statuses_changed(&mut self, now: DateTime<Utc>, payments: &[Payment]) {
+    pub fn record_payment_statuses(&mut self, now: DateTime<Utc>, payments: &[Payment]) {
         for payment in payments {
             let Some(ledger_payment) = self.ledger.payments.get_mut(payment.id.as_str()) else { continue };
             if ledger_payment.status == payment.status {

@@ -104,7 +104,7 @@ impl Oracle {
 
     /// Records that an item of `account` was corrupted. From now on, the oracle reports only second charges of a month of
     /// this account.
-    pub fn account_corrupted(&mut self, account: &str) {
+    pub fn record_corrupted_account(&mut self, account: &str) {
         self.corrupted_accounts.insert(account.to_owned());
         let corrupted = self.expected_subscriptions.extract_if(.., |name, _| name.0 == account);
         self.unpredictable_subscriptions.extend(corrupted);
@@ -117,7 +117,7 @@ impl Oracle {
 
     /// Checks a table request of actor `id` that took effect at `now`. `changes` contains the items that the request
     /// wrote; a request without changes is a read.
-    pub fn table_request_completed(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
+    pub fn record_table_request(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
         let mut changed = BTreeSet::new();
         for change in changes {
             changed.extend(subscription_of(&change.key).filter(|(account, _)| !self.is_corrupted(account)));
@@ -140,7 +140,7 @@ impl Oracle {
         let item = written.iter().find(|change| change.key.1.starts_with("SUB#"));
         let records = outcome::Records::of(&written);
         if item.is_none() && records.has_only_findings() {
-            return self.findings_written(now, subscription, &records);
+            return self.record_findings(now, subscription, &records);
         }
         let Some(after) = item.and_then(|change| change.after.as_ref()) else {
             return self.report_violation(
@@ -253,14 +253,14 @@ impl Oracle {
                     return Err(format!("{action:?} wrote a receipt or an attempt record"));
                 }
                 expected
-                    .after_action(action, today, &self.rules)
+                    .predict_after_action(action, today, &self.rules)
                     .ok_or_else(|| format!("{action:?} was done, but had to be refused"))
             }
             Role::Payments | Role::Resolver | Role::Webhook => {
-                self.after_payment_write(id, actor, (now, today), expected, (before, after), records)
+                self.predict_after_payment_write(id, actor, (now, today), expected, (before, after), records)
             }
             Role::Reminders => {
-                reminders::after_reminder_write(id, (now + actor.skew, today), expected, (before, after))
+                reminders::predict_after_reminder_write(id, (now + actor.skew, today), expected, (before, after))
             }
             Role::Operator => Err("an operator task wrote to the subscription".to_owned()),
         }

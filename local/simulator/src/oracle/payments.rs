@@ -17,7 +17,7 @@ impl Oracle {
     ///
     /// # Errors
     /// The violation, if the write is not allowed.
-    pub(super) fn after_payment_write(
+    pub(super) fn predict_after_payment_write(
         &self,
         id: ActorId,
         actor: &Actor,
@@ -45,7 +45,9 @@ impl Oracle {
                 next.take_over_attempt((id, now), actor, lease.ok_or("an attempt has no lease")?)?;
             }
             (Some(_), None) => self.apply_settlement(id, actor, now, today, &mut next, records)?,
-            (None, None) if actor.role == Role::Webhook => self.after_late_success((now, today), &mut next, records)?,
+            (None, None) if actor.role == Role::Webhook => {
+                self.predict_after_late_success((now, today), &mut next, records)?
+            }
             (None, None) if next.ends_on_due_date() && next.is_chargeable() && next.due <= today => next.cancel(today),
             (None, None) if records.has_only_waivers() => next.waive_missed_months(today, &self.rules)?,
             _ => {

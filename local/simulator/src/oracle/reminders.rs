@@ -14,7 +14,7 @@ use crate::stored::StoredStatus::Active;
 ///
 /// # Errors
 /// The violation, if the write is not allowed.
-pub fn after_reminder_write(
+pub fn predict_after_reminder_write(
     id: ActorId,
     (local_now, today): (DateTime<Utc>, NaiveDate),
     expected: ExpectedSubscription,
@@ -94,7 +94,7 @@ impl ExpectedSubscription {
 
 impl Oracle {
     /// Checks a mail that actor `id` sent: it must be the reminder that the actor has claimed.
-    pub fn mail_sent(&mut self, id: ActorId, now: DateTime<Utc>, mail: &Mail) {
+    pub fn record_sent_mail(&mut self, id: ActorId, now: DateTime<Utc>, mail: &Mail) {
         self.counts.mails += 1;
         let reminder_text = ReminderText::read(&mail.text);
         let has_claim = |expected: &&mut ExpectedSubscription| {

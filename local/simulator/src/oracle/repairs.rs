@@ -27,7 +27,7 @@ impl LedgerPayment {
 
 impl Oracle {
     /// Records a late payment that the gateway makes at `now` with the payment method `card`.
-    pub fn late_payment_made(&mut self, now: DateTime<Utc>, payment: &Payment, card: &str) {
+    pub fn record_late_payment(&mut self, now: DateTime<Utc>, payment: &Payment, card: &str) {
         let ledger_payment = LedgerPayment::of(payment, card);
         let is_charged = |(_, other): (&String, &LedgerPayment)| other.is_succeeded_or_pending();
         let is_undetectable =
@@ -42,7 +42,7 @@ impl Oracle {
 
     /// Checks and records findings (successful payments without a receipt) of `subscription`. A finding does not change
     /// the subscription.
-    pub(super) fn findings_written(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, records: &Records) {
+    pub(super) fn record_findings(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, records: &Records) {
         for finding in &records.findings {
             let expected = self
                 .expected_subscriptions
@@ -58,7 +58,7 @@ impl Oracle {
     }
 
     /// Checks the write by which the webhook receiver settles a successful payment whose attempt is no longer open.
-    pub(super) fn after_late_success(
+    pub(super) fn predict_after_late_success(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),
         next: &mut ExpectedSubscription,

@@ -40,15 +40,15 @@ fn item_with_open_attempt() -> Value {
 /// Returns an oracle for which actor 1 has claimed attempt 1 on its due date.
 fn oracle_with_open_attempt() -> Oracle {
     let mut oracle = Oracle::new(rules(), Tz::UTC);
-    oracle.table_request_completed(
+    oracle.record_table_request(
         0,
         morning("2028-01-02"),
         &[Change { key: subscription_key(), before: None, after: Some(subscription_item()) }],
     );
     let today = date("2028-01-31");
     let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today, date: None };
-    oracle.actor_started(1, morning("2028-01-31"), actor);
-    oracle.table_request_completed(
+    oracle.record_actor_start(1, morning("2028-01-31"), actor);
+    oracle.record_table_request(
         1,
         morning("2028-01-31"),
         &[Change { key: subscription_key(), before: Some(subscription_item()), after: Some(item_with_open_attempt()) }],
@@ -88,8 +88,8 @@ fn charge_after_a_late_payment_is_a_violation_if_a_look_up_could_have_found_it()
     ] {
         let mut oracle = oracle_with_open_attempt();
         let at = now - TimeDelta::minutes(minutes);
-        oracle.late_payment_made(at, &payment("pi_1", status.clone(), at), "pm_card_visa");
-        oracle.payment_made(1, now, &payment("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
+        oracle.record_late_payment(at, &payment("pi_1", status.clone(), at), "pm_card_visa");
+        oracle.record_payment(1, now, &payment("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
         assert_eq!(oracle.violations.len(), violations, "{minutes} {status:?}: {:?}", oracle.violations);
         assert!(oracle.violations.iter().all(|violation| violation.contains("was charged again by pi_2, after pi_1")));
         assert_eq!(oracle.counts.late_duplicates, late_duplicates, "{minutes} {status:?}");
@@ -100,9 +100,9 @@ fn charge_after_a_late_payment_is_a_violation_if_a_look_up_could_have_found_it()
 fn late_payment_after_the_charge_is_counted_as_a_late_duplicate() {
     let mut oracle = oracle_with_open_attempt();
     let now = morning("2028-01-31") + TimeDelta::minutes(4);
-    oracle.payment_made(1, now, &payment("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
+    oracle.record_payment(1, now, &payment("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
     let later = now + TimeDelta::hours(8);
-    oracle.late_payment_made(later, &payment("pi_1", PaymentStatus::Succeeded, now), "pm_card_visa");
+    oracle.record_late_payment(later, &payment("pi_1", PaymentStatus::Succeeded, now), "pm_card_visa");
     assert_eq!(
         (oracle.violations.len(), oracle.counts.late_payments, oracle.counts.late_duplicates),
         (0, 1, 1),
@@ -127,18 +127,18 @@ fn rejection_is_valid_only_if_the_gateway_received_the_request_and_made_no_payme
         (true, true, Some("was recorded as rejected, but the gateway has the payment pi_1")),
     ] {
         let mut oracle = oracle_with_open_attempt();
-        oracle.charge_requested(now, &charge_request());
+        oracle.record_charge_request(now, &charge_request());
         if is_received {
-            oracle.charge_received("key-1");
+            oracle.record_received_charge("key-1");
         }
         if is_made {
-            oracle.payment_made(1, now, &payment("pi_1", PaymentStatus::Succeeded, now), "pm_card_visa");
+            oracle.record_payment(1, now, &payment("pi_1", PaymentStatus::Succeeded, now), "pm_card_visa");
         }
         let settled = [
             Change { key: subscription_key(), before: Some(item_with_open_attempt()), after: Some(rejected.clone()) },
             Change { key: record_key.clone(), before: None, after: Some(record.clone()) },
         ];
-        oracle.table_request_completed(1, now, &settled);
+        oracle.record_table_request(1, now, &settled);
         match expected_violation {
             None => assert_eq!(oracle.violations, [""; 0]),
             Some(expected_violation) => assert!(
@@ -168,13 +168,13 @@ fn finding_is_valid_only_for_a_successful_payment_of_a_month_that_is_not_due() {
         (declined, true, "paid_twice", false),
     ] {
         let mut oracle = oracle_with_open_attempt();
-        oracle.late_payment_made(now, &payment("pi_1", status.clone(), now), "pm_card_visa");
+        oracle.record_late_payment(now, &payment("pi_1", status.clone(), now), "pm_card_visa");
         if is_paid {
             let expected = oracle.expected_subscriptions.get_mut(&subscription_name()).unwrap();
             expected.paid.insert((2028, 1), "pi_2".to_owned());
             (expected.due, expected.open) = (date("2028-02-29"), None);
         }
-        oracle.table_request_completed(1, now, &[finding(reason)]);
+        oracle.record_table_request(1, now, &[finding(reason)]);
         assert_eq!(oracle.violations.is_empty(), is_valid, "{status:?} {is_paid} {reason}: {:?}", oracle.violations);
         assert_eq!(oracle.ledger.findings.contains("pi_1"), is_valid);
     }

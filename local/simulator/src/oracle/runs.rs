@@ -30,7 +30,7 @@ pub struct CompletedRun {
 impl Oracle {
     /// Checks a completed run: every row that was due during the whole run was processed, except for the rows that the
     /// run reports as left.
-    pub fn run_completed(&mut self, now: DateTime<Utc>, run: &CompletedRun) {
+    pub fn record_completed_run(&mut self, now: DateTime<Utc>, run: &CompletedRun) {
         let is_due = |on: Option<NaiveDate>| on.is_some_and(|on| on <= run.date);
         let is_left = |expected: &&ExpectedSubscription| match run.role {
             Role::Reminders => {
@@ -61,7 +61,7 @@ impl Oracle {
 
     /// Checks the end of the simulation: after days without faults, no payment that could be charged is owed at the end
     /// of `as_of`.
-    pub fn simulation_ended(&mut self, now: DateTime<Utc>, as_of: NaiveDate) {
+    pub fn check_end_of_simulation(&mut self, now: DateTime<Utc>, as_of: NaiveDate) {
         let mut violations = Vec::new();
         for expected in self.expected_subscriptions.values() {
             violations.extend(

@@ -44,7 +44,7 @@ pub(super) fn rules() -> Rules {
 
 /// Returns the expected subscription after `action` on `day`; `None` if the action must be refused.
 fn after_action_on(expected: &ExpectedSubscription, action: CustomerAction, day: &str) -> Option<ExpectedSubscription> {
-    expected.after_action(&action, date(day), &rules())
+    expected.predict_after_action(&action, date(day), &rules())
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn violations_after_write(role: Role, day: &str, changed: &[(&str, Value)]) -> V
         before,
         after: Some(after),
     };
-    oracle.table_request_completed(0, morning("2028-01-02"), &[change(None, subscription_item())]);
-    oracle.actor_started(1, morning(day), Actor { role, skew: TimeDelta::zero(), today: date(day), date: None });
+    oracle.record_table_request(0, morning("2028-01-02"), &[change(None, subscription_item())]);
+    oracle.record_actor_start(1, morning(day), Actor { role, skew: TimeDelta::zero(), today: date(day), date: None });
     let mut written = subscription_item();
     changed.iter().for_each(|(name, value)| written[*name] = value.clone());
-    oracle.table_request_completed(1, morning(day), &[change(Some(subscription_item()), written)]);
+    oracle.record_table_request(1, morning(day), &[change(Some(subscription_item()), written)]);
     oracle.violations
 }
 
@@ -188,19 +188,19 @@ fn oracle_reports_a_response_that_does_not_match_the_state_that_the_request_read
     // or after it (false); expected number of violations.
     for (reads_before, expected) in [(true, 0), (false, 1)] {
         let mut oracle = Oracle::new(rules(), Tz::UTC);
-        oracle.table_request_completed(0, morning("2028-01-02"), &[change(None, subscription_item())]);
-        oracle.actor_started(1, now, actor_with(CustomerAction::Resume));
-        oracle.actor_started(2, now, actor_with(CustomerAction::Cancel));
-        let reads = |oracle: &mut Oracle| oracle.table_request_completed(1, now, &[]);
+        oracle.record_table_request(0, morning("2028-01-02"), &[change(None, subscription_item())]);
+        oracle.record_actor_start(1, now, actor_with(CustomerAction::Resume));
+        oracle.record_actor_start(2, now, actor_with(CustomerAction::Cancel));
+        let reads = |oracle: &mut Oracle| oracle.record_table_request(1, now, &[]);
         if reads_before {
             reads(&mut oracle);
         }
-        oracle.table_request_completed(2, now, &[change(Some(subscription_item()), cancelled.clone())]);
+        oracle.record_table_request(2, now, &[change(Some(subscription_item()), cancelled.clone())]);
         if !reads_before {
             reads(&mut oracle);
         }
-        oracle.table_request_completed(1, now, std::slice::from_ref(&idempotency_record));
-        oracle.request_answered(1, now, RequestOutcome::Done);
+        oracle.record_table_request(1, now, std::slice::from_ref(&idempotency_record));
+        oracle.record_api_response(1, now, RequestOutcome::Done);
         assert_eq!(oracle.violations.len(), expected, "{:?}", oracle.violations);
     }
 }
@@ -213,16 +213,12 @@ fn payments_that_will_not_be_charged_do_not_count_for_the_ceiling() {
         ends.into_iter().for_each(|month| other["CancelPeriod"] = json!({"S": month}));
         for (id, item) in [(subscription_name().1.as_str(), subscription_item()), (id, other)] {
             let key = ("ACC#acme".to_owned(), format!("SUB#{id}#SKU#gold"));
-            oracle.table_request_completed(
-                0,
-                morning("2028-01-02"),
-                &[Change { key, before: None, after: Some(item) }],
-            );
+            oracle.record_table_request(0, morning("2028-01-02"), &[Change { key, before: None, after: Some(item) }]);
         }
         let today = date("2028-01-31");
         let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today, date: Some(today) };
-        oracle.actor_started(1, morning("2028-01-31"), actor);
-        oracle.settings_read(1, true, Some(1));
+        oracle.record_actor_start(1, morning("2028-01-31"), actor);
+        oracle.record_read_settings(1, true, Some(1));
         oracle.exceeds_ceiling(&oracle.active_actors[&1])
     };
     let another = "01JZXCVBNM0123456789ABCDEG";

@@ -114,7 +114,7 @@ impl StripeGateway {
         call: impl Future<Output = T> + Send,
     ) -> T {
         let runtime = self.runtime.handle().clone();
-        let result = CALLING_PROCESS.scope(caller.clone(), InRuntime { runtime, future: Box::pin(call) }).await;
+        let result = CALLING_PROCESS.scope(caller.clone(), FutureInRuntime { runtime, future: Box::pin(call) }).await;
         self.schedule.add_to_trace(&format!("{} {name} {result:?}", caller.process_schedule.actor()));
         result
     }
@@ -191,7 +191,7 @@ impl PaymentGateway for ProcessGateway {
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
         let now = self.gateway.observed.clock.now();
-        self.gateway.observed.oracle().charge_requested(now, request);
+        self.gateway.observed.oracle().record_charge_request(now, request);
         let charge = CHARGE_DEADLINE.scope(now + SLOWEST_REQUEST, self.gateway.adapter.charge(request));
         self.execute_call(&request.idempotency_key, charge).await
     }
@@ -206,12 +206,12 @@ impl PaymentGateway for ProcessGateway {
 }
 
 /// A future that may create timers of `runtime` whenever it is polled.
-struct InRuntime<'a, T> {
+struct FutureInRuntime<'a, T> {
     runtime: Handle,
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
 }
 
-impl<T> Future for InRuntime<'_, T> {
+impl<T> Future for FutureInRuntime<'_, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {

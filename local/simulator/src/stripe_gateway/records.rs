@@ -58,11 +58,11 @@ impl ObservedServer {
             }
         });
         let (now, mut oracle) = (self.clock.now(), self.oracle());
-        oracle.payment_statuses_changed(now, &changed);
+        oracle.record_payment_statuses(now, &changed);
         for (payment, payment_method) in made {
             match actor {
-                Some(actor) => oracle.payment_made(actor, now, &payment, &payment_method),
-                None => oracle.late_payment_made(now, &payment, &payment_method),
+                Some(actor) => oracle.record_payment(actor, now, &payment, &payment_method),
+                None => oracle.record_late_payment(now, &payment, &payment_method),
             }
         }
         oracle.violations.extend(

@@ -61,7 +61,7 @@ impl ProcessTransport {
     async fn pass_to_stand_in(&self, request: reqwest::Request, actor: u64) -> Result<Response, String> {
         self.observed.report_late_payments();
         if let Some(key) = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok()) {
-            self.observed.oracle().charge_received(key);
+            self.observed.oracle().record_received_charge(key);
         }
         let summary = format!("{actor} {} {}", request.method(), request.url());
         let response = self.in_process.send(request).await;

@@ -11,14 +11,14 @@ use serde::Deserialize;
 
 use super::SesMail;
 
-const SEND_EMAIL: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html";
-const RAW_MESSAGE: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_RawMessage.html";
-const MESSAGE_TAG: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_MessageTag.html";
-const DESTINATION: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_Destination.html";
-const COMMON_ERRORS: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/CommonErrors.html";
-const HEADER_FIELDS: &str = "https://docs.aws.amazon.com/ses/latest/dg/header-fields.html";
-const IDENTITIES: &str = "https://docs.aws.amazon.com/ses/latest/dg/verify-addresses-and-domains.html";
-const QUOTAS: &str = "https://docs.aws.amazon.com/ses/latest/dg/quotas.html";
+const SEND_EMAIL_URL: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html";
+const RAW_MESSAGE_URL: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_RawMessage.html";
+const MESSAGE_TAG_URL: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_MessageTag.html";
+const DESTINATION_URL: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_Destination.html";
+const COMMON_ERRORS_URL: &str = "https://docs.aws.amazon.com/ses/latest/APIReference-V2/CommonErrors.html";
+const HEADER_FIELDS_URL: &str = "https://docs.aws.amazon.com/ses/latest/dg/header-fields.html";
+const IDENTITIES_URL: &str = "https://docs.aws.amazon.com/ses/latest/dg/verify-addresses-and-domains.html";
+const QUOTAS_URL: &str = "https://docs.aws.amazon.com/ses/latest/dg/quotas.html";
 
 /// The maximum size of a mail in base64: 40 MB in version 2 of the API ("Message quotas").
 const MAX_MESSAGE_BYTES: usize = 40 * 1024 * 1024;
@@ -98,7 +98,7 @@ fn bad_request(source: &'static str) -> Rejection {
 
 /// Returns the rejection of a request that is larger than any valid message.
 pub(super) fn rejection_of_too_large_request() -> Rejection {
-    bad_request(QUOTAS)
+    bad_request(QUOTAS_URL)
 }
 
 /// Checks a request to a stand-in that has this `identity` (a domain) and this configuration set. Returns the mail of
@@ -108,19 +108,19 @@ pub(super) fn rejection_of_too_large_request() -> Rejection {
 /// Returns the rejection if the request breaks a documented rule.
 pub(super) fn check(parts: &Parts, body: &[u8], identity: &str, configuration_set: &str) -> Result<SesMail, Rejection> {
     if (&parts.method, parts.uri.path()) != (&Method::POST, "/v2/email/outbound-emails") {
-        return Err(Rejection { status: 404, error: "UnknownOperationException", source: SEND_EMAIL });
+        return Err(Rejection { status: 404, error: "UnknownOperationException", source: SEND_EMAIL_URL });
     }
     let header = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
     let signed = header(header::AUTHORIZATION);
     if !signed.starts_with("AWS4-HMAC-SHA256 Credential=") || !signed.contains("/ses/aws4_request") {
-        return Err(Rejection { status: 403, error: "IncompleteSignature", source: COMMON_ERRORS });
+        return Err(Rejection { status: 403, error: "IncompleteSignature", source: COMMON_ERRORS_URL });
     }
     if header(header::CONTENT_TYPE) != "application/json" {
-        return Err(bad_request(SEND_EMAIL));
+        return Err(bad_request(SEND_EMAIL_URL));
     }
-    let request: SendEmail = serde_json::from_slice(body).map_err(|_| bad_request(SEND_EMAIL))?;
+    let request: SendEmail = serde_json::from_slice(body).map_err(|_| bad_request(SEND_EMAIL_URL))?;
     if request.configuration_set_name.as_deref().is_some_and(|name| name != configuration_set) {
-        return Err(Rejection { status: 404, error: "NotFoundException", source: SEND_EMAIL });
+        return Err(Rejection { status: 404, error: "NotFoundException", source: SEND_EMAIL_URL });
     }
     let to = request.destination.to_addresses;
     // An address may contain only ASCII characters. SES accepts a domain with other characters only in Punycode.
@@ -128,13 +128,13 @@ pub(super) fn check(parts: &Parts, body: &[u8], identity: &str, configuration_se
         to.is_ascii() && to.split_once('@').is_some_and(|(name, at)| !name.is_empty() && at.contains('.'))
     };
     if !(1..=MAX_RECIPIENTS).contains(&to.len()) || !to.iter().all(is_address) {
-        return Err(bad_request(DESTINATION));
+        return Err(bad_request(DESTINATION_URL));
     }
     let tags = check_tags(request.email_tags)?;
     if request.content.raw.data.len() > MAX_MESSAGE_BYTES {
-        return Err(bad_request(QUOTAS));
+        return Err(bad_request(QUOTAS_URL));
     }
-    let raw = STANDARD.decode(&request.content.raw.data).map_err(|_| bad_request(RAW_MESSAGE))?;
+    let raw = STANDARD.decode(&request.content.raw.data).map_err(|_| bad_request(RAW_MESSAGE_URL))?;
     check_message(&raw, identity)?;
     Ok(SesMail { raw, to, tags, configuration_set: request.configuration_set_name })
 }
@@ -148,33 +148,34 @@ fn check_tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, Rejection> {
     let count = tags.len();
     let tags: BTreeMap<String, String> = tags.into_iter().map(|tag| (tag.name, tag.value)).collect();
     let are_valid = tags.len() == count && tags.iter().all(|(name, value)| is_allowed(name) && is_allowed(value));
-    if are_valid { Ok(tags) } else { Err(bad_request(MESSAGE_TAG)) }
+    if are_valid { Ok(tags) } else { Err(bad_request(MESSAGE_TAG_URL)) }
 }
 
 /// Checks the mail `raw` (in the Internet message format), whose sender must be of the domain `identity`.
 fn check_message(raw: &[u8], identity: &str) -> Result<(), Rejection> {
     // The mail must encode characters outside of 7-bit ASCII.
-    let text = std::str::from_utf8(raw).ok().filter(|text| text.is_ascii()).ok_or_else(|| bad_request(RAW_MESSAGE))?;
-    let (head, _) = text.split_once("\r\n\r\n").ok_or_else(|| bad_request(RAW_MESSAGE))?;
+    let text =
+        std::str::from_utf8(raw).ok().filter(|text| text.is_ascii()).ok_or_else(|| bad_request(RAW_MESSAGE_URL))?;
+    let (head, _) = text.split_once("\r\n\r\n").ok_or_else(|| bad_request(RAW_MESSAGE_URL))?;
     let is_line = |line: &str| line.len() < MAX_LINE_BYTES - 1 && !line.contains(['\r', '\n']);
     if !text.split("\r\n").all(is_line) {
-        return Err(bad_request(RAW_MESSAGE));
+        return Err(bad_request(RAW_MESSAGE_URL));
     }
     let (mut seen, mut from) = (BTreeSet::new(), None);
     for line in head.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])) {
-        let (name, value) = line.split_once(':').ok_or_else(|| bad_request(RAW_MESSAGE))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| bad_request(RAW_MESSAGE_URL))?;
         let name = name.to_ascii_lowercase();
         if !seen.insert(name.clone()) && UNIQUE_FIELDS.contains(&name.as_str()) {
-            return Err(bad_request(HEADER_FIELDS));
+            return Err(bad_request(HEADER_FIELDS_URL));
         }
         if name == "from" {
             from = value.rsplit_once('@').map(|(_, domain)| domain.trim_end_matches('>'));
         }
     }
     match from {
-        None => Err(bad_request(RAW_MESSAGE)),
+        None => Err(bad_request(RAW_MESSAGE_URL)),
         Some(domain) if domain != identity => {
-            Err(Rejection { status: 400, error: "MessageRejected", source: IDENTITIES })
+            Err(Rejection { status: 400, error: "MessageRejected", source: IDENTITIES_URL })
         }
         Some(_) => Ok(()),
     }
@@ -187,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    const RAW: &str = "From: Shop <shop@example.com>\r\nTo: a@example.org\r\nSubject: Hi\r\n\r\nHello\r\n";
+    const RAW_MAIL: &str = "From: Shop <shop@example.com>\r\nTo: a@example.org\r\nSubject: Hi\r\n\r\nHello\r\n";
 
     /// Returns the JSON body of a valid request that sends the mail `raw`.
     fn request_body(raw: &str) -> Value {
@@ -201,7 +202,7 @@ mod tests {
 
     /// Checks a valid request after `change` modified its JSON body.
     fn check_request_with_change(change: impl FnOnce(&mut Value)) -> Result<SesMail, Rejection> {
-        let mut body = request_body(RAW);
+        let mut body = request_body(RAW_MAIL);
         change(&mut body);
         check_request("application/json", &body)
     }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn each_documented_rule_rejects_a_request() {
+    fn ses_server_rejects_a_request_that_violates_a_documented_rule() {
         assert_eq!(
             check_request_with_change(|_| {}).unwrap().tags,
             BTreeMap::from([("account".to_owned(), "acme_-eu".to_owned())])
@@ -224,26 +225,35 @@ mod tests {
         let raw = |body: &mut Value, raw: &str| body["Content"]["Raw"]["Data"] = STANDARD.encode(raw).into();
         // Each entry contains the result of a request that breaks one rule, and the documentation page of this rule.
         let rejections = [
-            (check_request_with_change(|body| tag(body, "acme.eu")), MESSAGE_TAG),
-            (check_request_with_change(|body| tag(body, "")), MESSAGE_TAG),
-            (check_request_with_change(|body| tag(body, &"x".repeat(257))), MESSAGE_TAG),
-            (check_request_with_change(|body| body["Content"] = json!({})), SEND_EMAIL),
-            (check_request_with_change(|body| body["Content"]["Simple"] = json!({})), SEND_EMAIL),
-            (check_request_with_change(|body| body["ConfigurationSetName"] = "other".into()), SEND_EMAIL),
-            (check_request_with_change(|body| body["Destination"]["ToAddresses"] = json!([])), DESTINATION),
+            (check_request_with_change(|body| tag(body, "acme.eu")), MESSAGE_TAG_URL),
+            (check_request_with_change(|body| tag(body, "")), MESSAGE_TAG_URL),
+            (check_request_with_change(|body| tag(body, &"x".repeat(257))), MESSAGE_TAG_URL),
+            (check_request_with_change(|body| body["Content"] = json!({})), SEND_EMAIL_URL),
+            (check_request_with_change(|body| body["Content"]["Simple"] = json!({})), SEND_EMAIL_URL),
+            (check_request_with_change(|body| body["ConfigurationSetName"] = "other".into()), SEND_EMAIL_URL),
+            (check_request_with_change(|body| body["Destination"]["ToAddresses"] = json!([])), DESTINATION_URL),
             (
                 check_request_with_change(|body| body["Destination"]["ToAddresses"] = json!(["ä@example.org"])),
-                DESTINATION,
+                DESTINATION_URL,
             ),
-            (check_request_with_change(|body| body["Content"]["Raw"]["Data"] = RAW.into()), RAW_MESSAGE),
-            (check_request_with_change(|body| raw(body, "Subject: Hi\r\n\r\nHello")), RAW_MESSAGE),
-            (check_request_with_change(|body| raw(body, "From: shop@example.com\r\n")), RAW_MESSAGE),
-            (check_request_with_change(|body| raw(body, &RAW.replace("Hello", "ä"))), RAW_MESSAGE),
-            (check_request_with_change(|body| raw(body, &RAW.replace("Hello", &"x".repeat(999)))), RAW_MESSAGE),
-            (check_request_with_change(|body| raw(body, &RAW.replace("To:", "Subject: Ha\r\nTo:"))), HEADER_FIELDS),
-            (check_request_with_change(|body| raw(body, &RAW.replace("example.com", "example.net"))), IDENTITIES),
-            (check_request_with_change(|body| raw(body, &"x".repeat(MAX_MESSAGE_BYTES))), QUOTAS),
-            (check_request("application/x-amz-json-1.1", &request_body(RAW)), SEND_EMAIL),
+            (check_request_with_change(|body| body["Content"]["Raw"]["Data"] = RAW_MAIL.into()), RAW_MESSAGE_URL),
+            (check_request_with_change(|body| raw(body, "Subject: Hi\r\n\r\nHello")), RAW_MESSAGE_URL),
+            (check_request_with_change(|body| raw(body, "From: shop@example.com\r\n")), RAW_MESSAGE_URL),
+            (check_request_with_change(|body| raw(body, &RAW_MAIL.replace("Hello", "ä"))), RAW_MESSAGE_URL),
+            (
+                check_request_with_change(|body| raw(body, &RAW_MAIL.replace("Hello", &"x".repeat(999)))),
+                RAW_MESSAGE_URL,
+            ),
+            (
+                check_request_with_change(|body| raw(body, &RAW_MAIL.replace("To:", "Subject: Ha\r\nTo:"))),
+                HEADER_FIELDS_URL,
+            ),
+            (
+                check_request_with_change(|body| raw(body, &RAW_MAIL.replace("example.com", "example.net"))),
+                IDENTITIES_URL,
+            ),
+            (check_request_with_change(|body| raw(body, &"x".repeat(MAX_MESSAGE_BYTES))), QUOTAS_URL),
+            (check_request("application/x-amz-json-1.1", &request_body(RAW_MAIL)), SEND_EMAIL_URL),
         ];
         for (index, (result, page)) in rejections.into_iter().enumerate() {
             assert_eq!(
@@ -252,6 +262,6 @@ mod tests {
                 "the request with index {index} in the list"
             );
         }
-        assert!(check_request_with_change(|body| raw(body, &RAW.replace("Hello", &"x".repeat(998)))).is_ok());
+        assert!(check_request_with_change(|body| raw(body, &RAW_MAIL.replace("Hello", &"x".repeat(998)))).is_ok());
     }
 }

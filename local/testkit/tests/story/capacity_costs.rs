@@ -20,7 +20,7 @@ type Cost = (BTreeMap<String, u64>, [f64; 3]);
 
 /// Returns the cost of the requests that were sent through `wire` after an earlier moment. `before` contains the
 /// request counts at that moment.
-fn cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
+fn measure_cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
     let units = wire.take_capacity_units();
     let requests = wire.requests().into_iter().filter_map(|(operation, count)| {
         let new = count - before.get(&operation).copied().unwrap_or(0);
@@ -30,27 +30,27 @@ fn cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
 }
 
 /// Returns the cost of one run of `sweep` on [`DAY`] over shard 0.
-async fn run_cost<T: Task>(world: &World, wire: &Wire, sweep: &Sweep<T>) -> Cost {
+async fn measure_cost_of_run<T: Task>(world: &World, wire: &Wire, sweep: &Sweep<T>) -> Cost {
     world.clock.set(billing_time(DAY));
     wire.take_capacity_units();
     let before = wire.requests();
     let request = BatchRequest { shards: Some(vec![0]), ..BatchRequest::for_date(date(DAY)) };
     let report = sweep.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.is_done(), "{report:?}");
-    cost_since(wire, &before)
+    measure_cost_since(wire, &before)
 }
 
 /// Returns the cost of a run that processes `rows` due rows. Runs the payment batch if `is_payments` is true, otherwise
 /// the reminder batch. The measured run is not the first run on its table.
-async fn cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
+async fn measure_cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
     let world = World::new().await;
     let wire = Arc::new(Wire::counting_capacity_units());
     let mut deployment = world.system.with_wire(wire.clone());
     deployment.config.limits.page_rows = 200;
     let (payments, reminders) = (deployment.payments().await.unwrap(), deployment.reminders().await.unwrap());
     let run = async || match is_payments {
-        true => run_cost(&world, &wire, &payments).await,
-        false => run_cost(&world, &wire, &reminders).await,
+        true => measure_cost_of_run(&world, &wire, &payments).await,
+        false => measure_cost_of_run(&world, &wire, &reminders).await,
     };
     // The first run on a table makes extra requests, because it stores the gateway's account in the settings.
     run().await;
@@ -63,9 +63,9 @@ async fn cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments
 /// Returns the cost of one row of the payment batch if `is_payments` is true, otherwise of the reminder batch. The cost
 /// is the difference between the costs of twenty rows and of ten rows, divided by ten. Both runs read the same number
 /// of list pages.
-async fn row_cost(row: impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
-    let (ten, ten_units) = cost_of_rows(10, &row, is_payments).await;
-    let (twenty, twenty_units) = cost_of_rows(20, &row, is_payments).await;
+async fn compute_cost_per_row(row: impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
+    let (ten, ten_units) = measure_cost_of_rows(10, &row, is_payments).await;
+    let (twenty, twenty_units) = measure_cost_of_rows(20, &row, is_payments).await;
     let differences = twenty.into_iter().map(|(operation, count)| {
         let difference = count - ten.get(&operation).copied().unwrap_or(0);
         assert_eq!(difference % 10, 0, "{operation}");
@@ -86,13 +86,13 @@ fn reminded_subscription(n: u32) -> Subscription {
 
 #[tokio::test]
 async fn payment_costs_one_update_one_transaction_and_eight_capacity_units() {
-    let (requests, units) = row_cost(reminded_subscription, true).await;
+    let (requests, units) = compute_cost_per_row(reminded_subscription, true).await;
     assert_eq!(requests, requests_by_operation(&[("TransactWriteItems", 1), ("UpdateItem", 1)]));
     // Capacity units of the table: 1 for the claim, and 2 + 2 for the two items of the settlement's transaction.
     // Capacity units of the reminder index: 1 for the new row. Capacity units of the payment index: 2 to move the row.
     assert_eq!(units, [5.0, 1.0, 2.0]);
 
-    let (requests, units) = row_cost(|n| numbered_subscription(n * 4, 10, "2026-03-01"), true).await;
+    let (requests, units) = compute_cost_per_row(|n| numbered_subscription(n * 4, 10, "2026-03-01"), true).await;
     assert_eq!(requests, requests_by_operation(&[("TransactWriteItems", 1), ("UpdateItem", 1)]));
     assert_eq!(
         units,
@@ -134,7 +134,7 @@ async fn payment_costs_eleven_units_if_the_subscription_item_exceeds_a_kilobyte(
 
 #[tokio::test]
 async fn reminder_needs_two_updates_and_one_read_of_the_account() {
-    let (requests, units) = row_cost(|n| numbered_subscription(n * 4, 15, "2026-03-01"), false).await;
+    let (requests, units) = compute_cost_per_row(|n| numbered_subscription(n * 4, 15, "2026-03-01"), false).await;
     assert_eq!(requests, requests_by_operation(&[("GetItem", 1), ("UpdateItem", 2)]));
     // Capacity units of the table: 1 for the claim, 1 for the mark that the reminder was sent, and 1 to read the
     // account with its mail address. Capacity units of the reminder index: 1 to remove the row.
@@ -143,12 +143,12 @@ async fn reminder_needs_two_updates_and_one_read_of_the_account() {
 
 #[tokio::test]
 async fn run_over_a_shard_without_due_rows_needs_one_query_and_one_run_record_per_lane() {
-    let (payments, _) = cost_of_rows(0, &reminded_subscription, true).await;
+    let (payments, _) = measure_cost_of_rows(0, &reminded_subscription, true).await;
     // All three GetItem requests read the settings: one for the run, and two for the list pages of the two lanes (due
     // payments and open attempts). DescribeTable shows that the table is not a restored backup.
     let run = [("DescribeTable", 1), ("GetItem", 3), ("PutItem", 2), ("Query", 2), ("UpdateItem", 2)];
     assert_eq!(payments, requests_by_operation(&run));
-    let (reminders, _) = cost_of_rows(0, &reminded_subscription, false).await;
+    let (reminders, _) = measure_cost_of_rows(0, &reminded_subscription, false).await;
     let run = [("DescribeTable", 1), ("GetItem", 1), ("PutItem", 1), ("Query", 1), ("UpdateItem", 1)];
     assert_eq!(reminders, requests_by_operation(&run));
 }

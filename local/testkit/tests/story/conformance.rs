@@ -11,7 +11,7 @@ use billing::Secret;
 use chrono::{DateTime, Utc};
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
-use gateways::conformance::{CheckParameters, Observer, Progress, PromiseResult, Verdict, check};
+use gateways::conformance::{CheckObserver, CheckParameters, Progress, PromiseResult, PromiseVerdict, check};
 use gateways::{FullGateway, GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
 use sandbox::{Ledger, LedgerEntry, Sandbox, gateway_router, signed_gateway_router};
 use serde_json::Value;
@@ -106,8 +106,10 @@ async fn violated_signature_promises(client: &HttpGateway, clock: &SimulatedCloc
     let report = check(client, &parameters, clock, &RecordingObserver::default()).await;
     let about_signatures = report.results.iter().filter(|result| result.promise.contains("signature"));
     let violated = about_signatures.filter_map(|result| match &result.verdict {
-        Verdict::Kept => None,
-        Verdict::Broken(reason) | Verdict::NotChecked(reason) => Some(format!("{}: {reason}", result.promise)),
+        PromiseVerdict::Kept => None,
+        PromiseVerdict::Broken(reason) | PromiseVerdict::NotChecked(reason) => {
+            Some(format!("{}: {reason}", result.promise))
+        }
     });
     violated.collect()
 }
@@ -116,7 +118,7 @@ async fn violated_signature_promises(client: &HttpGateway, clock: &SimulatedCloc
 #[derive(Default)]
 struct RecordingObserver(Mutex<(Vec<PromiseResult>, Vec<Progress>)>);
 
-impl Observer for RecordingObserver {
+impl CheckObserver for RecordingObserver {
     fn promise_checked(&self, result: &PromiseResult) {
         self.0.lock().unwrap().0.push(result.clone());
     }
@@ -147,8 +149,10 @@ async fn violated_promises(gateway: &dyn FullGateway, clock: &SimulatedClock) ->
     let (results, _) = observer.0.into_inner().unwrap();
     assert_eq!(results, report.results);
     let broken = report.results.into_iter().filter_map(|result| match result.verdict {
-        Verdict::Kept => None,
-        Verdict::Broken(reason) | Verdict::NotChecked(reason) => Some(format!("{}: {reason}", result.promise)),
+        PromiseVerdict::Kept => None,
+        PromiseVerdict::Broken(reason) | PromiseVerdict::NotChecked(reason) => {
+            Some(format!("{}: {reason}", result.promise))
+        }
     });
     broken.collect()
 }
@@ -210,7 +214,7 @@ async fn gateway_check_reports_progress_unchecked_promises_and_created_payments(
     let (began, observer) = (clock.now(), RecordingObserver::default());
     let without_wait = CheckParameters { processes: None, ..check_parameters(Duration::ZERO) };
     let report = check(sandbox.as_ref(), &without_wait, clock.as_ref(), &observer).await;
-    let not_checked = report.results.iter().filter(|result| matches!(result.verdict, Verdict::NotChecked(_)));
+    let not_checked = report.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::NotChecked(_)));
     let not_checked: Vec<&str> = not_checked.map(|result| result.promise).collect();
     assert!(not_checked.len() == 5 && not_checked[0].contains("bank") && not_checked[4].contains("after the wait"));
     assert_eq!(clock.now(), began, "the check does not wait");

@@ -186,7 +186,7 @@ async fn every_kind_of_difference_is_found_at_its_record_and_no_other() {
     charged.change_receipt_amount(3, 1298).await;
     expected.push((DifferenceKind::AmountDiffers, charged.receipt(3).await.payment.to_string()));
     let failed = charged.receipt(4).await.payment.to_string();
-    charged.server.fail_after_success(&failed, "insufficient_funds");
+    charged.server.fail_debit_after_success(&failed, "insufficient_funds");
     expected.push((DifferenceKind::ReceiptWithoutPayment, failed));
     let refund = charged.server.refund_in_the_dashboard(charged.receipt(5).await.payment.as_str(), 200, "succeeded");
     expected.push((DifferenceKind::RefundNotStored, refund));

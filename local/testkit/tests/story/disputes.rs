@@ -80,7 +80,7 @@ fn won_dispute_waives_only_the_periods_with_due_dates_before_today() {
 }
 
 #[test]
-fn overlapping_disputes_count_as_one() {
+fn months_are_waived_only_after_the_last_overlapping_dispute_is_won() {
     let gold = new_subscription(10, "2026-03-01");
     let first = dispute(&gold, DisputeStatus::Open, "2026-03-05");
     let second = Dispute { id: "dp_2".parse().unwrap(), ..dispute(&gold, DisputeStatus::Open, "2026-05-01") };

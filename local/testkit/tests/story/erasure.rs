@@ -15,7 +15,7 @@ use clock::Clock as _;
 use emulator::{Fault, Injector, Wire};
 use erasing::{Eraser, ErasureRequest, MAX_WAIT, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
-use store::limits::Limited;
+use store::limits::LimitedOperation;
 use store::{
     CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, Paging, PutAccountOutcome, StoredAccount,
     StoredResponse, read_stream_image,
@@ -171,7 +171,7 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
     table.create_setup(&setup, ChangeRecords { request: None, action: Some(&creation) }).await.unwrap();
     let link = CardLink { account: account.id.clone(), subscription: subscription.id, due_on: date("2026-04-10") };
     table.put_card_link(setup.id, &link, now()).await.unwrap();
-    table.count_use(&Limited::SetupsOf(account.id.clone()), now()).await.unwrap();
+    table.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now()).await.unwrap();
     let body = format!(r#"{{"subject": "{}"}}"#, account.id);
     for (event, is_delivered) in [("delivered", true), ("pending", false)] {
         let key = DeliveryKey { endpoint: Ulid::nil(), event: format!("{}-{event}", account.id) };
@@ -325,7 +325,7 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
 }
 
 #[tokio::test]
-async fn erasure_is_refused_while_something_is_owed_and_waits_for_what_happens_later() {
+async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dispute() {
     let world = World::new().await;
     let subscription = sample::subscription(10, date("2026-02-01"));
     world.store(&subscription).await;

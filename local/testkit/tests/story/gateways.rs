@@ -264,14 +264,14 @@ async fn run_stops_after_many_429_responses_and_later_runs_charge_each_month_onc
 struct SlowGateway {
     inner: Arc<ScriptedGateway>,
     /// The run that takes place during the first charge; `None` after the first charge.
-    other_run: Mutex<Option<OtherRun>>,
+    other_run: Mutex<Option<ConcurrentRun>>,
     /// Whether the gateway makes the slow charge before `other_run` (true) or after `other_run` (false).
     is_charged_first: bool,
 }
 
 /// A payment run that takes place during a slow charge. The run starts an hour after the billing time.
 #[derive(Debug)]
-struct OtherRun {
+struct ConcurrentRun {
     payments: Sweep<PaymentBatch>,
     clock: Arc<SimulatedClock>,
 }
@@ -285,7 +285,7 @@ impl PaymentGateway for SlowGateway {
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
         let response = if self.is_charged_first { Some(self.inner.charge(request).await) } else { None };
         let other_run = { self.other_run.lock().unwrap().take() };
-        if let Some(OtherRun { payments, clock }) = other_run {
+        if let Some(ConcurrentRun { payments, clock }) = other_run {
             clock.set(hours_later(1));
             let request = BatchRequest::for_date(date(DAY));
             let report = payments.run(&request, hours_later(2)).await.unwrap();
@@ -316,7 +316,7 @@ async fn charge_or_response_after_the_lease_has_expired_changes_nothing() {
             world.store(&subscription).await;
             let inner = ScriptedGateway::new(&world, &[]);
             let payments = world.separate_payment_batch(Wire::default(), inner.clone()).await;
-            let other_run = Mutex::new(Some(OtherRun { payments, clock: world.clock.clone() }));
+            let other_run = Mutex::new(Some(ConcurrentRun { payments, clock: world.clock.clone() }));
             let slow = Arc::new(SlowGateway { inner: inner.clone(), other_run, is_charged_first });
             let slow_batch = world.separate_payment_batch(Wire::default(), slow).await;
             let report = world.run_payment_batch(&slow_batch, DAY, hours_later(0)).await;

@@ -31,7 +31,7 @@ async fn store_seven_subscriptions(world: &World) -> Vec<billing::Subscription> 
 /// A task that has no time for two of its concurrent rows. It returns `OutOfTime` for both rows, first for the row with
 /// the later due date.
 #[derive(Debug)]
-struct NoTimeForTwoRows {
+struct TaskWithoutTimeForTwoRows {
     /// The due dates of the two rows, the earlier date first. The task returns the result of the row with the earlier
     /// date after the results of all other rows.
     skipped: [NaiveDate; 2],
@@ -40,7 +40,7 @@ struct NoTimeForTwoRows {
 }
 
 #[async_trait]
-impl Task for NoTimeForTwoRows {
+impl Task for TaskWithoutTimeForTwoRows {
     type Outcome = PaymentOutcome;
     type Run = ();
 
@@ -89,7 +89,7 @@ impl Task for NoTimeForTwoRows {
 async fn next_run_continues_at_the_first_row_for_which_the_run_had_no_time() {
     let world = World::new().await;
     let all = store_seven_subscriptions(&world).await;
-    let task = NoTimeForTwoRows { skipped: [all[2].due_on, all[5].due_on], waited: AtomicU32::new(0) };
+    let task = TaskWithoutTimeForTwoRows { skipped: [all[2].due_on, all[5].due_on], waited: AtomicU32::new(0) };
     let sweep = world.system.deployment.sweep(task).await.unwrap();
     world.clock.set(billing_time(DAY));
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
@@ -104,7 +104,7 @@ async fn next_run_continues_at_the_first_row_for_which_the_run_had_no_time() {
 
 /// A task that completes one slow row only after all other rows were started, and completes the other rows at once.
 #[derive(Debug)]
-struct OneSlowRow {
+struct TaskWithOneSlowRow {
     /// The due date of the slow row.
     slow: NaiveDate,
     /// Whether reading the third list page fails.
@@ -116,7 +116,7 @@ struct OneSlowRow {
 }
 
 #[async_trait]
-impl Task for OneSlowRow {
+impl Task for TaskWithOneSlowRow {
     type Outcome = PaymentOutcome;
     type Run = ();
 
@@ -169,7 +169,7 @@ async fn slow_row_does_not_delay_later_list_pages() {
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 2);
     for is_failing in [false, true] {
         let (started, pages) = (AtomicU32::new(0), AtomicU32::new(0));
-        let task = OneSlowRow { slow: all[0].due_on, is_failing, started, pages };
+        let task = TaskWithOneSlowRow { slow: all[0].due_on, is_failing, started, pages };
         let sweep = deployment.sweep(task).await.unwrap();
         world.clock.set(billing_time(DAY));
         let report =
@@ -213,7 +213,7 @@ async fn run_stops_charging_at_the_next_list_page_after_charging_is_switched_off
     // The first charge switches charging off. The run charges one row at a time and reads list pages of two rows: it
     // has read two list pages before the first charge, and reads the third list page before the third charge.
     let sandbox = world.sandbox.clone();
-    let gateway = Arc::new(SwitchesChargingOff { sandbox, table, charges, throttles: false });
+    let gateway = Arc::new(GatewayThatSwitchesChargingOff { sandbox, table, charges, throttles: false });
     let mut deployment = Deployment { gateway, ..world.system.with_wire(Arc::new(Wire::default())) };
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
     let payments = deployment.payments().await.unwrap();
@@ -232,7 +232,7 @@ async fn throttled_charge_is_not_retried_after_charging_is_switched_off() {
     let world = World::new().await;
     let all = store_seven_subscriptions(&world).await;
     let (sandbox, table) = (world.sandbox.clone(), world.table.clone());
-    let gateway = SwitchesChargingOff { sandbox, table, charges: Arc::default(), throttles: true };
+    let gateway = GatewayThatSwitchesChargingOff { sandbox, table, charges: Arc::default(), throttles: true };
     let mut deployment = Deployment { gateway: Arc::new(gateway), ..world.system.with_wire(Arc::new(Wire::default())) };
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
     let payments = deployment.payments().await.unwrap();
@@ -245,7 +245,7 @@ async fn throttled_charge_is_not_retried_after_charging_is_switched_off() {
 
 /// The sandbox gateway, but its first charge request switches charging off, as an operator may do during a run.
 #[derive(Debug)]
-struct SwitchesChargingOff {
+struct GatewayThatSwitchesChargingOff {
     sandbox: Arc<sandbox::Sandbox>,
     table: Table,
     /// The number of charge requests.
@@ -255,7 +255,7 @@ struct SwitchesChargingOff {
 }
 
 #[async_trait]
-impl gateways::PaymentGateway for SwitchesChargingOff {
+impl gateways::PaymentGateway for GatewayThatSwitchesChargingOff {
     async fn account(&self) -> Result<billing::GatewayAccount, gateways::GatewayError> {
         self.sandbox.account().await
     }

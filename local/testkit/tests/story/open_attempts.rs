@@ -15,14 +15,14 @@ use crate::world::{World, billing_time, card, new_subscription, nonzero_counts, 
 
 /// A gateway that times out in charges and look-ups of some customers.
 #[derive(Debug)]
-pub struct TimesOutForSomeCustomers {
+pub struct GatewayThatTimesOutForSomeCustomers {
     pub sandbox: Arc<Sandbox>,
     /// The customers whose requests time out.
     pub customers: HashSet<String>,
 }
 
 #[async_trait]
-impl PaymentGateway for TimesOutForSomeCustomers {
+impl PaymentGateway for GatewayThatTimesOutForSomeCustomers {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.sandbox.account().await
     }
@@ -58,7 +58,7 @@ async fn failing_look_ups_do_not_prevent_other_charges_and_are_reported() {
     for subscription in &healthy {
         world.store(subscription).await;
     }
-    let gateway = Arc::new(TimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers });
+    let gateway = Arc::new(GatewayThatTimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers });
     let payments = world.separate_payment_batch(Wire::default(), gateway).await;
     // The circuit breaker stops each of the first two runs after ten failures.
     for day in ["2026-03-09", "2026-03-10", "2026-03-11"] {
@@ -86,7 +86,7 @@ async fn debit_may_be_processing_for_25_days_and_is_reported_after_that() {
     world
         .store(&Subscription { payment_method: card("pm_usBankAccount_success"), ..new_subscription(10, "2026-03-01") })
         .await;
-    let bank = Arc::new(AlwaysProcessing(world.sandbox.clone()));
+    let bank = Arc::new(GatewayThatAlwaysProcesses(world.sandbox.clone()));
     let payments = world.separate_payment_batch(Wire::default(), bank).await;
     for (day, expected) in [("2026-03-10", "processing"), ("2026-04-04", "processing"), ("2026-04-05", "failed")] {
         let report = world.run_payment_batch(&payments, day, billing_time(day)).await;
@@ -96,10 +96,10 @@ async fn debit_may_be_processing_for_25_days_and_is_reported_after_that() {
 
 /// A gateway whose debits stay in the status processing for ever.
 #[derive(Debug)]
-pub struct AlwaysProcessing(pub Arc<Sandbox>);
+pub struct GatewayThatAlwaysProcesses(pub Arc<Sandbox>);
 
 #[async_trait]
-impl PaymentGateway for AlwaysProcessing {
+impl PaymentGateway for GatewayThatAlwaysProcesses {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.0.account().await
     }

@@ -21,7 +21,7 @@ use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_sub
 
 /// The days that may have payments which the backup lacks: from the latest run in the backup to the day on which the copy
 /// was noticed.
-const FIRST: &str = "2026-03-09";
+const FIRST_DAY: &str = "2026-03-09";
 const NOTICED: &str = "2026-03-12";
 /// The day on which the table is compared, confirmed and charged.
 const NOW: &str = "2026-03-13";
@@ -64,7 +64,7 @@ impl RestoredWorld {
             world.store(subscription).await;
         }
         world.inject_charge_fault(Fault::LostAfter);
-        let report = world.run_payments(FIRST).await;
+        let report = world.run_payments(FIRST_DAY).await;
         assert_eq!(nonzero_counts(&report), [("in_doubt", 1), ("paid", 1)]);
         let engine = Engine::memory();
         let restored = world.system.deployment.over(engine.client());
@@ -97,7 +97,7 @@ impl RestoredWorld {
         );
         let compare_all = async {
             let mut days = Vec::new();
-            for on in date(FIRST).iter_days().take_while(|on| *on <= date(NOTICED)) {
+            for on in date(FIRST_DAY).iter_days().take_while(|on| *on <= date(NOTICED)) {
                 days.push(reconciler.reconcile(on, None).await?);
             }
             Ok::<_, reconciling::ReconcileError>(days)

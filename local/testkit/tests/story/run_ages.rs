@@ -9,24 +9,24 @@ use emulator::Wire;
 use store::PaymentCounts;
 use sweep::Report;
 
-use crate::open_attempts::{AlwaysProcessing, TimesOutForSomeCustomers};
+use crate::open_attempts::{GatewayThatAlwaysProcesses, GatewayThatTimesOutForSomeCustomers};
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
 
 /// The customer whose requests to the gateway time out.
 const UNREACHABLE: &str = "cus_unreachable";
 
 /// Returns a world with a subscription that is due on 2026-03-09 and whose charges time out, and the gateway.
-async fn world_with_unreachable_customer() -> (World, Arc<TimesOutForSomeCustomers>) {
+async fn world_with_unreachable_customer() -> (World, Arc<GatewayThatTimesOutForSomeCustomers>) {
     let world = World::new().await;
     let payment_method = PaymentMethod { customer: UNREACHABLE.parse().unwrap(), ..card("pm_card_visa") };
     world.store(&Subscription { payment_method, ..numbered_subscription(1, 9, "2026-03-01") }).await;
     let customers = HashSet::from([UNREACHABLE.to_owned()]);
-    let gateway = Arc::new(TimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers });
+    let gateway = Arc::new(GatewayThatTimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers });
     (world, gateway)
 }
 
 /// Runs the payment batch of the day of `now` at this time.
-async fn run_at(world: &World, gateway: &Arc<TimesOutForSomeCustomers>, now: DateTime<Utc>) -> Report<PaymentCounts> {
+async fn run_at(world: &World, gateway: &Arc<GatewayThatTimesOutForSomeCustomers>, now: DateTime<Utc>) -> Report<PaymentCounts> {
     let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
     world.run_payment_batch(&payments, &now.date_naive().to_string(), now).await
 }
@@ -53,7 +53,7 @@ async fn age_of_an_attempt_in_doubt_grows_from_run_to_run_until_its_outcome_is_k
 async fn attempt_in_doubt_has_an_age_while_charging_is_switched_off() {
     let (world, gateway) = world_with_unreachable_customer().await;
     assert_eq!(run_at(&world, &gateway, billing_time("2026-03-09")).await.oldest_in_doubt_hours, 0);
-    let reachable = TimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers: HashSet::new() };
+    let reachable = GatewayThatTimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers: HashSet::new() };
     let reachable = Arc::new(reachable);
     for (is_on, hours, expected, age) in [(false, 25, "in_doubt", 25), (true, 26, "paid", 0)] {
         world.table.set_charging(is_on, None).await.unwrap();
@@ -68,7 +68,7 @@ async fn debit_that_the_bank_is_processing_is_not_in_doubt_and_does_not_count_as
     let world = World::new().await;
     let debit = Subscription { payment_method: card("pm_usBankAccount_success"), ..new_subscription(10, "2026-03-01") };
     world.store(&debit).await;
-    let bank = Arc::new(AlwaysProcessing(world.sandbox.clone()));
+    let bank = Arc::new(GatewayThatAlwaysProcesses(world.sandbox.clone()));
     let payments = world.separate_payment_batch(Wire::default(), bank).await;
     for (day, expected, due_days) in
         [("2026-03-10", "processing", 0), ("2026-03-12", "processing", 0), ("2026-04-05", "failed", 26)]

@@ -34,7 +34,7 @@ async fn reshard_all(table: &Table, today: NaiveDate) -> (u32, u32) {
 /// The sandbox gateway, but its third charge increases the number of shards and moves the subscriptions, as an operator
 /// may do during a run.
 #[derive(Debug)]
-struct AddsShards {
+struct GatewayThatAddsShards {
     sandbox: Arc<Sandbox>,
     table: Table,
     today: NaiveDate,
@@ -43,7 +43,7 @@ struct AddsShards {
 }
 
 #[async_trait]
-impl PaymentGateway for AddsShards {
+impl PaymentGateway for GatewayThatAddsShards {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.sandbox.account().await
     }
@@ -82,7 +82,7 @@ async fn each_payment_is_charged_once_if_shards_are_added_during_a_run() {
     // The payment batch did not run in the first days of March, so many payments are due when the shards are added.
     let today = date("2026-03-10");
     let (sandbox, table) = (world.sandbox.clone(), world.table.clone());
-    let gateway = Arc::new(AddsShards { sandbox, table, today, charges: AtomicU32::new(0) });
+    let gateway = Arc::new(GatewayThatAddsShards { sandbox, table, today, charges: AtomicU32::new(0) });
     let payments = world.separate_payment_batch(Wire::default(), gateway).await;
     for day in today.iter_days().take(31) {
         world.run_payment_batch(&payments, &day.to_string(), billing_time(&day.to_string())).await;

@@ -51,7 +51,7 @@ async fn assert_sign_up_is_quick<T>(sign_up: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn sign_ups_do_not_wait_while_the_gateway_throttles_requests() {
+async fn sign_up_requests_do_not_wait_while_the_gateway_throttles_requests() {
     let world = World::new().await;
     let subscriptions: Vec<Subscription> = (1..=3).map(|n| numbered_subscription(n, 10, "2026-03-01")).collect();
     for subscription in &subscriptions {

@@ -20,7 +20,7 @@ fn states(status: &SystemStatus) -> Vec<(String, DayState)> {
 }
 
 #[tokio::test]
-async fn status_shows_yesterday_and_today_and_what_needs_a_person() {
+async fn status_shows_yesterday_and_today_and_the_problems_that_need_a_person() {
     let world = World::new().await;
     let created = status_on(&world, "2026-01-01").await;
     assert_eq!(created.days.len(), 2, "the table did not exist yesterday");

@@ -94,10 +94,10 @@ async fn unknown_customer_has_no_payments_and_a_deleted_customer_is_an_error() {
 
 /// A fake of the event bus that stores the published events in memory.
 #[derive(Clone, Default)]
-struct KeptEvents(Arc<Mutex<Vec<Value>>>);
+struct RecordedEvents(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]
-impl Bus for KeptEvents {
+impl Bus for RecordedEvents {
     async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         self.0.lock().unwrap().extend(entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap()));
         Vec::new()
@@ -119,7 +119,7 @@ async fn code_of_300_kilobytes_is_stored_and_published_with_100_characters() {
     let items = world.table.scan().await.unwrap();
     let record = items.iter().find(|item| item["SK"].as_s().unwrap().starts_with("ATT#")).unwrap();
     assert_eq!(record["Code"].as_s().unwrap(), &cut);
-    let kept = KeptEvents::default();
+    let kept = RecordedEvents::default();
     let published = Publisher::new(kept.clone()).publish(&stream.after(None, 1_000).unwrap()).await.unwrap();
     assert_eq!((published.unreadable, published.first_unpublished), (0, None));
     let events = kept.0.lock().unwrap();

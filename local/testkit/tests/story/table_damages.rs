@@ -21,7 +21,7 @@ async fn copy_items(world: &World, sk_prefix: &str, change: impl Fn(&mut HashMap
 }
 
 #[tokio::test]
-async fn audit_reports_what_is_stored_twice_and_what_expires_wrongly() {
+async fn audit_reports_duplicate_items_and_wrong_expiry_times() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.store(&subscription).await;
     world.run_payments("2026-03-10").await;

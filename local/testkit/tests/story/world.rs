@@ -105,14 +105,14 @@ impl World {
     /// Creates a world whose clock has the random `seed`, so that its table has another id than the table of other
     /// worlds.
     pub async fn with_seed(seed: u64) -> Self {
-        Self::seeded(seed, Wire::counting_capacity_units(), &[]).await
+        Self::with_seed_and_settings(seed, Wire::counting_capacity_units(), &[]).await
     }
 
     pub async fn with_wire_and_settings(wire: Wire, settings: &[(&str, &str)]) -> Self {
-        Self::seeded(7, wire, settings).await
+        Self::with_seed_and_settings(7, wire, settings).await
     }
 
-    async fn seeded(seed: u64, wire: Wire, settings: &[(&str, &str)]) -> Self {
+    async fn with_seed_and_settings(seed: u64, wire: Wire, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
         let (mails_sent, wire) = (Arc::new(RecordedMails::default()), Arc::new(wire));
         let script = Arc::new(Script::default());

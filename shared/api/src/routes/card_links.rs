@@ -16,7 +16,7 @@ use rest::parameters::{NoParameters, PathId, Query};
 use rest::{Now, Problem, PublicUrl, RequestActor};
 use serde::Deserialize;
 use store::ChangeRecords;
-use store::limits::Limited;
+use store::limits::LimitedOperation;
 use ulid::Ulid;
 use utoipa::IntoParams;
 
@@ -82,7 +82,7 @@ pub async fn open(
     if !is_owed {
         return Ok(api.card_link_page(&account, &stored, is_owed));
     }
-    api.count_use(&Limited::SetupsOf(account.id.clone()), now.at).await?;
+    api.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
     let setup = api.setups()?.open(&account, None, |id| return_url(&public_url, id)).await?;
     let action = new_action(ActionKind::CreateSetup, RequestActor(Actor::Anonymous), now);
     api.table.create_setup(&setup, ChangeRecords { request: None, action: Some(&action) }).await?;

@@ -16,7 +16,7 @@ use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
 use rest::{AccountAction, Caller, Now, Problem, PublicUrl, RequestActor};
 use serde::{Deserialize, Serialize};
 use settling::PaymentMethodSetups;
-use store::limits::Limited;
+use store::limits::LimitedOperation;
 use store::{ChangeRecords, StoredResponse};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -169,7 +169,7 @@ pub async fn create(
     if subscriptions.as_ref().is_some_and(|ids| ids.is_empty() || ids.len() > 100) {
         return Err(Problem::invalid_field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
     }
-    api.count_use_by(&caller, &Limited::SetupsOf(account.id.clone()), now.at).await?;
+    api.count_use_by(&caller, &LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
     let setup = api.setups()?.open(&account, subscriptions, |id| return_url(&public_url, id)).await?;
     let view = SetupView::new(setup.clone(), now.at);
     let created = StoredResponse {
@@ -243,7 +243,7 @@ pub async fn return_from_page(
     let path = path.map_err(|_| missing::setup_not_found())?;
     let stored = api.get_setup(path.id).await?;
     if stored.payment_method.is_none() {
-        api.count_use(&Limited::ReturnsTo(stored.id), now.at).await?;
+        api.count_use(&LimitedOperation::ReturnsTo(stored.id), now.at).await?;
     }
     let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(Problem::from);
     let prefers_html = html_page::prefers_html(&headers);

@@ -65,26 +65,26 @@ pub struct SubscriptionFields {
 pub struct SubscriptionChange {
     /// The new amount in minor units. It applies from the first month that has not fallen due. Only an operator may
     /// change it.
-    #[serde(default, deserialize_with = "read_present")]
+    #[serde(default, deserialize_with = "read_value_if_present")]
     #[schema(value_type = MinorUnits, required = false)]
     amount: Option<MinorUnits>,
     /// The new day of the month on which payments are due. It applies from the first month in which both the old and
     /// the new due date are in the future. It cannot be changed while the subscription is paused.
-    #[serde(default, deserialize_with = "read_present")]
+    #[serde(default, deserialize_with = "read_value_if_present")]
     #[schema(value_type = PaymentDay, required = false)]
     payment_day: Option<PaymentDay>,
     /// The new payment method. The next run charges an owed payment with it. Only an operator may change its field
     /// `customer`.
-    #[serde(default, deserialize_with = "read_present")]
+    #[serde(default, deserialize_with = "read_value_if_present")]
     #[schema(value_type = PaymentMethod, required = false)]
     payment_method: Option<PaymentMethod>,
     /// The new name of the product in mails and receipts. Only an operator may change it.
-    #[serde(default, deserialize_with = "read_present")]
+    #[serde(default, deserialize_with = "read_value_if_present")]
     #[schema(value_type = Label, required = false)]
     product_name: Option<Label>,
     /// The new address for mails about this subscription; null to use the address of the account. Only an operator may
     /// change it.
-    #[serde(default, deserialize_with = "read_present")]
+    #[serde(default, deserialize_with = "read_value_if_present")]
     #[schema(value_type = Option<EmailAddress>, required = false)]
     email: Option<Option<EmailAddress>>,
     /// The reason for the change, for the action log. Do not write personal data into it.
@@ -94,7 +94,9 @@ pub struct SubscriptionChange {
 
 /// Reads a field that is present in the request. A null value is an error unless null is a valid `T`. An absent field
 /// is not read by this function: `serde(default)` makes it `None`.
-fn read_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn read_value_if_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 

@@ -12,7 +12,7 @@ use rest::parameters::{NoParameters, Path, Query};
 use rest::{AccountAction, Caller, Now, Problem, RequestActor};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use store::limits::Limited;
+use store::limits::LimitedOperation;
 use store::{ChangeRecords, IdempotentRequest};
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, ToSchema};
@@ -221,7 +221,7 @@ impl Api {
             return Ok(stored);
         }
         if action == AccountAction::Retry {
-            let limited = Limited::RetriesOf(request.path.account.clone());
+            let limited = LimitedOperation::RetriesOf(request.path.account.clone());
             self.count_use_by(&request.caller, &limited, request.now.at).await?;
         }
         let change = |stored: &Subscription| {

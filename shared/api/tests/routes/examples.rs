@@ -52,7 +52,7 @@ async fn world() -> World {
 }
 
 #[tokio::test]
-async fn examples_get_the_documented_responses() {
+async fn requests_of_the_api_examples_get_the_documented_responses() {
     let World { router, clock, payments, table } = world().await;
     let run = async |day: &str| {
         let due: DateTime<Utc> = format!("{day}T06:00:00Z").parse().unwrap();

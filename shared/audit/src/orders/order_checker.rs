@@ -17,7 +17,7 @@ use crate::Invariant;
 pub const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
 
 /// The number of concurrent requests that read receipts.
-const AT_ONCE: usize = 16;
+const PARALLEL_CHECKS: usize = 16;
 
 /// Compares receipts in the payments table with orders in the orders table.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl<'a> OrderChecker<'a> {
         match total {
             Some(Ok(total)) if total != receipt.amount => Ok(Some(other_amount(receipt, total))),
             None if must_exist => match self.missing_order(receipt).await {
-                Err(error) => self.unreadable_once(error),
+                Err(error) => self.report_unreadable_once(error),
                 difference => difference,
             },
             // The amounts agree, or no order is required, or the order cannot be read. The scan of the orders reports
@@ -119,7 +119,7 @@ impl<'a> OrderChecker<'a> {
 
     /// Converts an error about an item that cannot be read into a difference; returns `None` if that difference was
     /// returned before. Returns any other `error` as an error.
-    pub(super) fn unreadable_once(&mut self, error: TableError) -> Result<Option<OrderDifference>, TableError> {
+    pub(super) fn report_unreadable_once(&mut self, error: TableError) -> Result<Option<OrderDifference>, TableError> {
         let TableError::Unreadable { .. } = error else { return Err(error) };
         let difference = OrderDifference::unreadable(&error);
         Ok(self.unreadable.insert(difference.clone()).then_some(difference))
@@ -146,7 +146,7 @@ impl<'a> OrderChecker<'a> {
     /// order, and one BatchGetItem request for each 100 follow-up orders.
     pub async fn check_orders(&self, orders: &[Order], now: DateTime<Utc>) -> Result<Vec<OrderDifference>, TableError> {
         let (main, follow_ups): (Vec<&Order>, Vec<&Order>) = orders.iter().partition(|order| order.follow_up.is_none());
-        let compared = stream::iter(main).map(|order| self.check_order(order, now)).buffered(AT_ONCE);
+        let compared = stream::iter(main).map(|order| self.check_order(order, now)).buffered(PARALLEL_CHECKS);
         let found: Vec<Option<OrderDifference>> = compared.try_collect().await?;
         Ok(found.into_iter().flatten().chain(self.check_follow_ups(&follow_ups).await?).collect())
     }

@@ -18,7 +18,7 @@ use store::{Table, TableError};
 use super::{OrderChecker, OrderDifference, order_of};
 
 /// The number of receipts whose orders are read together, with one BatchGetItem request.
-const BATCH: usize = 100;
+const RECEIPTS_PER_REQUEST: usize = 100;
 
 /// A summary of the orders that a scan has read, with the values that the comparison with the receipts needs.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ pub async fn compare_orders_with_receipts(
     let (mut comparison, mut checker) = (Comparison::default(), OrderChecker::new(table, orders));
     let (mut with_receipt, mut read) = (OrderDigest::default(), 0_u64);
     let mut first_receipt_at: Option<DateTime<Utc>> = None;
-    let mut batches = pin!(table.all_receipts(now).chunks(BATCH));
+    let mut batches = pin!(table.all_receipts(now).chunks(RECEIPTS_PER_REQUEST));
     while let Some(batch) = batches.next().await {
         let mut receipts = Vec::new();
         for receipt in batch {
@@ -124,7 +124,7 @@ pub async fn compare_orders_with_receipts(
             }
             match checker.is_ordered(&receipt.sku).await {
                 Ok(is_ordered) => comparison.receipts = comparison.receipts.saturating_add(is_ordered.into()),
-                Err(error) => comparison.differences.extend(checker.unreadable_once(error)?),
+                Err(error) => comparison.differences.extend(checker.report_unreadable_once(error)?),
             }
             comparison.differences.extend(checker.check_receipt(receipt, total, ordered.contains(&paid_at)).await?);
         }

@@ -9,12 +9,12 @@ use strum::IntoEnumIterator as _;
 use crate::{Account, PaymentLimit, PaymentLimits, Subscription};
 
 /// The value of a field whose content is not stored in the action log.
-pub(super) const CHANGED: &str = "changed";
+pub(super) const HIDDEN_FIELD_CHANGED: &str = "changed";
 
 /// One field of an item: its name and its value as text.
 pub(crate) enum Field {
     /// The value is stored in the action log.
-    Shown(&'static str, Option<String>),
+    Logged(&'static str, Option<String>),
     /// Only the fact that the value has changed is stored in the action log.
     Hidden(&'static str, Option<String>),
 }
@@ -40,7 +40,7 @@ impl FieldDifference {
         let (old, new) = (fields_of(before), fields_of(after));
         let mut difference = Self::default();
         for field in &old {
-            if let Field::Shown(name, Some(value)) = field
+            if let Field::Logged(name, Some(value)) = field
                 && value_of(&new, name) != Some(value)
             {
                 difference.before.insert((*name).to_owned(), value.clone());
@@ -48,11 +48,11 @@ impl FieldDifference {
         }
         for field in &new {
             match field {
-                Field::Shown(name, Some(value)) if value_of(&old, name) != Some(value) => {
+                Field::Logged(name, Some(value)) if value_of(&old, name) != Some(value) => {
                     difference.after.insert((*name).to_owned(), value.clone());
                 }
                 Field::Hidden(name, value) if before.is_some() && value_of(&old, name) != value.as_ref() => {
-                    difference.after.insert((*name).to_owned(), CHANGED.to_owned());
+                    difference.after.insert((*name).to_owned(), HIDDEN_FIELD_CHANGED.to_owned());
                 }
                 _ => {}
             }
@@ -64,7 +64,7 @@ impl FieldDifference {
 /// Returns the value of the field `name`; `None` if there is none.
 fn value_of<'a>(fields: &'a [Field], name: &str) -> Option<&'a String> {
     fields.iter().find_map(|field| match field {
-        Field::Shown(other, value) | Field::Hidden(other, value) if *other == name => value.as_ref(),
+        Field::Logged(other, value) | Field::Hidden(other, value) if *other == name => value.as_ref(),
         _ => None,
     })
 }
@@ -72,9 +72,9 @@ fn value_of<'a>(fields: &'a [Field], name: &str) -> Option<&'a String> {
 /// Returns the fields of an account.
 pub(super) fn fields_of_account(account: &Account) -> Vec<Field> {
     vec![
-        Field::Shown("locale", Some(account.locale.as_str().to_owned())),
-        Field::Shown("mail_status", Some(account.mail_status.to_string())),
-        Field::Shown("erasure_requested_at", account.erasure_requested_at.map(|at| at.to_rfc3339())),
+        Field::Logged("locale", Some(account.locale.as_str().to_owned())),
+        Field::Logged("mail_status", Some(account.mail_status.to_string())),
+        Field::Logged("erasure_requested_at", account.erasure_requested_at.map(|at| at.to_rfc3339())),
         Field::Hidden("email", Some(account.email.as_str().to_owned())),
         Field::Hidden("name", Some(account.name.as_str().to_owned())),
     ]
@@ -89,15 +89,15 @@ pub(super) fn fields_of_subscription(subscription: &Subscription) -> Vec<Field> 
         .collect();
     let method = &subscription.payment_method;
     vec![
-        Field::Shown("status", Some(subscription.status.to_string())),
-        Field::Shown("sku", Some(subscription.sku.to_string())),
-        Field::Shown("price", Some(subscription.price.to_string())),
-        Field::Shown("payment_day", Some(subscription.payment_day.to_string())),
-        Field::Shown("waiting_terms", (!waiting.is_empty()).then(|| waiting.join("; "))),
-        Field::Shown("due_on", Some(subscription.due_on.to_string())),
-        Field::Shown("next_payment_on", subscription.next_payment_on.map(|on| on.to_string())),
-        Field::Shown("cancels_on", subscription.cancels_on().map(|on| on.to_string())),
-        Field::Shown("disputed_at", subscription.disputed_at.map(|at| at.to_rfc3339())),
+        Field::Logged("status", Some(subscription.status.to_string())),
+        Field::Logged("sku", Some(subscription.sku.to_string())),
+        Field::Logged("price", Some(subscription.price.to_string())),
+        Field::Logged("payment_day", Some(subscription.payment_day.to_string())),
+        Field::Logged("waiting_terms", (!waiting.is_empty()).then(|| waiting.join("; "))),
+        Field::Logged("due_on", Some(subscription.due_on.to_string())),
+        Field::Logged("next_payment_on", subscription.next_payment_on.map(|on| on.to_string())),
+        Field::Logged("cancels_on", subscription.cancels_on().map(|on| on.to_string())),
+        Field::Logged("disputed_at", subscription.disputed_at.map(|at| at.to_rfc3339())),
         Field::Hidden("payment_method", Some(format!("{} {}", method.customer, method.payment_method))),
         Field::Hidden("product_name", Some(subscription.product_name.as_str().to_owned())),
         Field::Hidden("email", subscription.email.as_ref().map(|email| email.as_str().to_owned())),
@@ -106,5 +106,5 @@ pub(super) fn fields_of_subscription(subscription: &Subscription) -> Vec<Field> 
 
 /// Returns the fields of the limits of the payment batch.
 pub(super) fn fields_of_limits(limits: &PaymentLimits) -> Vec<Field> {
-    PaymentLimit::iter().map(|limit| Field::Shown(limit.into(), Some(limits.text_of(limit)))).collect()
+    PaymentLimit::iter().map(|limit| Field::Logged(limit.into(), Some(limits.text_of(limit)))).collect()
 }

@@ -45,7 +45,7 @@ impl ItemChange {
 
     /// Adds the field `name` without its values: the log contains only that the field has changed.
     pub fn hidden_field(mut self, name: &str) -> Self {
-        self.difference.after.insert(name.to_owned(), super::fields::CHANGED.to_owned());
+        self.difference.after.insert(name.to_owned(), super::fields::HIDDEN_FIELD_CHANGED.to_owned());
         self
     }
 }

@@ -30,7 +30,7 @@ fn text(fields: &BTreeMap<String, String>) -> String {
 }
 
 #[test]
-fn entry_contains_the_changed_fields_and_no_personal_data() {
+fn logged_action_contains_the_changed_fields_and_no_personal_data() {
     let (stored, today) = (subscription(), "2027-01-05".parse().unwrap());
     let method =
         PaymentMethod { customer: "cus_2".parse().unwrap(), payment_method: "pm_card_mastercard".parse().unwrap() };
@@ -60,7 +60,7 @@ fn entry_contains_the_changed_fields_and_no_personal_data() {
 }
 
 #[test]
-fn every_kind_and_actor_can_be_read_again() {
+fn every_action_kind_and_actor_can_be_read_again() {
     assert_eq!("subscription.pause".parse(), Ok(ActionKind::PauseSubscription));
     let name = ActorName::new("jane");
     for actor in [Actor::Operator(name.clone()), Actor::Account(None), Actor::Command(name), Actor::Anonymous] {

@@ -32,8 +32,8 @@ impl NewAction {
 fn fields_of_endpoint(endpoint: &WebhookEndpoint) -> Vec<Field> {
     let types: Vec<String> = endpoint.types.iter().map(ToString::to_string).collect();
     vec![
-        Field::Shown("enabled", Some(endpoint.disabled_because.is_none().to_string())),
-        Field::Shown("types", (!types.is_empty()).then(|| types.join(", "))),
+        Field::Logged("enabled", Some(endpoint.disabled_because.is_none().to_string())),
+        Field::Logged("types", (!types.is_empty()).then(|| types.join(", "))),
         Field::Hidden("url", Some(endpoint.url.as_str().to_owned())),
     ]
 }

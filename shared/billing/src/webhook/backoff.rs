@@ -84,7 +84,7 @@ mod tests {
     const ID: Ulid = Ulid(1);
 
     #[test]
-    fn third_failure_starts_a_backoff_and_each_failed_probe_doubles_it_up_to_15_minutes() {
+    fn third_failure_of_an_endpoint_starts_a_backoff_that_each_failed_probe_doubles_up_to_15_minutes() {
         let (mut now, mut backoff) = (DateTime::UNIX_EPOCH, EndpointBackoff::default());
         let mut waits = Vec::new();
         for _ in 0..13 {

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::log_messages::{
     DELIVERY_RETRIED, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_DELIVERED, EVENT_NOT_DELIVERED,
 };
-use super::probe::{Admission, admit, count_failure};
+use super::probe::{DeliveryAdmission, admit_delivery, count_failure};
 use super::{EndpointSecrets, NextTry, Sender};
 use billing::{Delivery, DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
 use clock::Clock;
@@ -17,7 +17,7 @@ use store::{Table, TableError};
 /// The reason why a delivery failed, if its endpoint does not exist any more.
 const ENDPOINT_REMOVED: &str = "the endpoint was removed";
 /// The reason why a delivery failed, if its endpoint is disabled.
-const DISABLED: &str = "the endpoint is disabled";
+const ENDPOINT_DISABLED_REASON: &str = "the endpoint is disabled";
 /// The reason why a delivery failed that was created while the event types of its endpoint could not be read.
 const NOT_SUBSCRIBED: &str = "the endpoint does not receive events of this type";
 /// The reason why a delivery failed, if its endpoint could not be read for four days.
@@ -60,7 +60,7 @@ impl Deliverer {
         };
         let Some(endpoint) = endpoint else { return self.store(&delivery, delivery.abandoned(ENDPOINT_REMOVED)).await };
         if endpoint.disabled_because.is_some() {
-            return self.store(&delivery, delivery.abandoned(DISABLED)).await;
+            return self.store(&delivery, delivery.abandoned(ENDPOINT_DISABLED_REASON)).await;
         }
         let is_new = delivery.attempts == 0 && delivery.restarted_at.is_none();
         if is_new && !endpoint.receives(&delivery.event_type) {
@@ -70,11 +70,11 @@ impl Deliverer {
             Ok(secrets) => secrets,
             Err(error) => return self.wait_for_repair(&delivery, &error, now).await,
         };
-        let updated = match admit(&self.table, endpoint, now, self.clock.ulid()).await? {
-            Admission::Removed => delivery.abandoned(ENDPOINT_REMOVED),
-            Admission::Try(endpoint) => self.try_delivery(&endpoint, &secrets, &delivery, now).await?,
-            Admission::Wait(_, until) if !delivery.is_too_old(now) => return Ok(NextTry::EndpointWaits(until)),
-            Admission::Wait(endpoint, _) => {
+        let updated = match admit_delivery(&self.table, endpoint, now, self.clock.ulid()).await? {
+            DeliveryAdmission::Removed => delivery.abandoned(ENDPOINT_REMOVED),
+            DeliveryAdmission::Try(endpoint) => self.try_delivery(&endpoint, &secrets, &delivery, now).await?,
+            DeliveryAdmission::Wait(_, until) if !delivery.is_too_old(now) => return Ok(NextTry::EndpointWaits(until)),
+            DeliveryAdmission::Wait(endpoint, _) => {
                 let last_response =
                     delivery.last_response.as_deref().unwrap_or("none, because other deliveries failed");
                 let because = format!(

@@ -7,7 +7,7 @@ use store::{Table, TableError};
 use ulid::Ulid;
 
 /// Whether a delivery to an endpoint may be tried now.
-pub enum Admission {
+pub enum DeliveryAdmission {
     /// A delivery to the endpoint may be tried. Contains the stored endpoint.
     Try(Box<WebhookEndpoint>),
     /// No delivery to the endpoint must be tried before this instant. Also contains the stored endpoint.
@@ -18,16 +18,16 @@ pub enum Admission {
 
 /// Decides whether a delivery to `endpoint` may be tried at `now`. If a probe of the endpoint is due, claims the probe
 /// with a conditional write, so that only one worker sends a request. `id` is the unique id of this try.
-pub async fn admit(
+pub async fn admit_delivery(
     table: &Table,
     endpoint: WebhookEndpoint,
     now: DateTime<Utc>,
     id: Ulid,
-) -> Result<Admission, TableError> {
+) -> Result<DeliveryAdmission, TableError> {
     let seen = endpoint.backoff;
     match seen.state(now) {
-        BackoffState::Inactive => return Ok(Admission::Try(Box::new(endpoint))),
-        BackoffState::WaitsUntil(until) => return Ok(Admission::Wait(Box::new(endpoint), until)),
+        BackoffState::Inactive => return Ok(DeliveryAdmission::Try(Box::new(endpoint))),
+        BackoffState::WaitsUntil(until) => return Ok(DeliveryAdmission::Wait(Box::new(endpoint), until)),
         BackoffState::ProbeIsDue => {}
     }
     // `change_webhook_endpoint` calls this closure again after a write conflict. If another worker has claimed the
@@ -36,7 +36,9 @@ pub async fn admit(
         let backoff = seen.with_claimed_probe(now, id);
         (stored.backoff == seen).then(|| WebhookEndpoint { backoff, ..stored.clone() })
     };
-    let Some(stored) = table.change_webhook_endpoint(endpoint, claim).await? else { return Ok(Admission::Removed) };
+    let Some(stored) = table.change_webhook_endpoint(endpoint, claim).await? else {
+        return Ok(DeliveryAdmission::Removed);
+    };
     let until = match stored.backoff.state(now) {
         // Another worker's probe has succeeded.
         BackoffState::Inactive => None,
@@ -47,8 +49,8 @@ pub async fn admit(
     };
     let has_claim = stored.backoff.changed_by == Some(id);
     Ok(match until.filter(|_| !has_claim) {
-        Some(until) => Admission::Wait(Box::new(stored), until),
-        None => Admission::Try(Box::new(stored)),
+        Some(until) => DeliveryAdmission::Wait(Box::new(stored), until),
+        None => DeliveryAdmission::Try(Box::new(stored)),
     })
 }
 
@@ -88,12 +90,12 @@ mod tests {
             ..WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now)
         };
         table.create_webhook_endpoint(&endpoint, None).await.unwrap();
-        let first = admit(&table, endpoint.clone(), now, Ulid(1)).await.unwrap();
-        assert!(matches!(first, Admission::Try(_)));
-        let second = admit(&table, endpoint.clone(), now, Ulid(2)).await.unwrap();
-        assert!(matches!(second, Admission::Wait(_, until) if until > now));
+        let first = admit_delivery(&table, endpoint.clone(), now, Ulid(1)).await.unwrap();
+        assert!(matches!(first, DeliveryAdmission::Try(_)));
+        let second = admit_delivery(&table, endpoint.clone(), now, Ulid(2)).await.unwrap();
+        assert!(matches!(second, DeliveryAdmission::Wait(_, until) if until > now));
 
-        let Admission::Try(probed) = first else { panic!("the first worker has no claim") };
+        let DeliveryAdmission::Try(probed) = first else { panic!("the first worker has no claim") };
         count_failure(&table, &endpoint, now, Ulid(3)).await.unwrap();
         let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored, *probed, "a try that began before the claim does not count");

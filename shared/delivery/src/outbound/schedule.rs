@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_that_must_wait_is_paused_and_then_tried_with_one_delivery_first() {
+    fn endpoint_after_a_pause_gets_only_one_delivery_first() {
         let mut schedule = Schedule::new(LIMITS);
         for event in ["a", "b", "c"] {
             schedule.add(at(0), key(1, event));

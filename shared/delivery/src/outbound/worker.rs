@@ -14,7 +14,7 @@ use super::{Deliverer, DeliveryQueue, NextTry, QueueError, Schedule, ScheduleLim
 
 /// The largest numbers of concurrent deliveries. An endpoint that does not respond occupies at most four of the 64, so
 /// deliveries to other endpoints continue.
-const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 64 };
+const SCHEDULE_LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 64 };
 /// The longest time that the worker waits before it looks for due deliveries.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time until a delivery is tried again after the table could not be read or written.
@@ -51,7 +51,7 @@ impl DeliveryWorker {
     /// Creates a worker, and the queue that sends deliveries to the worker.
     pub fn new(deliverer: Deliverer) -> (Self, MemoryQueue) {
         let (sender, received) = unbounded_channel();
-        (Self { deliverer, received, schedule: Schedule::new(LIMITS) }, MemoryQueue(sender))
+        (Self { deliverer, received, schedule: Schedule::new(SCHEDULE_LIMITS) }, MemoryQueue(sender))
     }
 
     /// Adds the delivery `key`, which must not be tried before `then`.

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
-use super::{CheckParameters, Observer, Progress, Step, Verdict};
+use super::{CheckObserver, CheckParameters, CheckStep, Progress, PromiseVerdict};
 use crate::{ChargeRequest, ChargeResponse, FullGateway, GatewayError};
 use billing::{Currency, GatewayToken, Money, Payment, PaymentMethod, PaymentStatus, SubscriptionId};
 use clock::Timer;
@@ -27,45 +27,45 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 const ROUNDING_SENSITIVE_AMOUNTS: [i64; 3] = [1_999, 1_606, 1_940];
 
 // The numbers of the charges that the check makes. Each is the attempt number of the request.
-pub(super) const FIRST: u32 = 1;
-pub(super) const CONCURRENT_COPIES: u32 = 2;
-pub(super) const DECLINED: u32 = 3;
-pub(super) const REJECTED: u32 = 4;
-pub(super) const ZERO_DECIMALS: u32 = 5;
-pub(super) const THREE_DECIMALS: u32 = 6;
-pub(super) const PROCESSING: u32 = 7;
-pub(super) const PARTLY_REFUNDED: u32 = 8;
-pub(super) const REFUNDED: u32 = 9;
-pub(super) const REFUNDED_CONCURRENTLY: u32 = 10;
-pub(super) const SIMILAR_KEYS: [u32; 2] = [11, 12];
-pub(super) const OTHER_CUSTOMER: u32 = 13;
-pub(super) const CONCURRENT_CHARGES: std::ops::Range<u32> = 20..26;
+pub(super) const FIRST_CHARGE_NO: u32 = 1;
+pub(super) const CONCURRENT_COPIES_CHARGE_NO: u32 = 2;
+pub(super) const DECLINED_CHARGE_NO: u32 = 3;
+pub(super) const REJECTED_CHARGE_NO: u32 = 4;
+pub(super) const ZERO_DECIMALS_CHARGE_NO: u32 = 5;
+pub(super) const THREE_DECIMALS_CHARGE_NO: u32 = 6;
+pub(super) const PROCESSING_CHARGE_NO: u32 = 7;
+pub(super) const PARTLY_REFUNDED_CHARGE_NO: u32 = 8;
+pub(super) const REFUNDED_CHARGE_NO: u32 = 9;
+pub(super) const CONCURRENTLY_REFUNDED_CHARGE_NO: u32 = 10;
+pub(super) const SIMILAR_KEYS_CHARGE_NOS: [u32; 2] = [11, 12];
+pub(super) const OTHER_CUSTOMER_CHARGE_NO: u32 = 13;
+pub(super) const CONCURRENT_CHARGE_NOS: std::ops::Range<u32> = 20..26;
 /// The attempt number of a request that reuses the idempotency key of the first charge.
 pub(super) const KEY_REUSED_ATTEMPT: u32 = 90;
 /// The numbers of many charges. They are so many that a gateway cannot return all their payments in one list page.
-pub(super) const MANY_CHARGES: std::ops::Range<u32> = 100..205;
+pub(super) const MANY_CHARGE_NOS: std::ops::Range<u32> = 100..205;
 
 /// The result of checking a promise, or of one step of this check. `Ok` means that the gateway keeps the promise. The
 /// error is the verdict if the promise is broken or could not be checked.
-pub(super) type CheckResult<T = ()> = Result<T, Verdict>;
+pub(super) type CheckResult<T = ()> = Result<T, PromiseVerdict>;
 
 /// Returns the verdict of a broken promise; `how` describes the violation.
-pub(super) fn broken(how: impl Into<String>) -> Verdict {
-    Verdict::Broken(how.into())
+pub(super) fn broken(how: impl Into<String>) -> PromiseVerdict {
+    PromiseVerdict::Broken(how.into())
 }
 
 /// Returns `Ok` if `condition` is true. Otherwise returns the verdict of a broken promise; `how` describes the
 /// violation.
-pub(super) fn ensure(condition: bool, how: impl FnOnce() -> String) -> CheckResult {
+pub(super) fn ensure_promise(condition: bool, how: impl FnOnce() -> String) -> CheckResult {
     if condition { Ok(()) } else { Err(broken(how())) }
 }
 
 /// Returns the verdict of a promise that is broken because `response` is not the `expected` response.
-pub(super) fn unexpected<T: Debug>(expected: &str, response: T) -> Verdict {
+pub(super) fn unexpected_response<T: Debug>(expected: &str, response: T) -> PromiseVerdict {
     broken(format!("{expected} was expected, and the response was {response:?}"))
 }
 
-fn broken_by_error(error: &GatewayError) -> Verdict {
+fn broken_by_error(error: &GatewayError) -> PromiseVerdict {
     broken(error.to_string())
 }
 
@@ -74,7 +74,7 @@ pub(super) struct ConformanceCheck<'a> {
     pub gateway: &'a dyn FullGateway,
     pub parameters: &'a CheckParameters,
     timer: &'a dyn Timer,
-    observer: &'a dyn Observer,
+    observer: &'a dyn CheckObserver,
     pub started_at: DateTime<Utc>,
     state: Mutex<State>,
 }
@@ -96,7 +96,7 @@ impl<'a> ConformanceCheck<'a> {
         gateway: &'a dyn FullGateway,
         parameters: &'a CheckParameters,
         timer: &'a dyn Timer,
-        observer: &'a dyn Observer,
+        observer: &'a dyn CheckObserver,
     ) -> Self {
         Self { gateway, parameters, timer, observer, started_at: timer.now(), state: Mutex::default() }
     }
@@ -110,14 +110,14 @@ impl<'a> ConformanceCheck<'a> {
         let CheckParameters { customer, other_customer, succeeds, currency, run, .. } = self.parameters;
         let currency_of = |code: &str| code.parse::<Currency>().ok();
         let amount = match no {
-            ZERO_DECIMALS => currency_of("JPY").map(|currency| Money::new(500, currency)),
-            THREE_DECIMALS => currency_of("KWD").map(|currency| Money::new(57_500, currency)),
+            ZERO_DECIMALS_CHARGE_NO => currency_of("JPY").map(|currency| Money::new(500, currency)),
+            THREE_DECIMALS_CHARGE_NO => currency_of("KWD").map(|currency| Money::new(57_500, currency)),
             _ => None,
         };
         let default_amount = ROUNDING_SENSITIVE_AMOUNTS[no as usize % ROUNDING_SENSITIVE_AMOUNTS.len()];
         // The idempotency keys of the check are as long as those of the payment batch.
         let idempotency_key = match no {
-            no if SIMILAR_KEYS.contains(&no) => format!("{run}-{no:0>37}"),
+            no if SIMILAR_KEYS_CHARGE_NOS.contains(&no) => format!("{run}-{no:0>37}"),
             no => format!("{:x}", Sha256::digest(format!("{run}\n{no}"))),
         };
         ChargeRequest {
@@ -130,7 +130,7 @@ impl<'a> ConformanceCheck<'a> {
             attempt_no: no,
             amount: amount.unwrap_or_else(|| Money::new(default_amount, *currency)),
             payment_method: PaymentMethod {
-                customer: if no == OTHER_CUSTOMER { other_customer } else { customer }.clone(),
+                customer: if no == OTHER_CUSTOMER_CHARGE_NO { other_customer } else { customer }.clone(),
                 payment_method: succeeds.clone(),
             },
         }
@@ -174,18 +174,20 @@ impl<'a> ConformanceCheck<'a> {
     pub async fn make_payment(&self, no: u32) -> CheckResult<Payment> {
         let request = self.charge_request(no);
         let response = self.send_charge(&request).await;
-        let ChargeResponse::Succeeded(payment) = response else { return Err(unexpected("a success", response)) };
+        let ChargeResponse::Succeeded(payment) = response else {
+            return Err(unexpected_response("a success", response));
+        };
         let first = self.remember_payment(no, &payment);
-        ensure(first.id == payment.id, || {
+        ensure_promise(first.id == payment.id, || {
             format!("the same request made the payments {} and {}", first.id, payment.id)
         })?;
         let has_metadata = (payment.table, &payment.account, payment.subscription, payment.due_on, payment.attempt_no)
             == (request.table, &request.account, request.subscription, request.due_on, no);
-        ensure(has_metadata, || format!("the payment does not have the metadata of the request: {payment:?}"))?;
-        ensure(payment.amount == request.amount, || {
+        ensure_promise(has_metadata, || format!("the payment does not have the metadata of the request: {payment:?}"))?;
+        ensure_promise(payment.amount == request.amount, || {
             format!("{} was requested, and {} was charged", request.amount, payment.amount)
         })?;
-        ensure(payment.status == PaymentStatus::Succeeded, || {
+        ensure_promise(payment.status == PaymentStatus::Succeeded, || {
             format!("the payment of a successful charge has the status {:?}", payment.status)
         })?;
         Ok(payment)
@@ -261,7 +263,7 @@ impl<'a> ConformanceCheck<'a> {
         (state.payments.clone(), state.refunds.len())
     }
 
-    pub fn progress(&self, step: Step, done: u64, total: u64) {
+    pub fn progress(&self, step: CheckStep, done: u64, total: u64) {
         self.observer.progress(&Progress { step, done, total });
     }
 

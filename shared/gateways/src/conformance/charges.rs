@@ -1,9 +1,9 @@
 //! Checks of single charges: successes, declines, rejections, amounts, and processing payments.
 
-use super::Verdict;
+use super::PromiseVerdict;
 use super::case::{
-    CheckResult, ConformanceCheck, DECLINED, FIRST, PROCESSING, REJECTED, THREE_DECIMALS, ZERO_DECIMALS, broken,
-    ensure, unexpected,
+    CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, FIRST_CHARGE_NO, PROCESSING_CHARGE_NO, REJECTED_CHARGE_NO,
+    THREE_DECIMALS_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken, ensure_promise, unexpected_response,
 };
 use crate::{ChargeRequest, ChargeResponse, GatewayError};
 use billing::{Decline, PaymentStatus};
@@ -13,60 +13,60 @@ impl ConformanceCheck<'_> {
         let failed = |error: GatewayError| broken(error.to_string());
         let first = self.gateway.account().await.map_err(failed)?;
         let second = self.gateway.account().await.map_err(failed)?;
-        ensure(first == second, || format!("the first response named {first}, and the second {second}"))?;
-        ensure(!first.kind.is_empty() && !first.account.is_empty(), || {
+        ensure_promise(first == second, || format!("the first response named {first}, and the second {second}"))?;
+        ensure_promise(!first.kind.is_empty() && !first.account.is_empty(), || {
             format!("the kind or the id of the account is empty: {first:?}")
         })
     }
 
     pub async fn check_success(&self) -> CheckResult {
-        self.make_payment(FIRST).await.map(drop)
+        self.make_payment(FIRST_CHARGE_NO).await.map(drop)
     }
 
     fn declined_charge(&self) -> ChargeRequest {
-        self.charge_request_with_method(DECLINED, &self.parameters.declines)
+        self.charge_request_with_method(DECLINED_CHARGE_NO, &self.parameters.declines)
     }
 
     /// Sends the charge that the gateway must decline, and returns the decline.
     pub async fn send_declined_charge(&self) -> CheckResult<Decline> {
         match self.send_charge(&self.declined_charge()).await {
             ChargeResponse::Declined(decline) => Ok(decline),
-            other => Err(unexpected("a decline", other)),
+            other => Err(unexpected_response("a decline", other)),
         }
     }
 
     /// Checks that the declined charge made at most one payment, and that this payment can no longer succeed.
     pub async fn check_decline_is_final(&self) -> CheckResult {
-        let listed = self.list_payments_of_charge(DECLINED).await?;
+        let listed = self.list_payments_of_charge(DECLINED_CHARGE_NO).await?;
         let is_final = listed.iter().all(|payment| matches!(&payment.status, PaymentStatus::Declined(_)));
-        ensure(is_final, || format!("the declined payment has succeeded, or can still succeed: {listed:?}"))?;
-        ensure(listed.len() <= 1, || format!("the same request made {} payments", listed.len()))
+        ensure_promise(is_final, || format!("the declined payment has succeeded, or can still succeed: {listed:?}"))?;
+        ensure_promise(listed.len() <= 1, || format!("the same request made {} payments", listed.len()))
     }
 
     pub async fn check_decline(&self) -> CheckResult {
         let (first, second) = (self.send_declined_charge().await?, self.send_declined_charge().await?);
-        ensure(first == second, || format!("the first response was {first:?}, and the second {second:?}"))?;
+        ensure_promise(first == second, || format!("the first response was {first:?}, and the second {second:?}"))?;
         self.check_decline_is_final().await
     }
 
     pub async fn check_rejection(&self) -> CheckResult {
         let unknown = format!("pm_{}", self.parameters.run);
         let unknown = unknown.parse().map_err(|_| broken("the id of an unknown payment method is no token"))?;
-        let response = self.send_charge(&self.charge_request_with_method(REJECTED, &unknown)).await;
-        ensure(matches!(response, ChargeResponse::Rejected { .. }), || {
+        let response = self.send_charge(&self.charge_request_with_method(REJECTED_CHARGE_NO, &unknown)).await;
+        ensure_promise(matches!(response, ChargeResponse::Rejected { .. }), || {
             format!("a rejection was expected, and the response was {response:?}")
         })?;
         self.check_rejection_made_no_payment().await
     }
 
     pub async fn check_rejection_made_no_payment(&self) -> CheckResult {
-        let listed = self.list_payments_of_charge(REJECTED).await?;
-        ensure(listed.is_empty(), || format!("the rejected request made {listed:?}"))
+        let listed = self.list_payments_of_charge(REJECTED_CHARGE_NO).await?;
+        ensure_promise(listed.is_empty(), || format!("the rejected request made {listed:?}"))
     }
 
     pub async fn check_decimals(&self) -> CheckResult {
         let mut rejected = Vec::new();
-        for no in [ZERO_DECIMALS, THREE_DECIMALS] {
+        for no in [ZERO_DECIMALS_CHARGE_NO, THREE_DECIMALS_CHARGE_NO] {
             let request = self.charge_request(no);
             match self.send_charge(&request).await {
                 // A rejection is not a broken promise: the merchant's account at the gateway does not have to accept
@@ -76,7 +76,9 @@ impl ConformanceCheck<'_> {
             }
         }
         match rejected.as_slice() {
-            [_, _] => Err(Verdict::NotChecked(format!("the gateway accepts neither {}", rejected.join(" nor ")))),
+            [_, _] => {
+                Err(PromiseVerdict::NotChecked(format!("the gateway accepts neither {}", rejected.join(" nor "))))
+            }
             _ => Ok(()),
         }
     }
@@ -84,18 +86,20 @@ impl ConformanceCheck<'_> {
     pub async fn check_processing(&self) -> CheckResult {
         let Some(method) = &self.parameters.processes else {
             let reason = "no payment method was given whose charges stay in progress";
-            return Err(Verdict::NotChecked(reason.to_owned()));
+            return Err(PromiseVerdict::NotChecked(reason.to_owned()));
         };
-        let request = self.charge_request_with_method(PROCESSING, method);
+        let request = self.charge_request_with_method(PROCESSING_CHARGE_NO, method);
         for _ in 0..2 {
             let response = self.send_charge(&request).await;
             if response != ChargeResponse::Processing {
-                return Err(unexpected("processing", response));
+                return Err(unexpected_response("processing", response));
             }
         }
-        let listed = self.list_payments_of_charge(PROCESSING).await?;
-        ensure(listed.len() == 1, || format!("the list has {} payments of the processing charge", listed.len()))?;
-        ensure(listed.iter().all(|payment| payment.amount == request.amount), || {
+        let listed = self.list_payments_of_charge(PROCESSING_CHARGE_NO).await?;
+        ensure_promise(listed.len() == 1, || {
+            format!("the list has {} payments of the processing charge", listed.len())
+        })?;
+        ensure_promise(listed.iter().all(|payment| payment.amount == request.amount), || {
             format!("{} was requested, and the list has {listed:?}", request.amount)
         })
     }

@@ -6,14 +6,14 @@ use chrono::Days;
 use futures::future::join_all;
 
 use super::case::{
-    CONCURRENT_CHARGES, CONCURRENT_COPIES, CheckResult, ConformanceCheck, FIRST, KEY_REUSED_ATTEMPT, MANY_CHARGES,
-    SIMILAR_KEYS, broken, ensure,
+    CONCURRENT_CHARGE_NOS, CONCURRENT_COPIES_CHARGE_NO, CheckResult, ConformanceCheck, FIRST_CHARGE_NO,
+    KEY_REUSED_ATTEMPT, MANY_CHARGE_NOS, SIMILAR_KEYS_CHARGE_NOS, broken, ensure_promise,
 };
 use crate::{ChargeRequest, ChargeResponse};
 use billing::{Currency, GatewayToken, Money, SubscriptionId};
 
 /// How many copies of the same request are sent concurrently.
-const COPIES: usize = 6;
+const CONCURRENT_COPY_COUNT: usize = 6;
 
 /// Returns whether `response` states that no payment was made. Such a response is wrong while a concurrent copy of the
 /// request may still succeed.
@@ -36,51 +36,51 @@ impl ConformanceCheck<'_> {
     async fn check_makes_one_payment(&self, no: u32) -> CheckResult {
         self.make_payment(no).await?;
         let listed = self.list_payments_of_charge(no).await?;
-        ensure(listed.len() == 1, || format!("the list has {} payments of the charge {no}", listed.len()))
+        ensure_promise(listed.len() == 1, || format!("the list has {} payments of the charge {no}", listed.len()))
     }
 
     pub async fn check_repeated_request(&self) -> CheckResult {
-        self.make_payment(FIRST).await?;
-        self.check_makes_one_payment(FIRST).await
+        self.make_payment(FIRST_CHARGE_NO).await?;
+        self.check_makes_one_payment(FIRST_CHARGE_NO).await
     }
 
     pub async fn check_similar_keys(&self) -> CheckResult {
-        for no in SIMILAR_KEYS {
+        for no in SIMILAR_KEYS_CHARGE_NOS {
             self.check_makes_one_payment(no).await?;
         }
         Ok(())
     }
 
     pub async fn check_concurrent_copies(&self) -> CheckResult {
-        let request = self.charge_request(CONCURRENT_COPIES);
-        let responses = join_all((0..COPIES).map(|_| self.gateway.charge(&request))).await;
+        let request = self.charge_request(CONCURRENT_COPIES_CHARGE_NO);
+        let responses = join_all((0..CONCURRENT_COPY_COUNT).map(|_| self.gateway.charge(&request))).await;
         let denied = responses.iter().find(|response| denies_payment(response));
-        ensure(denied.is_none(), || {
+        ensure_promise(denied.is_none(), || {
             format!("a copy of the request made a payment or may still make it, but one response was {denied:?}")
         })?;
         let ids: BTreeSet<_> = responses.iter().filter_map(payment_id).collect();
-        ensure(ids.len() <= 1, || {
+        ensure_promise(ids.len() <= 1, || {
             format!("the responses to copies of one request contain {} different payments", ids.len())
         })?;
-        self.check_makes_one_payment(CONCURRENT_COPIES).await
+        self.check_makes_one_payment(CONCURRENT_COPIES_CHARGE_NO).await
     }
 
     pub async fn check_concurrent_charges(&self) -> CheckResult {
-        let requests: Vec<ChargeRequest> = CONCURRENT_CHARGES.map(|no| self.charge_request(no)).collect();
+        let requests: Vec<ChargeRequest> = CONCURRENT_CHARGE_NOS.map(|no| self.charge_request(no)).collect();
         let responses = join_all(requests.iter().map(|request| self.gateway.charge(request))).await;
         let denied = responses.iter().find(|response| denies_payment(response));
-        ensure(denied.is_none(), || {
+        ensure_promise(denied.is_none(), || {
             format!("every one of these charges must succeed, but one response was {denied:?}")
         })?;
-        for no in CONCURRENT_CHARGES {
+        for no in CONCURRENT_CHARGE_NOS {
             self.check_makes_one_payment(no).await?;
         }
         Ok(())
     }
 
     pub async fn check_key_reuse(&self) -> CheckResult {
-        let first = self.charge_request(FIRST);
-        self.make_payment(FIRST).await?;
+        let first = self.charge_request(FIRST_CHARGE_NO);
+        self.make_payment(FIRST_CHARGE_NO).await?;
         let before = self.listed_payment_ids().await?;
         let mut wrong = Vec::new();
         for (field, request) in self.requests_with_one_change(&first) {
@@ -90,8 +90,8 @@ impl ConformanceCheck<'_> {
             }
         }
         let made = self.listed_payment_ids().await?.difference(&before).count();
-        ensure(made == 0, || format!("{made} payments were made with a used key; {}", wrong.join("; ")))?;
-        ensure(wrong.is_empty(), || format!("key_reused was expected: {}", wrong.join("; ")))
+        ensure_promise(made == 0, || format!("{made} payments were made with a used key; {}", wrong.join("; ")))?;
+        ensure_promise(wrong.is_empty(), || format!("key_reused was expected: {}", wrong.join("; ")))
     }
 
     async fn listed_payment_ids(&self) -> CheckResult<BTreeSet<GatewayToken>> {
@@ -138,7 +138,7 @@ impl ConformanceCheck<'_> {
     /// Checks that the gateway still remembers idempotency keys. Repeats early and late charges of this check, which
     /// must return the same payments again, and the declined charge, which must be declined again.
     pub async fn check_keys_are_remembered(&self) -> CheckResult {
-        for no in [FIRST, CONCURRENT_COPIES, MANY_CHARGES.start, MANY_CHARGES.end - 1] {
+        for no in [FIRST_CHARGE_NO, CONCURRENT_COPIES_CHARGE_NO, MANY_CHARGE_NOS.start, MANY_CHARGE_NOS.end - 1] {
             self.check_makes_one_payment(no).await.map_err(|verdict| with_charge_number(no, verdict))?;
         }
         self.send_declined_charge().await?;
@@ -146,9 +146,9 @@ impl ConformanceCheck<'_> {
     }
 }
 
-fn with_charge_number(no: u32, verdict: super::Verdict) -> super::Verdict {
+fn with_charge_number(no: u32, verdict: super::PromiseVerdict) -> super::PromiseVerdict {
     match verdict {
-        super::Verdict::Broken(how) => broken(format!("the repeated request of attempt {no}: {how}")),
+        super::PromiseVerdict::Broken(how) => broken(format!("the repeated request of attempt {no}: {how}")),
         other => other,
     }
 }

@@ -4,19 +4,19 @@
 use std::time::Duration;
 
 use super::case::{CheckResult, ConformanceCheck};
-use super::{Step, Verdict};
+use super::{CheckStep, PromiseVerdict};
 
 impl ConformanceCheck<'_> {
     /// Waits until this check has waited for `until` in total, but not longer than the parameters of the check allow.
-    /// Reports the progress every second. Returns [`Verdict::NotChecked`] if the parameters allow no wait.
+    /// Reports the progress every second. Returns [`PromiseVerdict::NotChecked`] if the parameters allow no wait.
     pub async fn wait_until(&self, until: Duration) -> CheckResult {
         let total = self.parameters.wait.as_secs();
         if total == 0 {
-            return Err(Verdict::NotChecked("the check was run without a wait".to_owned()));
+            return Err(PromiseVerdict::NotChecked("the check was run without a wait".to_owned()));
         }
         while self.waited_seconds() < until.as_secs().min(total) {
             let done = self.wait_one_second().await;
-            self.progress(Step::Waiting, done, total);
+            self.progress(CheckStep::Waiting, done, total);
         }
         Ok(())
     }

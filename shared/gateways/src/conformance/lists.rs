@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 
-use super::Step;
+use super::CheckStep;
 use super::case::{
-    CheckResult, ConformanceCheck, DECLINED, MANY_CHARGES, OTHER_CUSTOMER, PARTLY_REFUNDED, PROCESSING, REFUNDED,
-    broken, ensure,
+    CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, MANY_CHARGE_NOS, OTHER_CUSTOMER_CHARGE_NO,
+    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken, ensure_promise,
 };
 use crate::GatewayError;
 use billing::{GatewayToken, Payment, PaymentStatus};
@@ -40,9 +40,9 @@ impl ConformanceCheck<'_> {
     /// data, and that it contains no unexpected payment.
     fn check_list_matches_payments(&self, listed: &[Payment]) -> CheckResult {
         let mut made = self.payments();
-        made.remove(&OTHER_CUSTOMER);
+        made.remove(&OTHER_CUSTOMER_CHARGE_NO);
         let differences: Vec<String> = made.values().filter_map(|made| describe_difference(made, listed)).collect();
-        ensure(differences.is_empty(), || {
+        ensure_promise(differences.is_empty(), || {
             let first = differences.first().cloned().unwrap_or_default();
             format!("of {} payments {} are missing or differ: {first}", made.len(), differences.len())
         })?;
@@ -56,11 +56,11 @@ impl ConformanceCheck<'_> {
         let ids: BTreeSet<&GatewayToken> = made.values().map(|payment| &payment.id).collect();
         let is_expected = |payment: &&Payment| {
             ids.contains(&payment.id)
-                || [DECLINED, PROCESSING].contains(&payment.attempt_no)
+                || [DECLINED_CHARGE_NO, PROCESSING_CHARGE_NO].contains(&payment.attempt_no)
                 || matches!(payment.status, PaymentStatus::Declined(_))
         };
         let other = listed.iter().find(|payment| !is_expected(payment));
-        ensure(other.is_none(), || format!("the list has a payment that no response returned: {other:?}"))
+        ensure_promise(other.is_none(), || format!("the list has a payment that no response returned: {other:?}"))
     }
 
     /// Checks that the lists of both customers contain no unexpected payment. A payment is unexpected if it has
@@ -71,10 +71,10 @@ impl ConformanceCheck<'_> {
     }
 
     pub async fn check_list(&self) -> CheckResult {
-        let total = u64::from(MANY_CHARGES.end - MANY_CHARGES.start);
-        for (done, no) in (1..).zip(MANY_CHARGES) {
+        let total = u64::from(MANY_CHARGE_NOS.end - MANY_CHARGE_NOS.start);
+        for (done, no) in (1..).zip(MANY_CHARGE_NOS) {
             self.make_payment(no).await?;
-            self.progress(Step::Charging, done, total);
+            self.progress(CheckStep::Charging, done, total);
         }
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
@@ -87,7 +87,7 @@ impl ConformanceCheck<'_> {
                 .await
                 .map_err(|error| broken(error.to_string()))?;
             self.check_list_matches_payments(&listed).map_err(|verdict| match verdict {
-                super::Verdict::Broken(how) => broken(format!("since {since}: {how}")),
+                super::PromiseVerdict::Broken(how) => broken(format!("since {since}: {how}")),
                 other => other,
             })?;
         }
@@ -96,21 +96,21 @@ impl ConformanceCheck<'_> {
 
     pub async fn check_list_by_customer(&self) -> CheckResult {
         let before = self.list_payments_of_other_customer().await?;
-        ensure(before.is_empty(), || {
+        ensure_promise(before.is_empty(), || {
             format!("{} has paid nothing yet, and its list has {before:?}", self.parameters.other_customer)
         })?;
-        let paid = self.make_payment(OTHER_CUSTOMER).await?;
+        let paid = self.make_payment(OTHER_CUSTOMER_CHARGE_NO).await?;
         let of_other = self.list_payments_of_other_customer().await?;
-        ensure(of_other.len() == 1 && describe_difference(&paid, &of_other).is_none(), || {
+        ensure_promise(of_other.len() == 1 && describe_difference(&paid, &of_other).is_none(), || {
             format!("{} has paid once, and its list has {} payments", self.parameters.other_customer, of_other.len())
         })?;
         let of_first = self.list_payments_of_first_customer().await?;
-        ensure(of_first.iter().all(|payment| payment.id != paid.id), || {
+        ensure_promise(of_first.iter().all(|payment| payment.id != paid.id), || {
             format!("the list of {} has a payment of {}", self.parameters.customer, self.parameters.other_customer)
         })?;
         for similar in self.similar_customers() {
             match self.list_payments(&similar, self.started_at - TimeDelta::days(1)).await {
-                Ok(listed) => ensure(listed.is_empty(), || {
+                Ok(listed) => ensure_promise(listed.is_empty(), || {
                     format!("the list of {similar}, who has paid nothing, has {} payments", listed.len())
                 })?,
                 // A gateway may respond with an error to a list request for an unknown customer. This is not a broken
@@ -136,15 +136,15 @@ impl ConformanceCheck<'_> {
 
     pub async fn check_list_after_refunds(&self) -> CheckResult {
         let paid = self.payments();
-        for no in [PARTLY_REFUNDED, REFUNDED] {
-            ensure(paid.contains_key(&no), || "no payment could be refunded".to_owned())?;
+        for no in [PARTLY_REFUNDED_CHARGE_NO, REFUNDED_CHARGE_NO] {
+            ensure_promise(paid.contains_key(&no), || "no payment could be refunded".to_owned())?;
         }
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
 
     /// Checks that the gateway returns an early payment and a refunded payment by id, and no payment for an unknown id.
     pub async fn check_payment_by_id(&self) -> CheckResult {
-        for no in [MANY_CHARGES.start, PARTLY_REFUNDED] {
+        for no in [MANY_CHARGE_NOS.start, PARTLY_REFUNDED_CHARGE_NO] {
             let Some(made) = self.payments().get(&no).cloned() else {
                 return Err(broken("no payment could be made"));
             };

@@ -55,12 +55,12 @@ pub struct CheckParameters {
 pub struct PromiseResult {
     /// The promise, as a sentence for the author of the gateway.
     pub promise: &'static str,
-    pub verdict: Verdict,
+    pub verdict: PromiseVerdict,
 }
 
 /// Whether a gateway keeps a promise.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum PromiseVerdict {
     /// The check found no violation of the promise.
     Kept,
     /// The gateway breaks the promise; the text describes how.
@@ -72,14 +72,14 @@ pub enum Verdict {
 /// The progress of a long step of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    pub step: Step,
+    pub step: CheckStep,
     pub done: u64,
     pub total: u64,
 }
 
 /// A step of a check that takes a long time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum CheckStep {
     /// Makes payments. The progress is counted in payments.
     Charging,
     /// Waits. The progress is counted in seconds.
@@ -87,7 +87,7 @@ pub enum Step {
 }
 
 /// Receives the results and the progress of a running check.
-pub trait Observer {
+pub trait CheckObserver {
     /// Receives the result of one promise.
     fn promise_checked(&self, result: &PromiseResult);
 
@@ -108,12 +108,12 @@ pub struct Report {
 impl Report {
     /// Returns the number of broken promises.
     pub fn broken(&self) -> usize {
-        self.results.iter().filter(|result| matches!(result.verdict, Verdict::Broken(_))).count()
+        self.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::Broken(_))).count()
     }
 
     /// Returns the number of promises that were not checked.
     pub fn not_checked(&self) -> usize {
-        self.results.iter().filter(|result| matches!(result.verdict, Verdict::NotChecked(_))).count()
+        self.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::NotChecked(_))).count()
     }
 }
 
@@ -123,18 +123,18 @@ pub async fn check(
     gateway: &dyn FullGateway,
     parameters: &CheckParameters,
     timer: &dyn Timer,
-    observer: &dyn Observer,
+    observer: &dyn CheckObserver,
 ) -> Report {
     let check = ConformanceCheck::new(gateway, parameters, timer, observer);
     let mut results = Vec::new();
     let mut report = |promise, outcome: CheckResult| {
-        let result = PromiseResult { promise, verdict: outcome.err().unwrap_or(Verdict::Kept) };
+        let result = PromiseResult { promise, verdict: outcome.err().unwrap_or(PromiseVerdict::Kept) };
         observer.promise_checked(&result);
         results.push(result);
     };
     report("the account has an id, which is the same in every response", check.check_account().await);
     if let Some(client) = &parameters.signing_client {
-        for (promise, forgeries) in signatures::REFUSED {
+        for (promise, forgeries) in signatures::FORGERIES_TO_REFUSE {
             report(promise, signatures::check_refusal(client, forgeries).await);
         }
     }

@@ -3,8 +3,8 @@
 use futures::future::join;
 
 use super::case::{
-    CheckResult, ConformanceCheck, MAX_REQUESTS, PARTLY_REFUNDED, REFUNDED, REFUNDED_CONCURRENTLY, broken, ensure,
-    unexpected,
+    CONCURRENTLY_REFUNDED_CHARGE_NO, CheckResult, ConformanceCheck, MAX_REQUESTS, PARTLY_REFUNDED_CHARGE_NO,
+    REFUNDED_CHARGE_NO, broken, ensure_promise, unexpected_response,
 };
 use crate::{GatewayRefund, RefundRequest, RefundResponse, RefundState};
 use billing::{GatewayToken, Money, Payment};
@@ -39,7 +39,7 @@ impl ConformanceCheck<'_> {
     async fn make_refund(&self, request: &RefundRequest) -> CheckResult<GatewayRefund> {
         match self.send_refund(request).await {
             RefundResponse::Made(made) if made.amount == request.amount && returns_money(&made) => Ok(made),
-            other => Err(unexpected("a refund of that amount", other)),
+            other => Err(unexpected_response("a refund of that amount", other)),
         }
     }
 
@@ -50,17 +50,19 @@ impl ConformanceCheck<'_> {
     }
 
     pub async fn check_refunds(&self) -> CheckResult {
-        let paid = self.make_payment(PARTLY_REFUNDED).await?;
+        let paid = self.make_payment(PARTLY_REFUNDED_CHARGE_NO).await?;
         let request = self.refund_request(1, &paid, 502);
         let (first, second) = (self.make_refund(&request).await?, self.make_refund(&request).await?);
-        ensure(first.id == second.id, || format!("the same request made the refunds {} and {}", first.id, second.id))?;
+        ensure_promise(first.id == second.id, || {
+            format!("the same request made the refunds {} and {}", first.id, second.id)
+        })?;
         // The gateway can respond in any way to a request with the same id and another amount, but must not make a
         // second refund.
         let other = self.send_refund(&self.refund_request(1, &paid, 503)).await;
         let listed = self.list_refunds(&paid.id).await?;
         let is_one =
             listed.len() == 1 && listed[0].refund == Some(request.refund) && listed[0].amount == request.amount;
-        ensure(is_one, || {
+        ensure_promise(is_one, || {
             format!(
                 "the same id with another amount: {other:?}; one refund of {} was expected, and the list has {listed:?}",
                 request.amount
@@ -69,30 +71,30 @@ impl ConformanceCheck<'_> {
     }
 
     pub async fn check_refund_limit(&self) -> CheckResult {
-        let paid = self.make_payment(PARTLY_REFUNDED).await?;
+        let paid = self.make_payment(PARTLY_REFUNDED_CHARGE_NO).await?;
         let response = self.send_refund(&self.refund_request(2, &paid, paid.amount.minor())).await;
         if !matches!(response, RefundResponse::Rejected { .. }) {
-            return Err(unexpected("a rejection", response));
+            return Err(unexpected_response("a rejection", response));
         }
-        let paid = self.make_payment(REFUNDED).await?;
+        let paid = self.make_payment(REFUNDED_CHARGE_NO).await?;
         self.make_refund(&self.refund_request(3, &paid, paid.amount.minor())).await?;
         let response = self.send_refund(&self.refund_request(4, &paid, 1)).await;
         if !matches!(response, RefundResponse::Rejected { .. }) {
-            return Err(unexpected("a rejection", response));
+            return Err(unexpected_response("a rejection", response));
         }
         self.check_concurrent_refunds().await
     }
 
     /// Checks that the gateway makes at most one of two concurrent refunds of the whole payment.
     async fn check_concurrent_refunds(&self) -> CheckResult {
-        let paid = self.make_payment(REFUNDED_CONCURRENTLY).await?;
+        let paid = self.make_payment(CONCURRENTLY_REFUNDED_CHARGE_NO).await?;
         let requests = [5, 6].map(|no| self.refund_request(no, &paid, paid.amount.minor()));
         let (first, second) = join(self.send_refund(&requests[0]), self.send_refund(&requests[1])).await;
         let is_made = |response: &RefundResponse| matches!(response, RefundResponse::Made(made) if returns_money(made));
         let listed = self.list_refunds(&paid.id).await?;
         let refunded: i64 =
             listed.iter().filter(|refund| returns_money(refund)).map(|refund| refund.amount.minor()).sum();
-        ensure(!(is_made(&first) && is_made(&second)) && refunded <= paid.amount.minor(), || {
+        ensure_promise(!(is_made(&first) && is_made(&second)) && refunded <= paid.amount.minor(), || {
             format!("two concurrent refunds of all of {} returned {first:?} and {second:?}", paid.amount)
         })
     }

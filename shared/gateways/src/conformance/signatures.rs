@@ -2,13 +2,13 @@
 
 use reqwest::StatusCode;
 
-use super::Verdict;
-use super::case::{CheckResult, broken, ensure};
+use super::PromiseVerdict;
+use super::case::{CheckResult, broken, ensure_promise};
 use crate::HttpGateway;
 use crate::http_gateway::Forgery;
 
 /// Each promise about signatures, with the forged requests that the gateway must refuse.
-pub(super) const REFUSED: [(&str, &[Forgery]); 3] = [
+pub(super) const FORGERIES_TO_REFUSE: [(&str, &[Forgery]); 3] = [
     ("a request without a valid signature is refused", &[Forgery::Unsigned, Forgery::WrongKey]),
     ("a request with a signature that is older than five minutes is refused", &[Forgery::Old]),
     (
@@ -22,10 +22,10 @@ pub(super) async fn check_refusal(client: &HttpGateway, forgeries: &[Forgery]) -
     for forgery in forgeries {
         let statuses = client.send_forged(*forgery).await.map_err(|error| broken(error.to_string()))?;
         let Some(statuses) = statuses else {
-            return Err(Verdict::NotChecked("no key is set: set DUEDAY_GATEWAY_KEY".to_owned()));
+            return Err(PromiseVerdict::NotChecked("no key is set: set DUEDAY_GATEWAY_KEY".to_owned()));
         };
         for status in statuses {
-            ensure(status == StatusCode::UNAUTHORIZED, || {
+            ensure_promise(status == StatusCode::UNAUTHORIZED, || {
                 format!("a request {forgery} got the status {status} instead of 401")
             })?;
         }

@@ -1,6 +1,6 @@
 //! The check of the checkout page on which a customer enters a payment method.
 
-use super::case::{CheckResult, ConformanceCheck, broken, ensure};
+use super::case::{CheckResult, ConformanceCheck, broken, ensure_promise};
 use crate::{CheckoutPageRequest, CheckoutPageState, GatewayError};
 
 impl ConformanceCheck<'_> {
@@ -15,10 +15,12 @@ impl ConformanceCheck<'_> {
         let failed = |error: GatewayError| broken(error.to_string());
         let page = self.gateway.create_checkout_page(&request).await.map_err(failed)?;
         let second = self.gateway.create_checkout_page(&request).await.map_err(failed)?;
-        ensure(page.id == second.id, || format!("the same request opened {} and {}", page.id, second.id))?;
-        ensure(page.expires_at > self.now(), || format!("a new checkout page has expired at {}", page.expires_at))?;
+        ensure_promise(page.id == second.id, || format!("the same request opened {} and {}", page.id, second.id))?;
+        ensure_promise(page.expires_at > self.now(), || {
+            format!("a new checkout page has expired at {}", page.expires_at)
+        })?;
         let state = self.gateway.checkout_page_state(&page.id).await.map_err(failed)?;
-        ensure(state == CheckoutPageState::Open, || {
+        ensure_promise(state == CheckoutPageState::Open, || {
             format!("an open checkout page was expected, and its state is {state:?}")
         })
     }

@@ -4,13 +4,13 @@ use futures::future::join_all;
 use serde::Deserialize;
 
 use super::account::is_missing_permission;
-use super::lists::Listed;
+use super::lists::ListedObject;
 use super::{GatewayError, RequestFailure, Stripe};
 use billing::GatewayToken;
 
 /// The lists that show whether the key may read the objects that this software uses, each with the permission that the
 /// list needs ("Restricted API keys" in Stripe's documentation; docs/cards.md lists the permissions).
-const LISTS: [(&str, &str); 8] = [
+const LISTS_WITH_PERMISSIONS: [(&str, &str); 8] = [
     ("payment_intents", "PaymentIntents read"),
     ("charges", "Charges read"),
     ("checkout/sessions", "Checkout Sessions read"),
@@ -32,7 +32,7 @@ pub struct StripeWebhookEndpoint {
     pub enabled_events: Vec<String>,
 }
 
-impl Listed for StripeWebhookEndpoint {
+impl ListedObject for StripeWebhookEndpoint {
     fn id(&self) -> &GatewayToken {
         &self.id
     }
@@ -46,7 +46,8 @@ impl Stripe {
     /// [`GatewayError`] if a response does not show whether the permission is missing, for example because Stripe refuses
     /// the key.
     pub async fn missing_read_permissions(&self) -> Result<Vec<String>, GatewayError> {
-        let checks = join_all(LISTS.map(|(path, permission)| self.lacks_permission(path, permission))).await;
+        let checks =
+            join_all(LISTS_WITH_PERMISSIONS.map(|(path, permission)| self.lacks_permission(path, permission))).await;
         let missing: Result<Vec<Option<String>>, GatewayError> = checks.into_iter().collect();
         Ok(missing?.into_iter().flatten().collect())
     }

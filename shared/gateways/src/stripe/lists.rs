@@ -8,7 +8,7 @@ use crate::{ListPage as RangePage, TimeRange};
 use billing::GatewayToken;
 
 /// An object in one of Stripe's lists.
-pub(super) trait Listed: DeserializeOwned {
+pub(super) trait ListedObject: DeserializeOwned {
     fn id(&self) -> &GatewayToken;
 }
 
@@ -20,7 +20,7 @@ struct ListPage<T> {
 
 impl Stripe {
     /// Returns all objects in the list at `path` that match `filter`, from all list pages.
-    pub(super) async fn list_all<T: Listed>(
+    pub(super) async fn list_all<T: ListedObject>(
         &self,
         path: &str,
         filter: Option<(&str, &str)>,
@@ -42,7 +42,7 @@ impl Stripe {
 
     /// Returns a list page of the objects in the list at `path` that were created in `range`: the first list page, or the
     /// one after the object `after`. `expand` is the expanded field of the objects.
-    pub(super) async fn list_range<T: Listed>(
+    pub(super) async fn list_range<T: ListedObject>(
         &self,
         path: &str,
         range: &TimeRange,

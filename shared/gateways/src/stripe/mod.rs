@@ -37,7 +37,7 @@ use wire::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 pub use account::is_live as is_live_stripe_key;
 pub use inspection::StripeWebhookEndpoint;
 pub use reading::{StripeDispute, StripePayment};
-pub use transport::{Https, Response, Transport};
+pub use transport::{HttpsTransport, Response, Transport};
 pub use webhook::{DEBIT_EVENTS, EventSubject, NEEDED_EVENTS, SecretError, SigningSecrets, StripeEvent, WebhookError};
 
 /// The base URL of Stripe's API.
@@ -94,7 +94,7 @@ impl RequestFailure {
     /// is unknown. `earlier` is `None` if this is the first request. Stripe may have carried out the previous request,
     /// so after a previous request the outcome stays unknown, whatever this failure is. The exception is an error that
     /// contains the PaymentIntent, because the PaymentIntent shows the outcome.
-    fn after_earlier_failure(self, earlier: Option<String>) -> Self {
+    fn with_unknown_outcome_of_earlier_failure(self, earlier: Option<String>) -> Self {
         match (earlier, self) {
             (None, failure) => failure,
             (Some(_), Self::Refused(status, error)) if error.payment_intent.is_some() => Self::Refused(status, error),
@@ -123,7 +123,7 @@ impl Stripe {
     /// # Panics
     /// If the HTTP client cannot be created.
     pub fn new(key: impl Into<String>, base: &str, timeout: Duration) -> Self {
-        Self::with_transport(Arc::new(Https::new(timeout)), key, base, timeout)
+        Self::with_transport(Arc::new(HttpsTransport::new(timeout)), key, base, timeout)
     }
 
     /// Returns a client that sends its requests through `transport`.
@@ -165,7 +165,9 @@ impl Stripe {
             let copy = request.try_clone().expect("forms and queries are held in memory");
             let (failure, may_retry) = match self.send_once(copy).await {
                 Ok(object) => return Ok(object),
-                Err((failure, may_retry)) => (failure.after_earlier_failure(unknown_reason.take()), may_retry),
+                Err((failure, may_retry)) => {
+                    (failure.with_unknown_outcome_of_earlier_failure(unknown_reason.take()), may_retry)
+                }
             };
             match (delays.next(), failure) {
                 (Some(delay), RequestFailure::Unknown(reason)) if may_retry => {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ulid::Ulid;
 
-use super::lists::Listed;
+use super::lists::ListedObject;
 use super::refunds::Refund;
 use super::wire::PaymentIntent;
 use super::{RequestFailure, Stripe, amount};
@@ -65,7 +65,7 @@ struct Dispute {
     created: i64,
 }
 
-impl Listed for Dispute {
+impl ListedObject for Dispute {
     fn id(&self) -> &GatewayToken {
         &self.id
     }

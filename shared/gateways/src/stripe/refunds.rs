@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use reqwest::StatusCode;
 use serde::Deserialize;
 
-use super::lists::Listed;
+use super::lists::ListedObject;
 use super::wire::Error;
 use super::wire::PaymentIntent;
 use super::{RequestFailure, Stripe, amount};
@@ -44,7 +44,7 @@ enum Status {
     Canceled,
 }
 
-impl Listed for Refund {
+impl ListedObject for Refund {
     fn id(&self) -> &GatewayToken {
         &self.id
     }

@@ -34,9 +34,9 @@ pub trait Transport: Send + Sync + fmt::Debug {
 
 /// Sends requests over HTTPS.
 #[derive(Clone, Debug)]
-pub struct Https(reqwest::Client);
+pub struct HttpsTransport(reqwest::Client);
 
-impl Https {
+impl HttpsTransport {
     /// Creates a transport. A request takes at most `timeout`, from its start to the last byte of the response.
     ///
     /// # Panics
@@ -48,7 +48,7 @@ impl Https {
 }
 
 #[async_trait]
-impl Transport for Https {
+impl Transport for HttpsTransport {
     async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
         let without_url = |error: reqwest::Error| error.without_url().to_string();
         let response = self.0.execute(request).await.map_err(without_url)?;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::super::ChargeRequest;
 use super::amount::{self, AmountError};
 use super::hard_declines::decline;
-use super::lists::Listed;
+use super::lists::ListedObject;
 use billing::{Card, Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
 // The metadata keys of a PaymentIntent. Their values identify the payment attempt.
@@ -164,7 +164,7 @@ impl Error {
     }
 }
 
-impl Listed for PaymentIntent {
+impl ListedObject for PaymentIntent {
     fn id(&self) -> &GatewayToken {
         &self.id
     }
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn permission_is_read_from_the_message() {
+    fn missing_permission_is_read_from_the_error_message() {
         let error = |message: &str| serde_json::from_value::<Error>(json!({ "message": message })).unwrap();
         let error_with_permission = error(
             "The provided key 'rk_live_***x' does not have the required permissions for this endpoint on account \

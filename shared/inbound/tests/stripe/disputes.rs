@@ -67,10 +67,10 @@ async fn concurrent_dispute_events_leave_the_mark_of_the_latest_states() {
         version: 1,
     };
     let store = async |id: &str, status: DisputeStatus| {
-        disputes.store_reported::<TableError>(&paid.account, id, async { Ok(dispute(id, status)) }).await
+        disputes.store_reported_dispute::<TableError>(&paid.account, id, async { Ok(dispute(id, status)) }).await
     };
     // This worker has read the dispute as open. Before it writes that state, another worker stores the dispute as won.
-    let slow = disputes.store_reported::<TableError>(&paid.account, "dp_1", async {
+    let slow = disputes.store_reported_dispute::<TableError>(&paid.account, "dp_1", async {
         store("dp_1", DisputeStatus::Won).await?;
         Ok(dispute("dp_1", DisputeStatus::Open))
     });
@@ -194,12 +194,12 @@ async fn debt_from_before_a_dispute_stays_owed_when_it_is_won() {
         version: 1,
     };
     disputes
-        .store_reported::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Open)) })
+        .store_reported_dispute::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Open)) })
         .await
         .unwrap();
     assert_eq!(world.run_payments("2026-06-20T06:00:00Z").await, [("disputed", 1)]);
     disputes
-        .store_reported::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Won)) })
+        .store_reported_dispute::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Won)) })
         .await
         .unwrap();
     let stored = world.stored_subscription().await;

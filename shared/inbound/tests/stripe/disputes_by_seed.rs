@@ -90,7 +90,7 @@ impl Simulation {
                 1 => self.set_dispute_status(&id, "needs_response"),
                 2 => self.set_dispute_status(&id, "lost"),
                 _ => {
-                    self.world.server.fail_after_success(&id, "insufficient_funds");
+                    self.world.server.fail_debit_after_success(&id, "insufficient_funds");
                     self.queue_event("payment_intent.payment_failed", &id);
                     self.reversed_intents.insert(id);
                 }

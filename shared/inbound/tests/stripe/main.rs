@@ -385,7 +385,7 @@ async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
 }
 
 #[tokio::test]
-async fn route_returns_success_only_for_verified_and_processed_events() {
+async fn webhook_route_returns_success_only_for_verified_and_processed_events() {
     let world = World::new("pm_card_visa").await;
     world.run_payments("2026-03-10T06:00:00Z").await;
     let secrets = SigningSecrets::parse(SECRET).unwrap();

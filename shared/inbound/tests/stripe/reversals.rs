@@ -117,7 +117,7 @@ async fn debit_that_fails_after_it_succeeded_is_reversed() {
         world.run_payments("2026-03-10T06:00:00Z").await;
         world.system.clock.set(at("2026-03-12T07:00:00Z"));
         world.send_event(&world.server.event("evt_1", "payment_intent.succeeded", "pi_000001")).await.unwrap();
-        world.server.fail_after_success("pi_000001", "insufficient_funds");
+        world.server.fail_debit_after_success("pi_000001", "insufficient_funds");
         for event in ["evt_2", "evt_3"] {
             assert_eq!(
                 world.send_event(&world.server.event(event, kind, of)).await.unwrap(),
@@ -148,7 +148,7 @@ async fn later_won_dispute_removes_the_reversal_from_the_receipt() {
     let (account, disputes) = (world.gold.account.clone(), world.disputes());
     let mut stored = world.table().get_disputes_by_account(&account).await.unwrap().remove(0);
     stored.status = DisputeStatus::Won;
-    disputes.store_reported::<store::TableError>(&account, &id, async { Ok(stored) }).await.unwrap();
+    disputes.store_reported_dispute::<store::TableError>(&account, &id, async { Ok(stored) }).await.unwrap();
     assert_eq!(world.receipts().await[0].reversal, None);
     assert_eq!(world.stored_subscription().await.disputed_at, None);
 }

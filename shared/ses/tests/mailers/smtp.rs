@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clock::{SimulatedClock, SystemClock};
 use config::Env;
-use mail::{MailError, MailKind, Mailer as _, Smtp, parse_login};
+use mail::{MailError, MailKind, Mailer as _, SmtpMailer, parse_login};
 use testkit::{ServerFault, SmtpServer, replaced_secret, start_secrets_manager};
 
 use crate::example_mails::{
@@ -14,7 +14,7 @@ use crate::example_mails::{
 #[tokio::test]
 async fn every_mail_arrives_unchanged() {
     let (server, url) = SmtpServer::start().await;
-    let smtp = Smtp::new(&url, FROM).unwrap();
+    let smtp = SmtpMailer::new(&url, FROM).unwrap();
     for mail in example_mails() {
         smtp.send(&mail).await.unwrap();
         let received = server.received().pop().unwrap();
@@ -28,7 +28,7 @@ async fn every_mail_arrives_unchanged() {
 #[tokio::test]
 async fn texts_cannot_inject_headers_recipients_or_mails() {
     let (server, url) = SmtpServer::start().await;
-    Smtp::new(&url, FROM).unwrap().send(&mail_with_injection()).await.unwrap();
+    SmtpMailer::new(&url, FROM).unwrap().send(&mail_with_injection()).await.unwrap();
     let received = server.received();
     assert_eq!(received.len(), 1);
     assert_message_is(&received[0].raw, &mail_with_injection());
@@ -40,7 +40,7 @@ async fn texts_cannot_inject_headers_recipients_or_mails() {
 async fn send_with_fault(fault: ServerFault) -> (MailError, usize) {
     let (server, url) = SmtpServer::start().await;
     server.set_fault(fault);
-    let smtp = Smtp::new(&url, FROM).unwrap();
+    let smtp = SmtpMailer::new(&url, FROM).unwrap();
     let mail = example_mail(MailKind::Paid, "en");
     let error = smtp.send(&mail).await.unwrap_err();
     assert_no_personal_data(&error, &mail);
@@ -88,7 +88,7 @@ async fn refused_connection_is_a_transient_error() {
     let url = format!("smtp://{}", closed_listener.local_addr().unwrap());
     drop(closed_listener);
     let mail = example_mail(MailKind::Paid, "en");
-    let error = Smtp::new(&url, FROM).unwrap().send(&mail).await.unwrap_err();
+    let error = SmtpMailer::new(&url, FROM).unwrap().send(&mail).await.unwrap_err();
     assert!(error.is_transient, "{error}");
     assert_no_personal_data(&error, &mail);
 }
@@ -101,7 +101,7 @@ async fn replaced_password_is_used_for_the_mail_whose_login_the_server_refused()
     let (mail, secret) =
         (example_mail(MailKind::Paid, "en"), replaced_secret(login("old"), login("new"), &clock).await);
     server.set_login(("dueday", "new"));
-    let smtp = Smtp::new(&url, FROM).unwrap().with_login(secret);
+    let smtp = SmtpMailer::new(&url, FROM).unwrap().with_login(secret);
     smtp.send(&mail).await.unwrap();
     assert_eq!((server.received().len(), server.refused_logins()), (1, 1));
     smtp.send(&mail).await.unwrap();
@@ -109,7 +109,7 @@ async fn replaced_password_is_used_for_the_mail_whose_login_the_server_refused()
 
     smtp.connect().await.unwrap();
     server.set_login(("dueday", "third"));
-    let smtp = Smtp::new(&url, FROM).unwrap().with_login(login("wrong").into());
+    let smtp = SmtpMailer::new(&url, FROM).unwrap().with_login(login("wrong").into());
     let error = smtp.send(&mail).await.unwrap_err();
     assert_eq!((error.is_transient, error.reason.as_str()), (true, "the mail server responded with 535"));
     assert!(smtp.connect().await.unwrap_err().reason.ends_with("535"), "the login is checked without a mail");

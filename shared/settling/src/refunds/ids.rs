@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn id_without_key_is_the_same_for_a_repeated_command_until_the_refund_has_failed() {
+    fn refund_id_without_key_is_the_same_for_a_repeated_command_until_the_refund_has_failed() {
         let of = refund(Ulid::nil(), RefundStatus::Succeeded);
         let id = |minor, stored: &[Refund]| refund_id_without_key(&of.account, &of.receipt, minor, stored);
         let first = id(Some(500), &[]);

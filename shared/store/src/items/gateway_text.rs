@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_to_100_characters_in_both_directions() {
+    fn gateway_text_is_cut_to_100_characters_when_it_is_written_and_read() {
         let long = "é".repeat(300_000);
         assert_eq!(String::from(GatewayText::from(long.as_str())), "é".repeat(100));
         let stored = aws_sdk_dynamodb::types::AttributeValue::S(long);

@@ -114,7 +114,7 @@ impl EventSubscriber {
 /// The attributes of a webhook endpoint that determine which events it receives.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct SelectingAttributes {
+struct SubscribedTypes {
     #[serde(default)]
     types: Vec<String>,
     disabled_because: Option<String>,
@@ -130,7 +130,7 @@ pub fn read_event_subscriber(item: &Item) -> Result<EventSubscriber, TableError>
     let key = key_of(item);
     let endpoint = keys::parse_webhook_endpoint(&key)
         .ok_or_else(|| TableError::unreadable(key, "its sort key contains no id of an endpoint"))?;
-    let selecting = from_item::<SelectingAttributes>(item).ok();
+    let selecting = from_item::<SubscribedTypes>(item).ok();
     let (types, disabled_because) = selecting.map_or_else(Default::default, |s| (s.types, s.disabled_because));
     Ok(EventSubscriber { endpoint, types, is_disabled: disabled_because.is_some(), error })
 }

@@ -72,7 +72,7 @@ impl Question {
 }
 
 /// The answer with which the merchant postpones the choice of the gateway for production.
-const LATER: &str = "later";
+const GATEWAY_CHOSEN_LATER: &str = "later";
 
 /// The checked answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,8 +85,8 @@ impl Answers {
     }
 
     /// Returns whether the answers contain a gateway for production.
-    pub fn have_gateway(&self) -> bool {
-        self.0.get(2).is_some_and(|gateway| gateway != LATER)
+    pub fn has_production_gateway(&self) -> bool {
+        self.0.get(2).is_some_and(|gateway| gateway != GATEWAY_CHOSEN_LATER)
     }
 
     /// Returns the parameters of the template that the answers determine for the stage `stage`, with their values. Only the stage
@@ -98,7 +98,7 @@ impl Answers {
             vec![("Merchant", merchant), ("MailFrom", sender), ("MailUrl", "ses:".to_owned()), ("TimeZone", zone)];
         parameters.extend(match gateway.split_once(' ') {
             _ if stage != "prod" => vec![("Gateway", "sandbox".to_owned())],
-            _ if !self.have_gateway() => Vec::new(),
+            _ if !self.has_production_gateway() => Vec::new(),
             None => vec![("Gateway", "stripe".to_owned()), ("StripeSecret", gateway)],
             Some((url, secret)) => vec![("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
         });
@@ -139,7 +139,7 @@ fn check_sender(text: &str) -> Result<(), String> {
 fn check_gateway(text: &str) -> Result<(), String> {
     let is_url = |text: &str| text.strip_prefix("https://").is_some_and(|host| !host.is_empty());
     let is_valid = match text.split_once(' ') {
-        None => text == LATER || is_secret(text),
+        None => text == GATEWAY_CHOSEN_LATER || is_secret(text),
         Some((url, secret)) => is_url(url) && is_secret(secret.trim()),
     };
     let allowed = "must be later, or the complete ARN of a secret in AWS Secrets Manager, such as \

@@ -90,19 +90,19 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     };
     let refused = |error: ProfileError| Failure::Refused(error.to_string());
     // This check is made before the questions, so that the merchant does not answer them in vain.
-    profiles::check_replaceable(&stored, args.replace).map_err(refused)?;
+    profiles::check_profiles_are_replaceable(&stored, args.replace).map_err(refused)?;
     let given = [&args.merchant, &args.sender, &args.charge_with, &args.zone, &args.tokens, &args.alarms];
     let mut texts = Vec::new();
     for (question, given) in QUESTIONS.iter().zip(given) {
         texts.push(match given {
-            Some(text) => question.check(text).map_err(|reason| refusal(question, &reason))?,
+            Some(text) => question.check(text).map_err(|reason| refuse_answer(question, &reason))?,
             None => ask_until_valid(question)?,
         });
     }
     let answers = Answers::new(texts);
-    let text = profiles::with_profiles(&stored, &answers).map_err(refused)?;
+    let text = profiles::replace_profiles(&stored, &answers).map_err(refused)?;
     std::fs::write(&path, &text).map_err(failed)?;
-    let has_prod = profiles::has_production(&text);
+    let has_prod = profiles::has_production_profile(&text);
     let names: &[&str] = if has_prod { &["dev", "prod"] } else { &["dev"] };
     let written = json!({ "written": path.display().to_string(), "profiles": names });
     let prod = match has_prod {
@@ -130,11 +130,11 @@ fn ask_until_valid(question: &Question) -> Result<String, Failure> {
             Err(reason) if io::stdin().is_terminal() && io::stderr().is_terminal() => {
                 output::print_message(format!("error: the answer {reason}"));
             }
-            Err(reason) => return Err(refusal(question, &reason)),
+            Err(reason) => return Err(refuse_answer(question, &reason)),
         }
     }
 }
 
-fn refusal(question: &Question, reason: &str) -> Failure {
+fn refuse_answer(question: &Question, reason: &str) -> Failure {
     Failure::Refused(format!("--{} {reason}", question.option))
 }

@@ -4,7 +4,8 @@ use super::answers::Answers;
 
 /// The line before the profiles that the command has written. A later `dueday deploy init` replaces everything after
 /// this line.
-const MARK: &str = "# The profiles of `dueday deploy init`. Everything below this line was written by the command.";
+const FIRST_GENERATED_LINE: &str =
+    "# The profiles of `dueday deploy init`. Everything below this line was written by the command.";
 
 /// The reason why the profiles cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +18,7 @@ pub enum ProfileError {
         "samconfig.toml has its own section [{0}.deploy.parameters]; remove it, or deploy with `sam deploy --guided`"
     )]
     OwnSection(&'static str),
-    /// The profiles after the line `MARK` were edited, and can no longer be parsed.
+    /// The profiles after the line `FIRST_GENERATED_LINE` were edited, and can no longer be parsed.
     #[error(
         "the profiles in samconfig.toml cannot be read: each needs its `parameter_overrides` as a list; correct or remove them"
     )]
@@ -26,7 +27,7 @@ pub enum ProfileError {
 
 /// The parameters that the answers may set. If the latest answers do not set one of them, the parameter of an earlier
 /// profile is removed.
-const DETERMINED: [&str; 12] = [
+const PARAMETERS_SET_BY_ANSWERS: [&str; 12] = [
     "Stage",
     "Merchant",
     "MailFrom",
@@ -42,9 +43,9 @@ const DETERMINED: [&str; 12] = [
 ];
 /// The parameters that select the gateway. If the answers contain no gateway for production, these parameters of an
 /// earlier profile are kept.
-const GATEWAY: [&str; 3] = ["Gateway", "StripeSecret", "GatewayKeySecret"];
+const GATEWAY_PARAMETERS: [&str; 3] = ["Gateway", "StripeSecret", "GatewayKeySecret"];
 /// The parameters that keep the value of an earlier profile, although the answers also set them.
-const KEPT: [&str; 2] = ["MailUrl", "UserPoolDomain"];
+const PARAMETERS_KEPT_FROM_EARLIER_PROFILE: [&str; 2] = ["MailUrl", "UserPoolDomain"];
 
 /// A profile: its name in `samconfig.toml`, the stack, and the stage.
 const PROFILES: [(&str, &str, &str); 3] =
@@ -55,8 +56,9 @@ const PROFILES: [(&str, &str, &str); 3] =
 /// # Errors
 /// If the file contains a profile that was written by hand, or a profile that the command has written and `replace` is
 /// false, or one that cannot be parsed.
-pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
-    let (kept, written) = stored.split_once(MARK).map_or((stored, None), |(kept, written)| (kept, Some(written)));
+pub fn check_profiles_are_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
+    let (kept, written) =
+        stored.split_once(FIRST_GENERATED_LINE).map_or((stored, None), |(kept, written)| (kept, Some(written)));
     let has_section =
         |name: &str| kept.lines().any(|line| line.trim_start().starts_with(&format!("[{name}.deploy.parameters]")));
     match PROFILES.into_iter().find(|(name, ..)| has_section(name)) {
@@ -72,20 +74,21 @@ pub fn check_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError
 ///
 /// # Errors
 /// [`ProfileError::Unreadable`] if an earlier profile cannot be read.
-pub fn with_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileError> {
-    let (kept, written) = stored.split_once(MARK).unwrap_or((stored, ""));
+pub fn replace_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileError> {
+    let (kept, written) = stored.split_once(FIRST_GENERATED_LINE).unwrap_or((stored, ""));
     let kept = if kept.trim().is_empty() { "version = 0.1" } else { kept.trim_end() };
     let earlier = earlier_parameters(written)?;
-    let is_written = |stage: &str, earlier: &[String]| stage != "prod" || answers.have_gateway() || !earlier.is_empty();
+    let is_written =
+        |stage: &str, earlier: &[String]| stage != "prod" || answers.has_production_gateway() || !earlier.is_empty();
     let profiles = PROFILES.into_iter().zip(&earlier).filter(|((.., stage), earlier)| is_written(stage, earlier));
     let profiles: String = profiles
-        .map(|((name, stack, stage), earlier)| profile(name, stack, &parameters(stage, answers, earlier)))
+        .map(|((name, stack, stage), earlier)| format_profile(name, stack, &parameters(stage, answers, earlier)))
         .collect();
-    Ok(format!("{kept}\n\n{MARK}\n{profiles}"))
+    Ok(format!("{kept}\n\n{FIRST_GENERATED_LINE}\n{profiles}"))
 }
 
 /// Returns whether `text`, the content of `samconfig.toml`, has a profile for production.
-pub fn has_production(text: &str) -> bool {
+pub fn has_production_profile(text: &str) -> bool {
     text.contains("\n[prod.deploy.parameters]\n")
 }
 
@@ -95,12 +98,15 @@ pub fn has_production(text: &str) -> bool {
 /// [`ProfileError::Unreadable`] if a profile cannot be read.
 fn earlier_parameters(written: &str) -> Result<Vec<Vec<String>>, ProfileError> {
     let written: toml::Table = written.parse().map_err(|_| ProfileError::Unreadable)?;
-    PROFILES.into_iter().map(|(name, ..)| overrides(&written, name).ok_or(ProfileError::Unreadable)).collect()
+    PROFILES
+        .into_iter()
+        .map(|(name, ..)| read_parameter_overrides(&written, name).ok_or(ProfileError::Unreadable))
+        .collect()
 }
 
 /// Returns the parameters of the profile `name`, each as `NAME="VALUE"`; no parameters if the profile does not exist.
 /// Returns `None` if the profile does not contain the parameters as a list of texts.
-fn overrides(written: &toml::Table, name: &str) -> Option<Vec<String>> {
+fn read_parameter_overrides(written: &toml::Table, name: &str) -> Option<Vec<String>> {
     let Some(profile) = written.get(name) else { return Some(Vec::new()) };
     let all = profile.get("deploy")?.get("parameters")?.get("parameter_overrides")?.as_array()?.iter();
     all.map(|parameter| parameter.as_str().map(str::to_owned)).collect()
@@ -111,21 +117,23 @@ fn overrides(written: &toml::Table, name: &str) -> Option<Vec<String>> {
 /// from this domain.
 fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String> {
     let name_of = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
-    let is_open = |name: &str| !answers.have_gateway() && GATEWAY.contains(&name);
+    let is_open = |name: &str| !answers.has_production_gateway() && GATEWAY_PARAMETERS.contains(&name);
     let answered = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters(stage));
-    let mut all: Vec<String> = answered.map(|(name, value)| format!("{name}={}", quoted(&value))).collect();
+    let mut all: Vec<String> = answered.map(|(name, value)| format!("{name}={}", quote_parameter(&value))).collect();
     for parameter in earlier {
         let name = name_of(parameter);
         match all.iter_mut().find(|new| name_of(new) == name) {
-            Some(new) if KEPT.contains(&name.as_str()) => new.clone_from(parameter),
-            None if !DETERMINED.contains(&name.as_str()) || is_open(&name) => all.push(parameter.clone()),
+            Some(new) if PARAMETERS_KEPT_FROM_EARLIER_PROFILE.contains(&name.as_str()) => new.clone_from(parameter),
+            None if !PARAMETERS_SET_BY_ANSWERS.contains(&name.as_str()) || is_open(&name) => {
+                all.push(parameter.clone())
+            }
             _ => {}
         }
     }
     all
 }
 
-fn profile(name: &str, stack: &str, stage_parameters: &[String]) -> String {
+fn format_profile(name: &str, stack: &str, stage_parameters: &[String]) -> String {
     let overrides: String =
         stage_parameters.iter().map(|parameter| format!("    {},\n", toml_text(parameter))).collect();
     format!(
@@ -135,7 +143,7 @@ fn profile(name: &str, stack: &str, stage_parameters: &[String]) -> String {
 }
 
 /// Returns `value` in the quotes that SAM expects around the value of a parameter.
-fn quoted(value: &str) -> String {
+fn quote_parameter(value: &str) -> String {
     format!("\"{}\"", value.replace('"', "\\\""))
 }
 
@@ -172,13 +180,13 @@ mod tests {
     #[test]
     fn profiles_follow_the_settings_of_the_file_and_are_replaced_only_on_request() {
         let stored = "version = 0.1\n\n[default.build.parameters]\nbeta_features = true\n";
-        assert_eq!(check_replaceable(stored, false), Ok(()));
-        let written = with_profiles(stored, &answers()).unwrap();
+        assert_eq!(check_profiles_are_replaceable(stored, false), Ok(()));
+        let written = replace_profiles(stored, &answers()).unwrap();
         assert!(written.starts_with(stored), "{written}");
-        assert_eq!(check_replaceable(&written, false), Err(ProfileError::Written));
-        assert_eq!(check_replaceable(&written, true), Ok(()));
-        assert_eq!(with_profiles(&written, &answers()).unwrap(), written, "the profiles are replaced, not repeated");
-        assert!(with_profiles("", &answers()).unwrap().starts_with("version = 0.1\n"));
+        assert_eq!(check_profiles_are_replaceable(&written, false), Err(ProfileError::Written));
+        assert_eq!(check_profiles_are_replaceable(&written, true), Ok(()));
+        assert_eq!(replace_profiles(&written, &answers()).unwrap(), written, "the profiles are replaced, not repeated");
+        assert!(replace_profiles("", &answers()).unwrap().starts_with("version = 0.1\n"));
     }
 
     #[test]
@@ -187,12 +195,12 @@ mod tests {
         let with_alarms = |address: &str| {
             Answers::new(texts.into_iter().chain(["Europe/Vienna", "none", address]).map(str::to_owned).collect())
         };
-        let written = with_profiles("", &with_alarms("ops@example.com")).unwrap();
+        let written = replace_profiles("", &with_alarms("ops@example.com")).unwrap();
         let changed = written.replace(
             "MailUrl=\\\"ses:\\\"\",",
             "MailUrl=\\\"smtps://mail.example.com:465\\\"\",\n    'RetryGaps=\"1,2\"', # a comment",
         );
-        let again = with_profiles(&changed, &with_alarms("new@example.com")).unwrap();
+        let again = replace_profiles(&changed, &with_alarms("new@example.com")).unwrap();
         let values = |text: &str, name: &str| -> Vec<String> {
             let start = format!("    \"{name}=");
             text.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect()
@@ -201,18 +209,22 @@ mod tests {
         assert_eq!(values(&again, "RetryGaps"), vec!["    \"RetryGaps=\\\"1,2\\\"\","; 3]);
         assert_eq!(values(&again, "MailUrl"), vec!["    \"MailUrl=\\\"smtps://mail.example.com:465\\\"\","; 3]);
         assert_eq!(values(&again, "AlarmEmail"), vec!["    \"AlarmEmail=\\\"new@example.com\\\"\","; 3]);
-        let with_issuer = with_profiles(&again, &answers()).unwrap();
+        let with_issuer = replace_profiles(&again, &answers()).unwrap();
         assert!(!with_issuer.contains("UserPool") && with_issuer.contains("RetryGaps"), "{with_issuer}");
         let unreadable = again.replace("parameter_overrides = [", "parameter_overrides = \"A=b\"\nrest = [");
-        assert_eq!(check_replaceable(&unreadable, true), Err(ProfileError::Unreadable), "before the first question");
-        assert_eq!(with_profiles(&unreadable, &answers()), Err(ProfileError::Unreadable));
+        assert_eq!(
+            check_profiles_are_replaceable(&unreadable, true),
+            Err(ProfileError::Unreadable),
+            "before the first question"
+        );
+        assert_eq!(replace_profiles(&unreadable, &answers()), Err(ProfileError::Unreadable));
     }
 
     #[test]
     fn only_the_profile_prod_charges_real_money() {
         let (sandbox, own) = ("Gateway=\\\"sandbox\\\"", "Gateway=\\\"https://pay.example.com\\\"");
         for (name, stack, stage) in PROFILES {
-            let written = profile(name, stack, &parameters(stage, &answers(), &[]));
+            let written = format_profile(name, stack, &parameters(stage, &answers(), &[]));
             let is_prod = stage == "prod";
             assert_eq!((written.contains(own), written.contains("GatewayKeySecret")), (is_prod, is_prod), "{written}");
             assert_eq!(written.contains(sandbox), !is_prod, "{written}");
@@ -223,10 +235,10 @@ mod tests {
     fn production_has_no_profile_without_a_gateway_and_an_earlier_one_keeps_its_gateway() {
         let later = ["Shop", "shop@example.com", "later", "Europe/Vienna", "none", "ops@example.com"];
         let later = Answers::new(later.map(str::to_owned).into());
-        let first = with_profiles("", &later).unwrap();
+        let first = replace_profiles("", &later).unwrap();
         assert!(first.contains("[dev.deploy.parameters]") && !first.contains("[prod."), "{first}");
-        let with_gateway = with_profiles(&first, &answers()).unwrap();
-        let again = with_profiles(&with_gateway, &later).unwrap();
+        let with_gateway = replace_profiles(&first, &answers()).unwrap();
+        let again = replace_profiles(&with_gateway, &later).unwrap();
         let (_, prod) = again.split_once("[prod.").unwrap();
         for kept in ["Gateway=\\\"https://pay.example.com\\\"", "GatewayKeySecret=", "Merchant=\\\"Shop\\\""] {
             assert!(prod.contains(kept), "{kept}: {prod}");
@@ -237,6 +249,6 @@ mod tests {
     #[test]
     fn profile_that_a_person_has_written_is_not_touched() {
         let stored = "[prod.deploy.parameters]\nstack_name = \"billing\"\n";
-        assert_eq!(check_replaceable(stored, true), Err(ProfileError::OwnSection("prod")));
+        assert_eq!(check_profiles_are_replaceable(stored, true), Err(ProfileError::OwnSection("prod")));
     }
 }

@@ -4,13 +4,13 @@ use super::aws_program::{AwsProgram, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
-const CHECK: &str = "receivers of alarms";
+const CHECK_NAME: &str = "receivers of alarms";
 
 /// Checks the subscriptions of the topic to which all alarms are sent.
 pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
-    let Some(stack) = stack else { return Finding::not_checked(CHECK, "the stack is not known") };
+    let Some(stack) = stack else { return Finding::not_checked(CHECK_NAME, "the stack is not known") };
     let Some(topic) = stack.outputs.get("AlarmTopicArn") else {
-        return Finding::not_checked(CHECK, "the stack has no output AlarmTopicArn");
+        return Finding::not_checked(CHECK_NAME, "the stack has no output AlarmTopicArn");
     };
     let subscriptions = aws.request(&["sns", "list-subscriptions-by-topic", "--topic-arn", topic]).await;
     check_subscriptions(subscriptions, stack.is_prod())
@@ -21,7 +21,7 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
 fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
     let subscriptions = match response {
         Ok(subscriptions) => subscriptions,
-        Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+        Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
     };
     let count = |is_counted: fn(&str) -> bool| {
         let all = list(&subscriptions, "Subscriptions");
@@ -29,15 +29,17 @@ fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
     };
     let (confirmed, pending) = (count(|arn| arn.starts_with("arn:")), count(|arn| arn == "PendingConfirmation"));
     match (confirmed, pending) {
-        (0, 0) if is_prod => {
-            Finding::wrong(CHECK, "there are none, so failures stay unnoticed", "Deploy with the parameter AlarmEmail")
-        }
-        (0, 0) => Finding::good(CHECK, "there are none, which Stage=dev allows"),
-        (confirmed, 0) => Finding::good(CHECK, format!("{confirmed} confirmed")),
+        (0, 0) if is_prod => Finding::wrong(
+            CHECK_NAME,
+            "there are none, so failures stay unnoticed",
+            "Deploy with the parameter AlarmEmail",
+        ),
+        (0, 0) => Finding::good(CHECK_NAME, "there are none, which Stage=dev allows"),
+        (confirmed, 0) => Finding::good(CHECK_NAME, format!("{confirmed} confirmed")),
         (_, pending) => {
             let advice =
                 "Open the link in the message of Amazon SNS to this address; `aws sns subscribe` sends it again";
-            Finding::wrong(CHECK, format!("{pending} not confirmed, and without alarms until then"), advice)
+            Finding::wrong(CHECK_NAME, format!("{pending} not confirmed, and without alarms until then"), advice)
         }
     }
 }
@@ -63,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn subscription_must_be_confirmed() {
+    fn subscription_to_the_alarm_topic_must_be_confirmed() {
         let confirmed = "arn:aws:sns:eu-west-1:123456789012:alarms:8a21d249-4329-4871-acc6-7be709c6ea7f";
         assert!(check_subscriptions(subscriptions(&[confirmed]), true).is_good());
         assert!(!check_subscriptions(subscriptions(&["PendingConfirmation"]), true).is_good());

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_aws_cli_become_reasons() {
+    fn errors_of_the_aws_cli_are_converted_to_reasons_of_findings() {
         for (stderr, expected) in [
             (
                 "\nAn error occurred (AccessDeniedException) when calling the GetAccount operation: User: \

@@ -15,7 +15,7 @@ use payments::GATEWAY_TIMEOUT;
 use super::aws_program::AwsProgram;
 use super::dynamodb_table::{ORDERS_TABLE, PAYMENTS_TABLE};
 use super::finding::Finding;
-use super::gateway_account::{self, ACCOUNT, MODE, REACHABLE};
+use super::gateway_account::{self, ACCOUNT_CHECK, MODE_CHECK, RESPONDS_CHECK};
 use super::secrets::{self, GatewayKey};
 use super::stack::{self, Stack};
 use super::stream_reader::{READER_OF_ORDERS, READER_OF_PAYMENTS};
@@ -84,14 +84,17 @@ async fn check_gateway(
     key: Option<GatewayKey>,
     stored: Option<&GatewayAccount>,
 ) -> Vec<Finding> {
-    let not_checked = |reason: &str| [REACHABLE, ACCOUNT, MODE].map(|check| Finding::not_checked(check, reason)).into();
+    let not_checked = |reason: &str| {
+        [RESPONDS_CHECK, ACCOUNT_CHECK, MODE_CHECK].map(|check| Finding::not_checked(check, reason)).into()
+    };
     let Some(stack) = stack else { return not_checked("the stack is not known") };
     let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
     let (name, api) = (stack.parameter("Gateway"), stack.outputs.get("ApiUrl").map_or("", String::as_str));
     if name == "sandbox" {
         return check_sandbox(stack, stored).await;
     }
-    let invalid = |error: ConfigError| vec![Finding::wrong(REACHABLE, error.to_string(), "Deploy with a valid value")];
+    let invalid =
+        |error: ConfigError| vec![Finding::wrong(RESPONDS_CHECK, error.to_string(), "Deploy with a valid value")];
     match key {
         None => not_checked("its key is not known"),
         Some(GatewayKey::Stripe(key)) => {
@@ -113,7 +116,7 @@ async fn check_gateway(
                 Ok(url) => url,
                 Err(error) => {
                     return vec![Finding::wrong(
-                        REACHABLE,
+                        RESPONDS_CHECK,
                         format!("Gateway must be {error}"),
                         "Deploy with a valid value",
                     )];
@@ -123,7 +126,7 @@ async fn check_gateway(
             match http_gateway_with(&url, keys, timeout, Arc::new(SystemClock)) {
                 Err(error) => invalid(error),
                 Ok(gateway) => {
-                    let identity = gateway_account::identify(&gateway, false, stored).await;
+                    let identity = gateway_account::identify_gateway_account(&gateway, false, stored).await;
                     gateway_account::check(&identity, stored, None, stack.is_prod())
                 }
             }
@@ -136,10 +139,10 @@ async fn check_gateway(
 async fn check_sandbox(stack: &Stack, stored: Option<&GatewayAccount>) -> Vec<Finding> {
     let url = stack.outputs.get("SandboxUrl").cloned();
     match Gateway::sandbox_of_stack(Env(&|name| url.clone().filter(|_| name == SANDBOX_URL.name))).await {
-        Err(failure) => vec![Finding::not_checked(REACHABLE, failure.message())],
+        Err(failure) => vec![Finding::not_checked(RESPONDS_CHECK, failure.message())],
         Ok(gateway) => {
             let client = gateway.client(Arc::new(SystemClock));
-            let identity = gateway_account::identify(client.as_ref(), false, stored).await;
+            let identity = gateway_account::identify_gateway_account(client.as_ref(), false, stored).await;
             gateway_account::check(&identity, stored, Some(false), false)
         }
     }
@@ -153,7 +156,9 @@ pub(super) async fn check_stripe(
     api: Option<&str>,
 ) -> Vec<Finding> {
     let identity = match stripe.hides_account().await {
-        Ok(hides_account) => gateway_account::identify(stripe as &dyn FullGateway, hides_account, stored).await,
+        Ok(hides_account) => {
+            gateway_account::identify_gateway_account(stripe as &dyn FullGateway, hides_account, stored).await
+        }
         Err(error) => Err::<_, GatewayError>(error),
     };
     let mut findings = gateway_account::check(&identity, stored, Some(is_live), is_prod);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn expiry_must_be_on_and_use_the_attribute_ttl() {
+    fn time_to_live_of_the_table_must_be_on_and_use_the_attribute_ttl() {
         let ttl = |status, attribute: &str| {
             TimeToLiveDescription::builder().time_to_live_status(status).attribute_name(attribute).build()
         };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn recovery_must_be_on() {
+    fn point_in_time_recovery_of_the_table_must_be_on() {
         let backups = |status| {
             let recovery = PointInTimeRecoveryDescription::builder().point_in_time_recovery_status(status).build();
             ContinuousBackupsDescription::builder()
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_must_have_new_and_old_images() {
+    fn stream_of_the_table_must_have_new_and_old_images() {
         let table = |view: Option<StreamViewType>| {
             let stream = view.map(|view| {
                 StreamSpecification::builder().stream_enabled(true).stream_view_type(view).build().unwrap()

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_has_one_line_for_each_check_and_counts_results() {
+    fn text_of_findings_has_one_line_for_each_check_and_the_count_of_each_result() {
         let findings = [
             Finding::good("table", "it exists"),
             Finding::wrong("TTL", "it is off", "Switch it on"),

@@ -5,13 +5,13 @@ use gateways::{FullGateway, GatewayError};
 
 use super::finding::Finding;
 
-pub(super) const REACHABLE: &str = "gateway";
-pub(super) const ACCOUNT: &str = "gateway account";
-pub(super) const MODE: &str = "gateway mode";
+pub(super) const RESPONDS_CHECK: &str = "gateway";
+pub(super) const ACCOUNT_CHECK: &str = "gateway account";
+pub(super) const MODE_CHECK: &str = "gateway mode";
 
 /// The identity of the account at the gateway.
 #[derive(Clone, Debug)]
-pub enum Identity {
+pub enum GatewayIdentity {
     /// The key can read the account.
     Account(GatewayAccount),
     /// The key may not read the account. `has_marker` states whether the account has the marker customer that the
@@ -24,26 +24,26 @@ pub enum Identity {
 ///
 /// # Errors
 /// [`GatewayError`] if the gateway has no usable response.
-pub async fn identify(
+pub async fn identify_gateway_account(
     gateway: &dyn FullGateway,
     hides_account: bool,
     stored: Option<&GatewayAccount>,
-) -> Result<Identity, GatewayError> {
+) -> Result<GatewayIdentity, GatewayError> {
     let has_marker = match stored {
         Some(stored) => gateway.has_marker(stored).await?,
         None => None,
     };
     if hides_account || has_marker.is_some() {
-        return Ok(Identity::Hidden { has_marker });
+        return Ok(GatewayIdentity::Hidden { has_marker });
     }
-    gateway.account().await.map(Identity::Account)
+    gateway.account().await.map(GatewayIdentity::Account)
 }
 
 /// Checks the account at the gateway. `stored` is the gateway account in the settings of the table. `is_live` states
 /// whether the key moves real money; `None` if the key does not show this. `is_prod` states whether customers are
 /// charged.
 pub fn check(
-    identity: &Result<Identity, GatewayError>,
+    identity: &Result<GatewayIdentity, GatewayError>,
     stored: Option<&GatewayAccount>,
     is_live: Option<bool>,
     is_prod: bool,
@@ -53,67 +53,77 @@ pub fn check(
         Err(error) => {
             let reachable = match error {
                 GatewayError::Unusable { .. } => {
-                    Finding::wrong(REACHABLE, error.to_string(), "Store a key that the gateway accepts")
+                    Finding::wrong(RESPONDS_CHECK, error.to_string(), "Store a key that the gateway accepts")
                 }
-                GatewayError::Unknown { .. } => {
-                    Finding::wrong(REACHABLE, error.to_string(), "Check the URL of the gateway, and whether it runs")
-                }
-                GatewayError::Throttled { .. } => Finding::not_checked(REACHABLE, error.to_string()),
+                GatewayError::Unknown { .. } => Finding::wrong(
+                    RESPONDS_CHECK,
+                    error.to_string(),
+                    "Check the URL of the gateway, and whether it runs",
+                ),
+                GatewayError::Throttled { .. } => Finding::not_checked(RESPONDS_CHECK, error.to_string()),
             };
             let not_checked = |check| Finding::not_checked(check, "the gateway does not respond as it should");
-            let mode = is_live.map_or_else(|| not_checked(MODE), |is_live| check_mode(is_live, is_prod));
-            return vec![reachable, not_checked(ACCOUNT), mode];
+            let mode = is_live.map_or_else(|| not_checked(MODE_CHECK), |is_live| check_mode(is_live, is_prod));
+            return vec![reachable, not_checked(ACCOUNT_CHECK), mode];
         }
     };
     let is_live = match identity {
-        Identity::Account(account) => Some(account.live),
-        Identity::Hidden { .. } => is_live,
+        GatewayIdentity::Account(account) => Some(account.live),
+        GatewayIdentity::Hidden { .. } => is_live,
     };
     let mode = match is_live {
         Some(is_live) => check_mode(is_live, is_prod),
-        None => Finding::not_checked(MODE, "the key does not show its mode"),
+        None => Finding::not_checked(MODE_CHECK, "the key does not show its mode"),
     };
-    vec![Finding::good(REACHABLE, "it responds"), check_account(identity, stored), mode]
+    vec![Finding::good(RESPONDS_CHECK, "it responds"), check_account(identity, stored), mode]
 }
 
-fn check_account(identity: &Identity, stored: Option<&GatewayAccount>) -> Finding {
+fn check_account(identity: &GatewayIdentity, stored: Option<&GatewayAccount>) -> Finding {
     let advice = "Use a key of the account in which this table's payments were made, or run `dueday move-gateway`";
     match (identity, stored) {
-        (Identity::Account(account), None) => {
-            Finding::good(ACCOUNT, format!("{account}; the first run stores it in the table"))
+        (GatewayIdentity::Account(account), None) => {
+            Finding::good(ACCOUNT_CHECK, format!("{account}; the first run stores it in the table"))
         }
-        (Identity::Account(account), Some(stored)) if account == stored => Finding::good(ACCOUNT, account.to_string()),
-        (Identity::Account(account), Some(stored)) => {
+        (GatewayIdentity::Account(account), Some(stored)) if account == stored => {
+            Finding::good(ACCOUNT_CHECK, account.to_string())
+        }
+        (GatewayIdentity::Account(account), Some(stored)) => {
             let detail = format!("the payments of this table were made at {stored}, but the key belongs to {account}");
-            Finding::wrong(ACCOUNT, detail, advice)
+            Finding::wrong(ACCOUNT_CHECK, detail, advice)
         }
-        (Identity::Hidden { has_marker: Some(true) }, _) => {
-            Finding::good(ACCOUNT, "the key belongs to the account with the stored marker customer")
+        (GatewayIdentity::Hidden { has_marker: Some(true) }, _) => {
+            Finding::good(ACCOUNT_CHECK, "the key belongs to the account with the stored marker customer")
         }
-        (Identity::Hidden { has_marker: Some(false) }, _) => {
-            Finding::wrong(ACCOUNT, "the key does not belong to the account with the stored marker customer", advice)
+        (GatewayIdentity::Hidden { has_marker: Some(false) }, _) => Finding::wrong(
+            ACCOUNT_CHECK,
+            "the key does not belong to the account with the stored marker customer",
+            advice,
+        ),
+        (GatewayIdentity::Hidden { has_marker: None }, None) => {
+            Finding::good(ACCOUNT_CHECK, "the key may not read it, so the first run creates a marker customer")
         }
-        (Identity::Hidden { has_marker: None }, None) => {
-            Finding::good(ACCOUNT, "the key may not read it, so the first run creates a marker customer")
-        }
-        (Identity::Hidden { has_marker: None }, Some(stored)) => {
+        (GatewayIdentity::Hidden { has_marker: None }, Some(stored)) => {
             let detail = format!("the table stores {stored}, which the key may not read, so runs refuse to start");
-            Finding::wrong(ACCOUNT, detail, "Run `dueday move-gateway` with this key: it creates a marker customer")
+            Finding::wrong(
+                ACCOUNT_CHECK,
+                detail,
+                "Run `dueday move-gateway` with this key: it creates a marker customer",
+            )
         }
     }
 }
 
 fn check_mode(is_live: bool, is_prod: bool) -> Finding {
     match (is_live, is_prod) {
-        (true, true) => Finding::good(MODE, "live"),
-        (false, false) => Finding::good(MODE, "test"),
+        (true, true) => Finding::good(MODE_CHECK, "live"),
+        (false, false) => Finding::good(MODE_CHECK, "test"),
         (false, true) => Finding::wrong(
-            MODE,
+            MODE_CHECK,
             "a test key in Stage=prod, so customers pay nothing",
             "Store a live key, in a new stack",
         ),
         (true, false) => Finding::wrong(
-            MODE,
+            MODE_CHECK,
             "a live key in Stage=dev, so tests charge real money",
             "Store a test key, or deploy with Stage=prod",
         ),
@@ -130,7 +140,7 @@ mod tests {
 
     /// Returns for each of the three findings whether it is good.
     fn are_good(
-        identity: Identity,
+        identity: GatewayIdentity,
         stored: Option<&GatewayAccount>,
         is_live: Option<bool>,
         is_prod: bool,
@@ -139,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn account_of_the_key_must_be_the_stored_one() {
+    fn gateway_account_of_the_key_must_equal_the_stored_gateway_account() {
         let (ours, other) = (account("acct_1", true), account("acct_2", true));
-        let read = || Identity::Account(ours.clone());
+        let read = || GatewayIdentity::Account(ours.clone());
         assert_eq!(are_good(read(), None, None, true), [true, true, true]);
         assert_eq!(are_good(read(), Some(&ours), None, true), [true, true, true]);
         assert_eq!(are_good(read(), Some(&other), None, true), [true, false, true]);
-        let hidden = |has_marker| Identity::Hidden { has_marker };
+        let hidden = |has_marker| GatewayIdentity::Hidden { has_marker };
         assert_eq!(are_good(hidden(None), None, Some(true), true), [true, true, true]);
         assert_eq!(are_good(hidden(Some(true)), Some(&ours), Some(true), true), [true, true, true]);
         assert_eq!(are_good(hidden(Some(false)), Some(&ours), Some(true), true), [true, false, true]);
@@ -153,23 +163,23 @@ mod tests {
     }
 
     #[test]
-    fn mode_of_the_key_must_be_that_of_the_stage() {
+    fn mode_of_the_gateway_key_must_match_the_stage() {
         for (live, is_prod, is_good) in
             [(true, true, true), (false, false, true), (false, true, false), (true, false, false)]
         {
             assert_eq!(
-                are_good(Identity::Account(account("acct_1", live)), None, None, is_prod),
+                are_good(GatewayIdentity::Account(account("acct_1", live)), None, None, is_prod),
                 [true, true, is_good]
             );
-            let hidden = Identity::Hidden { has_marker: None };
+            let hidden = GatewayIdentity::Hidden { has_marker: None };
             assert_eq!(are_good(hidden, None, Some(live), is_prod), [true, true, is_good]);
         }
-        let unknown = check(&Ok(Identity::Hidden { has_marker: None }), None, None, true);
+        let unknown = check(&Ok(GatewayIdentity::Hidden { has_marker: None }), None, None, true);
         assert!(!unknown[2].is_good(), "an unknown mode does not count as good");
     }
 
     #[test]
-    fn gateway_must_respond() {
+    fn gateway_that_does_not_respond_is_a_wrong_finding() {
         for error in [
             GatewayError::Unusable { reason: "401 Unauthorized".to_owned() },
             GatewayError::Unknown { reason: "no response in time".to_owned() },

@@ -22,12 +22,12 @@ use crate::machine::private_folder;
 #[cfg(unix)]
 use crate::terminal::output::format_count;
 
-const FOLDER: &str = "data folder";
-const TABLE: &str = "table";
-const CLOCK: &str = "clock";
-const ZONE: &str = "time zone";
-const GATEWAY: &str = "gateway";
-const LISTENER: &str = "Stripe's events";
+const FOLDER_CHECK: &str = "data folder";
+const TABLE_CHECK: &str = "table";
+const CLOCK_CHECK: &str = "clock";
+const ZONE_CHECK: &str = "time zone";
+const GATEWAY_CHECK: &str = "gateway";
+const LISTENER_CHECK: &str = "Stripe's events";
 
 /// Checks the system on this machine. `serve` contains the ports that its servers will use.
 pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
@@ -37,7 +37,7 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
     let running = match running_server(folder) {
         Ok(running) => running,
         Err(error) => {
-            findings.push(Finding::not_checked(TABLE, error.to_string()));
+            findings.push(Finding::not_checked(TABLE_CHECK, error.to_string()));
             return findings;
         }
     };
@@ -47,18 +47,18 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
             Some(settings)
         }
         Ok(None) => {
-            findings.push(Finding::good(TABLE, "there is none yet; the first start creates it"));
+            findings.push(Finding::good(TABLE_CHECK, "there is none yet; the first start creates it"));
             None
         }
         Err(failure) => {
-            findings.push(Finding::wrong(TABLE, failure.message(), "Restore a backup, or choose another folder"));
+            findings.push(Finding::wrong(TABLE_CHECK, failure.message(), "Restore a backup, or choose another folder"));
             None
         }
     };
     findings.extend(check_ports(serve, running.as_ref()));
     findings.push(check_clock(context.clock.now(), stored.as_ref()));
     let zone = context.config.billing.zone;
-    findings.push(Finding::good(ZONE, format!("{zone}, where today is {}", context.today())));
+    findings.push(Finding::good(ZONE_CHECK, format!("{zone}, where today is {}", context.today())));
     findings.extend(check_gateway(context, running.as_ref(), stored.and_then(|stored| stored.gateway).as_ref()).await);
     findings
 }
@@ -68,18 +68,18 @@ fn check_modes(context: &Context) -> Finding {
     let folder = &context.options.data;
     match private_folder::open_to_others(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Finding::good(FOLDER, format!("{} does not exist yet; the first start creates it", folder.display()))
+            Finding::good(FOLDER_CHECK, format!("{} does not exist yet; the first start creates it", folder.display()))
         }
-        Err(error) => Finding::not_checked(FOLDER, format!("{}: {error}", folder.display())),
+        Err(error) => Finding::not_checked(FOLDER_CHECK, format!("{}: {error}", folder.display())),
         Ok(open) => match open.first() {
-            None => Finding::good(FOLDER, format!("only its owner can read {} and its files", folder.display())),
+            None => Finding::good(FOLDER_CHECK, format!("only its owner can read {} and its files", folder.display())),
             Some(first) => {
                 let detail = format!(
                     "other users have rights on {}, such as {}",
                     format_count(open.len() as u64, "file"),
                     first.display()
                 );
-                Finding::wrong(FOLDER, detail, format!("Run `chmod -R go= {}`", folder.display()))
+                Finding::wrong(FOLDER_CHECK, detail, format!("Run `chmod -R go= {}`", folder.display()))
             }
         },
     }
@@ -87,7 +87,7 @@ fn check_modes(context: &Context) -> Finding {
 
 #[cfg(not(unix))]
 fn check_modes(_: &Context) -> Finding {
-    Finding::not_checked(FOLDER, "this system has no file modes")
+    Finding::not_checked(FOLDER_CHECK, "this system has no file modes")
 }
 
 /// Checks that each port is free, or used by the server of this data folder.
@@ -119,13 +119,14 @@ fn check_ports(serve: &ServeArgs, running: Option<&RunningServer>) -> Vec<Findin
 fn check_clock(now: DateTime<Utc>, stored: Option<&Settings>) -> Finding {
     let shown = now.format("%F %H:%M");
     match stored.and_then(|stored| stored.latest_run_at) {
-        None => Finding::good(CLOCK, format!("it shows {shown} UTC; there is no earlier run to compare with")),
-        Some(latest) if latest <= now => {
-            Finding::good(CLOCK, format!("it shows {shown} UTC, after the latest run at {}", latest.format("%F %H:%M")))
-        }
+        None => Finding::good(CLOCK_CHECK, format!("it shows {shown} UTC; there is no earlier run to compare with")),
+        Some(latest) if latest <= now => Finding::good(
+            CLOCK_CHECK,
+            format!("it shows {shown} UTC, after the latest run at {}", latest.format("%F %H:%M")),
+        ),
         Some(latest) => {
             let detail = format!("it shows {shown} UTC, before the latest run at {}", latest.format("%F %H:%M"));
-            Finding::wrong(CLOCK, detail, "Correct it, or run `dueday confirm-clock`")
+            Finding::wrong(CLOCK_CHECK, detail, "Correct it, or run `dueday confirm-clock`")
         }
     }
 }
@@ -137,12 +138,16 @@ async fn check_gateway(
 ) -> Vec<Finding> {
     let named = context.options.gateway().or(running.map(|running| running.gateway.as_str()));
     let Some(name) = named else {
-        return vec![Finding::good(GATEWAY, "the sandbox gateway in this process: no money moves")];
+        return vec![Finding::good(GATEWAY_CHECK, "the sandbox gateway in this process: no money moves")];
     };
     let gateway = match Gateway::from_name(name).await {
         Ok(gateway) => gateway,
         Err(failure) => {
-            return vec![Finding::wrong(GATEWAY, failure.message(), "Set the variable, or choose another gateway")];
+            return vec![Finding::wrong(
+                GATEWAY_CHECK,
+                failure.message(),
+                "Set the variable, or choose another gateway",
+            )];
         }
     };
     match &gateway {
@@ -155,9 +160,9 @@ async fn check_gateway(
         }
         _ => {
             let client = gateway.client(context.clock.clone());
-            let identity = gateway_account::identify(client.as_ref(), false, stored).await;
+            let identity = gateway_account::identify_gateway_account(client.as_ref(), false, stored).await;
             let is_live = match &identity {
-                Ok(gateway_account::Identity::Account(account)) => account.live,
+                Ok(gateway_account::GatewayIdentity::Account(account)) => account.live,
                 _ => false,
             };
             gateway_account::check(&identity, stored, Some(is_live), is_live)
@@ -172,10 +177,10 @@ fn check_listener(secret: Option<String>) -> Finding {
         STRIPE_WEBHOOK_SECRET.name
     );
     match secret.map(|secret| SigningSecrets::parse(&secret)) {
-        Some(Ok(_)) => Finding::good(LISTENER, "the signing secret is set"),
-        Some(Err(error)) => Finding::wrong(LISTENER, format!("{} {error}", STRIPE_WEBHOOK_SECRET.name), forward),
+        Some(Ok(_)) => Finding::good(LISTENER_CHECK, "the signing secret is set"),
+        Some(Err(error)) => Finding::wrong(LISTENER_CHECK, format!("{} {error}", STRIPE_WEBHOOK_SECRET.name), forward),
         None => Finding::wrong(
-            LISTENER,
+            LISTENER_CHECK,
             "no signing secret is set, so disputes and returned refunds stay unnoticed",
             forward,
         ),
@@ -194,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_must_not_be_behind_the_latest_run() {
+    fn clock_of_the_machine_must_not_be_behind_the_latest_run() {
         let now = "2027-01-31T06:00:00Z".parse().unwrap();
         assert!(check_clock(now, None).is_good());
         assert!(check_clock(now, Some(&settings(None))).is_good());

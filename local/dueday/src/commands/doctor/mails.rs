@@ -1,21 +1,22 @@
 //! Checks that mails can be sent through Amazon SES, and that bounces are reported.
 
-use mail::{Login, Smtp};
+use mail::{Login, SmtpMailer};
 use serde_json::Value;
 
 use super::aws_program::{AwsProgram, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
-const SENDER: &str = "sender of mails";
-const ACCOUNT: &str = "Amazon SES";
-const SERVER: &str = "mail server";
-const FEEDBACK: &str = "bounces and complaints";
+const SENDER_CHECK: &str = "sender of mails";
+const ACCOUNT_CHECK: &str = "Amazon SES";
+const SERVER_CHECK: &str = "mail server";
+const FEEDBACK_CHECK: &str = "bounces and complaints";
 
 /// Checks the mails of the stack. `login` is the user and the password of its mail server, if it has one.
 pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, login: Option<Login>) -> Vec<Finding> {
-    let not_checked =
-        |reason: &str| [SENDER, ACCOUNT, FEEDBACK].map(|check| Finding::not_checked(check, reason)).into();
+    let not_checked = |reason: &str| {
+        [SENDER_CHECK, ACCOUNT_CHECK, FEEDBACK_CHECK].map(|check| Finding::not_checked(check, reason)).into()
+    };
     let Some(stack) = stack else { return not_checked("the stack is not known") };
     if stack.resources.is_empty() {
         return not_checked("the resources of the stack are not known");
@@ -34,20 +35,20 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, login: Option<Login>
 async fn check_server(stack: &Stack, login: Option<Login>) -> Finding {
     let has_login = login.is_some();
     if !has_login && !stack.parameter("MailLoginSecret").is_empty() {
-        return Finding::not_checked(SERVER, "its user and password are not known");
+        return Finding::not_checked(SERVER_CHECK, "its user and password are not known");
     }
-    let smtp = match Smtp::new(stack.parameter("MailUrl"), stack.parameter("MailFrom")) {
+    let smtp = match SmtpMailer::new(stack.parameter("MailUrl"), stack.parameter("MailFrom")) {
         Ok(smtp) => smtp,
-        Err(error) => return Finding::wrong(SERVER, error.reason, "Deploy with a valid MailUrl and MailFrom"),
+        Err(error) => return Finding::wrong(SERVER_CHECK, error.reason, "Deploy with a valid MailUrl and MailFrom"),
     };
     let smtp = match login {
         Some(login) => smtp.with_login(login.into()),
         None => smtp,
     };
     match smtp.connect().await {
-        Ok(()) if has_login => Finding::good(SERVER, "it accepts the user and the password"),
-        Ok(()) => Finding::good(SERVER, "it responds, and needs no user"),
-        Err(error) => Finding::wrong(SERVER, error.reason, "Correct MailUrl or the secret in MailLoginSecret"),
+        Ok(()) if has_login => Finding::good(SERVER_CHECK, "it accepts the user and the password"),
+        Ok(()) => Finding::good(SERVER_CHECK, "it responds, and needs no user"),
+        Err(error) => Finding::wrong(SERVER_CHECK, error.reason, "Correct MailUrl or the secret in MailLoginSecret"),
     }
 }
 
@@ -65,7 +66,7 @@ fn identities(stack: &Stack) -> Vec<String> {
 
 /// Checks that one of the identities of the sender is verified.
 async fn check_sender(aws: &AwsProgram, stack: &Stack) -> Finding {
-    let mut finding = Finding::not_checked(SENDER, "the stack has no sender");
+    let mut finding = Finding::not_checked(SENDER_CHECK, "the stack has no sender");
     for identity in identities(stack) {
         let response = aws.request(&["sesv2", "get-email-identity", "--email-identity", &identity]).await;
         finding = check_identity(&identity, response);
@@ -79,7 +80,7 @@ async fn check_sender(aws: &AwsProgram, stack: &Stack) -> Finding {
 fn check_identity(identity: &str, response: Response) -> Finding {
     match response {
         Ok(found) if found["VerifiedForSendingStatus"] == true => {
-            Finding::good(SENDER, format!("{identity} is verified"))
+            Finding::good(SENDER_CHECK, format!("{identity} is verified"))
         }
         Ok(found) => {
             let status = text(&found, "VerificationStatus");
@@ -87,13 +88,13 @@ fn check_identity(identity: &str, response: Response) -> Finding {
                 "EMAIL_ADDRESS" => "Open the link in the mail of Amazon SES to this address",
                 _ => "Add the DKIM records that Amazon SES shows to the DNS of the domain",
             };
-            Finding::wrong(SENDER, format!("{identity} is not verified ({status})"), advice)
+            Finding::wrong(SENDER_CHECK, format!("{identity} is not verified ({status})"), advice)
         }
         Err(error) if error.is_missing() => {
             let advice = format!("Run `aws sesv2 create-email-identity --email-identity {identity}`");
-            Finding::wrong(SENDER, format!("{identity} is not an identity of Amazon SES in this region"), advice)
+            Finding::wrong(SENDER_CHECK, format!("{identity} is not an identity of Amazon SES in this region"), advice)
         }
-        Err(error) => Finding::not_checked(SENDER, error.to_string()),
+        Err(error) => Finding::not_checked(SENDER_CHECK, error.to_string()),
     }
 }
 
@@ -101,29 +102,34 @@ fn check_identity(identity: &str, response: Response) -> Finding {
 fn check_account(response: Response, is_prod: bool) -> Finding {
     let account = match response {
         Ok(account) => account,
-        Err(error) => return Finding::not_checked(ACCOUNT, error.to_string()),
+        Err(error) => return Finding::not_checked(ACCOUNT_CHECK, error.to_string()),
     };
     let enforcement = text(&account, "EnforcementStatus");
     if account["SendingEnabled"] != true || enforcement == "SHUTDOWN" {
         let advice = "See the account dashboard and the reputation metrics of Amazon SES";
-        return Finding::wrong(ACCOUNT, format!("sending is paused ({enforcement})"), advice);
+        return Finding::wrong(ACCOUNT_CHECK, format!("sending is paused ({enforcement})"), advice);
     }
     match (account["ProductionAccessEnabled"] == true, is_prod) {
-        (true, _) if enforcement == "PROBATION" => {
-            Finding::wrong(ACCOUNT, "the account is under review", "Reduce bounces and complaints; see the case of AWS")
+        (true, _) if enforcement == "PROBATION" => Finding::wrong(
+            ACCOUNT_CHECK,
+            "the account is under review",
+            "Reduce bounces and complaints; see the case of AWS",
+        ),
+        (true, _) => {
+            Finding::good(ACCOUNT_CHECK, format!("it is out of the sandbox, and may send {}", describe_quota(&account)))
         }
-        (true, _) => Finding::good(ACCOUNT, format!("it is out of the sandbox, and may send {}", quota(&account))),
-        (false, false) => {
-            Finding::good(ACCOUNT, "it is in the sandbox: only verified addresses get mails, which Stage=dev allows")
-        }
+        (false, false) => Finding::good(
+            ACCOUNT_CHECK,
+            "it is in the sandbox: only verified addresses get mails, which Stage=dev allows",
+        ),
         (false, true) => {
             let advice = "Request production access: \"Moving out of the Amazon SES sandbox\" in its developer guide";
-            Finding::wrong(ACCOUNT, "it is in the sandbox, so customers get no mails", advice)
+            Finding::wrong(ACCOUNT_CHECK, "it is in the sandbox, so customers get no mails", advice)
         }
     }
 }
 
-fn quota(account: &Value) -> String {
+fn describe_quota(account: &Value) -> String {
     match account["SendQuota"]["Max24HourSend"].as_f64() {
         Some(number) if number >= 0.0 => format!("{number} mails a day"),
         _ => "mails without a limit".to_owned(),
@@ -136,9 +142,9 @@ fn check_feedback(response: Response, topic: Option<&str>) -> Finding {
         Ok(destinations) => destinations,
         Err(error) if error.is_missing() => {
             let detail = "the configuration set of the stack does not exist, so no mail can be sent";
-            return Finding::wrong(FEEDBACK, detail, "Deploy the template again");
+            return Finding::wrong(FEEDBACK_CHECK, detail, "Deploy the template again");
         }
-        Err(error) => return Finding::not_checked(FEEDBACK, error.to_string()),
+        Err(error) => return Finding::not_checked(FEEDBACK_CHECK, error.to_string()),
     };
     let is_complete = |destination: &&Value| {
         let has = |wanted: &str| list(destination, "MatchingEventTypes").any(|kind| kind == wanted);
@@ -146,10 +152,10 @@ fn check_feedback(response: Response, topic: Option<&str>) -> Finding {
         destination["Enabled"] == true && has("BOUNCE") && has("COMPLAINT") && topic.is_none_or(|topic| arn == topic)
     };
     if list(&destinations, "EventDestinations").any(|destination| is_complete(&destination)) {
-        return Finding::good(FEEDBACK, "they are sent to the topic of the stack");
+        return Finding::good(FEEDBACK_CHECK, "they are sent to the topic of the stack");
     }
     let detail = "they are not sent to the topic of the stack, so mails to wrong addresses continue";
-    Finding::wrong(FEEDBACK, detail, "Deploy the template again")
+    Finding::wrong(FEEDBACK_CHECK, detail, "Deploy the template again")
 }
 
 #[cfg(test)]
@@ -193,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn sender_must_be_verified() {
+    fn mail_sender_must_be_verified_at_amazon_ses() {
         assert!(check_identity("example.com", identity("DOMAIN", true)).is_good());
         for unverified in [identity("DOMAIN", false), identity("EMAIL_ADDRESS", false)] {
             assert!(!check_identity("example.com", unverified).is_good());
@@ -202,11 +208,11 @@ mod tests {
         let line = serde_json::to_string(&missing).unwrap();
         assert!(line.contains("wrong") && line.contains("create-email-identity"), "{line}");
         let denied = check_identity("example.com", Err(AwsError::Denied("ses:GetEmailIdentity".to_owned())));
-        assert_eq!(denied, Finding::not_checked(SENDER, "the permission ses:GetEmailIdentity is missing"));
+        assert_eq!(denied, Finding::not_checked(SENDER_CHECK, "the permission ses:GetEmailIdentity is missing"));
     }
 
     #[test]
-    fn identities_are_those_that_the_policy_of_the_template_allows() {
+    fn checked_ses_identities_equal_the_identities_in_the_policy_of_the_template() {
         let stack = |identity: &str, from: &str| {
             let parameters = [("SesIdentity", identity), ("MailFrom", from)];
             let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -218,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn account_must_be_out_of_the_sandbox_in_prod() {
+    fn amazon_ses_account_must_be_out_of_the_ses_sandbox_in_prod() {
         assert!(check_account(account(true, true, "HEALTHY"), true).is_good());
         assert!(!check_account(account(false, true, "HEALTHY"), true).is_good());
         assert!(check_account(account(false, true, "HEALTHY"), false).is_good());
@@ -228,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn bounces_and_complaints_must_reach_the_topic() {
+    fn bounces_and_complaints_must_reach_the_sns_topic() {
         let topic = "arn:aws:sns:eu-west-1:123456789012:feedback";
         let both = ["BOUNCE", "COMPLAINT"];
         assert!(check_feedback(destinations(true, &both, topic), Some(topic)).is_good());

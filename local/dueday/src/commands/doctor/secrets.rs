@@ -23,16 +23,16 @@ pub enum GatewayKey {
 
 /// The secrets that later checks need. A secret is `None` if it is not needed or not valid.
 #[derive(Default)]
-pub struct Keys {
+pub struct StoredSecrets {
     pub gateway: Option<GatewayKey>,
     pub mail_login: Option<Login>,
 }
 
 /// Checks the secrets of the stack. Returns the findings, and the valid secrets.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Keys, Vec<Finding>) {
+pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (StoredSecrets, Vec<Finding>) {
     let Some(stack) = stack else {
         let not_checked = |check| Finding::not_checked(check, "the stack is not known");
-        return (Keys::default(), [GATEWAY_KEY, WEBHOOK_SECRET, ENCRYPTION_KEYS].map(not_checked).into());
+        return (StoredSecrets::default(), [GATEWAY_KEY, WEBHOOK_SECRET, ENCRYPTION_KEYS].map(not_checked).into());
     };
     let is_stripe = stack.parameter("Gateway") == "stripe";
     let arn_of_key = stack.parameter(if is_stripe { "StripeSecret" } else { "GatewayKeySecret" });
@@ -63,7 +63,7 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (Keys, Vec<Findin
         findings.push(finding);
     }
     findings.push(check_secret(ENCRYPTION_KEYS, keys, |text| parse(EncryptionKeys::parse(text))).1);
-    (Keys { gateway: key, mail_login }, findings)
+    (StoredSecrets { gateway: key, mail_login }, findings)
 }
 
 fn parse<T, E: std::error::Error>(parsed: Result<T, E>) -> Result<T, String> {

@@ -10,13 +10,13 @@ use super::aws_program::AwsError;
 use super::finding::Finding;
 use super::stack::Stack;
 
-const SETTINGS: &str = "settings of the table";
-const CHARGING: &str = "charging";
-const LIMITS: &str = "limits of the payment batch";
+const SETTINGS_CHECK: &str = "settings of the table";
+const CHARGING_CHECK: &str = "charging";
+const LIMITS_CHECK: &str = "limits of the payment batch";
 
 /// The checked parameters. Each has the name of the check, the name of the parameter, and the environment variable of
 /// the functions that the parameter sets.
-const PARAMETERS: [(&str, &str, &Variable); 3] = [
+const CHECKED_STACK_PARAMETERS: [(&str, &str, &Variable); 3] = [
     ("time zone", "TimeZone", &TIME_ZONE),
     ("retry gaps", "RetryGaps", &RETRY_GAPS),
     ("reminder lead", "ReminderLeadDays", &REMINDER_LEAD_DAYS),
@@ -29,28 +29,33 @@ pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
         Ok(None) => {
             let advice =
                 "The deployed functions create it when they first start: send GET /health to the output ApiUrl";
-            return vec![Finding::wrong(SETTINGS, "the table has no settings item", advice)];
+            return vec![Finding::wrong(SETTINGS_CHECK, "the table has no settings item", advice)];
         }
         Err(TableError::Request { code: Some(code), .. }) => {
-            return vec![Finding::not_checked(SETTINGS, AwsError::from_code(code, "dynamodb:GetItem", "").to_string())];
+            return vec![Finding::not_checked(
+                SETTINGS_CHECK,
+                AwsError::from_code(code, "dynamodb:GetItem", "").to_string(),
+            )];
         }
-        Err(error @ TableError::Request { .. }) => return vec![Finding::not_checked(SETTINGS, error.to_string())],
+        Err(error @ TableError::Request { .. }) => {
+            return vec![Finding::not_checked(SETTINGS_CHECK, error.to_string())];
+        }
         Err(error) => {
             let advice = "Deploy the version that wrote the table, or repair the item";
-            return vec![Finding::wrong(SETTINGS, error.to_string(), advice)];
+            return vec![Finding::wrong(SETTINGS_CHECK, error.to_string(), advice)];
         }
     };
     let charging = match settings.charging {
-        true => Finding::good(CHARGING, "it is on"),
+        true => Finding::good(CHARGING_CHECK, "it is on"),
         false => Finding::wrong(
-            CHARGING,
+            CHARGING_CHECK,
             "it is off, so runs charge nothing",
             "If that is not intended, run `dueday charging on` for this table",
         ),
     };
     let limits = PaymentLimit::iter().map(|limit| format!("{limit} {}", settings.payment_limits.text_of(limit)));
-    let limits = Finding::good(LIMITS, limits.collect::<Vec<_>>().join(", "));
-    vec![Finding::good(SETTINGS, format!("{} shards", settings.shards)), charging, limits]
+    let limits = Finding::good(LIMITS_CHECK, limits.collect::<Vec<_>>().join(", "));
+    vec![Finding::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits]
 }
 
 /// Checks the parameters of the stack with the rules of the functions.
@@ -65,7 +70,7 @@ pub fn check_parameters(stack: Option<&Stack>) -> Vec<Finding> {
             },
         }
     };
-    PARAMETERS.into_iter().map(check).collect()
+    CHECKED_STACK_PARAMETERS.into_iter().map(check).collect()
 }
 
 #[cfg(test)]
@@ -79,12 +84,12 @@ mod tests {
     }
 
     #[test]
-    fn settings_must_exist_and_charging_be_on() {
+    fn settings_of_the_table_must_exist_and_charging_must_be_on() {
         assert!(check(&Ok(Some(settings(true)))).iter().all(Finding::is_good));
         let off = check(&Ok(Some(settings(false))));
         assert_eq!(
             off.iter().map(|finding| (finding.check, finding.is_good())).collect::<Vec<_>>(),
-            [(SETTINGS, true), (CHARGING, false), (LIMITS, true)]
+            [(SETTINGS_CHECK, true), (CHARGING_CHECK, false), (LIMITS_CHECK, true)]
         );
         assert!(!check(&Ok(None))[0].is_good());
         let other = check(&Err(TableError::OtherFormat { found: "2".to_owned(), read: 1 }));
@@ -95,12 +100,12 @@ mod tests {
             transient: false,
             source: "denied".into(),
         };
-        let expected = Finding::not_checked(SETTINGS, "the permission dynamodb:GetItem is missing");
+        let expected = Finding::not_checked(SETTINGS_CHECK, "the permission dynamodb:GetItem is missing");
         assert_eq!(check(&Err(denied)), [expected]);
     }
 
     #[test]
-    fn parameters_are_checked_by_the_rules_of_the_functions() {
+    fn stack_parameters_are_checked_by_the_rules_of_the_functions() {
         let with = |parameter: &str, value: &str| Stack {
             parameters: [(parameter.to_owned(), value.to_owned())].into(),
             ..Stack::default()

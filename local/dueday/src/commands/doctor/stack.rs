@@ -8,7 +8,7 @@ use super::aws_program::{AwsError, AwsProgram, Response, list, text};
 use super::finding::Finding;
 
 /// The name of the check.
-const CHECK: &str = "stack";
+const CHECK_NAME: &str = "stack";
 
 /// A stack.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -59,10 +59,10 @@ fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
         Err(AwsError::Refused(code)) if code == "ValidationError" => {
             return (
                 None,
-                vec![Finding::wrong(CHECK, "there is no such stack", "Give the name of the stack with --stack")],
+                vec![Finding::wrong(CHECK_NAME, "there is no such stack", "Give the name of the stack with --stack")],
             );
         }
-        Err(error) => return (None, vec![Finding::not_checked(CHECK, error.to_string())]),
+        Err(error) => return (None, vec![Finding::not_checked(CHECK_NAME, error.to_string())]),
     };
     let pairs = |stack: &Value, name: &str, key: &str, value: &str| -> BTreeMap<String, String> {
         list(stack, name).map(|pair| (text(pair, key).to_owned(), text(pair, value).to_owned())).collect()
@@ -80,17 +80,17 @@ fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
     let Some((stack, status)) = of_table.next() else {
         let detail = format!("no stack in this region has the output TableName={table}");
         let advice = "Deploy it, or check the region and the name of the table";
-        return (None, vec![Finding::wrong(CHECK, detail, advice)]);
+        return (None, vec![Finding::wrong(CHECK_NAME, detail, advice)]);
     };
     if let Some((other, _)) = of_table.next() {
         let detail = format!("the stacks {} and {} use the table {table}", stack.name, other.name);
-        return (None, vec![Finding::wrong(CHECK, detail, "Delete one of them, so that only one charges")]);
+        return (None, vec![Finding::wrong(CHECK_NAME, detail, "Delete one of them, so that only one charges")]);
     }
     let detail = format!("{}, {status}", stack.name);
     let finding = match status {
-        "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE" => Finding::good(CHECK, detail),
+        "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE" => Finding::good(CHECK_NAME, detail),
         _ => Finding::wrong(
-            CHECK,
+            CHECK_NAME,
             detail,
             format!("See `aws cloudformation describe-stack-events --stack-name {}`", stack.name),
         ),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// The response of `describe-stacks` in its documented form ("describe-stacks" in the AWS CLI reference).
-    fn described(stacks: &[(&str, &str, &str)]) -> Value {
+    fn describe_stacks(stacks: &[(&str, &str, &str)]) -> Value {
         let stacks = stacks.iter().map(|(name, table, status)| {
             json!({
                 "StackId": format!("arn:aws:cloudformation:eu-west-1:123456789012:stack/{name}/1"),
@@ -131,19 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn stack_is_found_by_its_table_and_must_be_complete() {
-        let both = described(&[("other", "t2", "CREATE_COMPLETE"), ("dueday", "t1", "UPDATE_COMPLETE")]);
+    fn stack_is_found_by_the_name_of_its_table_and_must_be_complete() {
+        let both = describe_stacks(&[("other", "t2", "CREATE_COMPLETE"), ("dueday", "t1", "UPDATE_COMPLETE")]);
         let (stack, findings) = read(Ok(both.clone()), "t1");
         let stack = stack.unwrap();
         assert_eq!((stack.name.as_str(), stack.parameter("Stage"), stack.is_prod()), ("dueday", "dev", false));
-        assert_eq!(findings, [Finding::good(CHECK, "dueday, UPDATE_COMPLETE")]);
+        assert_eq!(findings, [Finding::good(CHECK_NAME, "dueday, UPDATE_COMPLETE")]);
         assert!(Stack::default().is_prod(), "an unknown stage is checked strictly");
 
         let (stack, findings) = read(Ok(both), "t3");
         assert!(stack.is_none() && !findings[0].is_good(), "{findings:?}");
-        let (stack, findings) = read(Ok(described(&[("dueday", "t1", "UPDATE_ROLLBACK_COMPLETE")])), "t1");
+        let (stack, findings) = read(Ok(describe_stacks(&[("dueday", "t1", "UPDATE_ROLLBACK_COMPLETE")])), "t1");
         assert!(stack.is_some() && !findings[0].is_good(), "{findings:?}");
-        let twice = described(&[("a", "t1", "CREATE_COMPLETE"), ("b", "t1", "CREATE_COMPLETE")]);
+        let twice = describe_stacks(&[("a", "t1", "CREATE_COMPLETE"), ("b", "t1", "CREATE_COMPLETE")]);
         let (stack, findings) = read(Ok(twice), "t1");
         assert!(stack.is_none() && !findings[0].is_good(), "two stacks charge the same table: {findings:?}");
     }
@@ -151,11 +151,14 @@ mod tests {
     #[test]
     fn missing_permission_and_missing_stack_are_different_findings() {
         let (_, denied) = read(Err(AwsError::Denied("cloudformation:DescribeStacks".to_owned())), "t1");
-        assert_eq!(denied, [Finding::not_checked(CHECK, "the permission cloudformation:DescribeStacks is missing")]);
+        assert_eq!(
+            denied,
+            [Finding::not_checked(CHECK_NAME, "the permission cloudformation:DescribeStacks is missing")]
+        );
         let (_, missing) = read(Err(AwsError::Refused("ValidationError".to_owned())), "t1");
         assert_eq!(
             missing,
-            [Finding::wrong(CHECK, "there is no such stack", "Give the name of the stack with --stack")]
+            [Finding::wrong(CHECK_NAME, "there is no such stack", "Give the name of the stack with --stack")]
         );
     }
 }

@@ -56,10 +56,10 @@ mod tests {
     use super::super::aws_program::AwsError;
     use super::*;
 
-    const CHECK: &str = READER_OF_PAYMENTS;
+    const CHECK_NAME: &str = READER_OF_PAYMENTS;
 
     /// The response of `list-event-source-mappings` in its documented form (AWS CLI reference).
-    fn mappings(state: &str, result: &str) -> Value {
+    fn list_mappings(state: &str, result: &str) -> Value {
         json!({"EventSourceMappings": [{
             "UUID": "a1b2c3d4-5678-90ab-cdef-11111EXAMPLE",
             "StartingPosition": "TRIM_HORIZON",
@@ -73,16 +73,22 @@ mod tests {
     }
 
     #[test]
-    fn enabled_mapping_of_the_function_is_needed() {
+    fn stream_reader_needs_an_enabled_event_source_mapping() {
         let function = Some("dueday-EventsFunction-1A2B");
-        assert!(check_mappings(CHECK, Ok(mappings("Enabled", "OK")), function).is_good());
-        assert!(check_mappings(CHECK, Ok(mappings("Enabled", "No records processed")), None).is_good());
-        assert!(!check_mappings(CHECK, Ok(mappings("Disabled", "OK")), function).is_good());
-        assert!(!check_mappings(CHECK, Ok(mappings("Enabled", "PROBLEM: Function call failed")), function).is_good());
-        assert!(!check_mappings(CHECK, Ok(mappings("Enabled", "OK")), Some("dueday-EventsFunction-OTHER")).is_good());
-        assert!(!check_mappings(CHECK, Ok(json!({"EventSourceMappings": []})), function).is_good());
+        assert!(check_mappings(CHECK_NAME, Ok(list_mappings("Enabled", "OK")), function).is_good());
+        assert!(check_mappings(CHECK_NAME, Ok(list_mappings("Enabled", "No records processed")), None).is_good());
+        assert!(!check_mappings(CHECK_NAME, Ok(list_mappings("Disabled", "OK")), function).is_good());
+        assert!(
+            !check_mappings(CHECK_NAME, Ok(list_mappings("Enabled", "PROBLEM: Function call failed")), function)
+                .is_good()
+        );
+        assert!(
+            !check_mappings(CHECK_NAME, Ok(list_mappings("Enabled", "OK")), Some("dueday-EventsFunction-OTHER"))
+                .is_good()
+        );
+        assert!(!check_mappings(CHECK_NAME, Ok(json!({"EventSourceMappings": []})), function).is_good());
         let denied = AwsError::Denied("lambda:ListEventSourceMappings".to_owned());
-        let expected = Finding::not_checked(CHECK, "the permission lambda:ListEventSourceMappings is missing");
-        assert_eq!(check_mappings(CHECK, Err(denied), function), expected);
+        let expected = Finding::not_checked(CHECK_NAME, "the permission lambda:ListEventSourceMappings is missing");
+        assert_eq!(check_mappings(CHECK_NAME, Err(denied), function), expected);
     }
 }

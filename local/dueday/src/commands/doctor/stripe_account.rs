@@ -4,22 +4,26 @@ use gateways::{DEBIT_EVENTS, GatewayError, NEEDED_EVENTS, StripeWebhookEndpoint}
 
 use super::finding::Finding;
 
-const PERMISSIONS: &str = "read permissions at Stripe";
-const ENDPOINT: &str = "webhook endpoint at Stripe";
+const PERMISSIONS_CHECK: &str = "read permissions at Stripe";
+const ENDPOINT_CHECK: &str = "webhook endpoint at Stripe";
 /// The path of the API to which Stripe sends its events.
-const PATH: &str = "/webhooks/stripe";
+const WEBHOOK_PATH: &str = "/webhooks/stripe";
 
 /// Checks that the key lacks no read permission.
 pub fn check_permissions(missing: &Result<Vec<String>, GatewayError>) -> Finding {
     match missing {
         Ok(missing) if missing.is_empty() => {
-            Finding::good(PERMISSIONS, "the key has all of them; write permissions show at the first charge")
+            Finding::good(PERMISSIONS_CHECK, "the key has all of them; write permissions show at the first charge")
         }
         Ok(missing) => {
             let detail = format!("the key lacks {}", missing.join(", "));
-            Finding::wrong(PERMISSIONS, detail, "Add them to the key in Stripe's Dashboard; docs/cards.md lists all")
+            Finding::wrong(
+                PERMISSIONS_CHECK,
+                detail,
+                "Add them to the key in Stripe's Dashboard; docs/cards.md lists all",
+            )
         }
-        Err(error) => Finding::not_checked(PERMISSIONS, error.to_string()),
+        Err(error) => Finding::not_checked(PERMISSIONS_CHECK, error.to_string()),
     }
 }
 
@@ -31,26 +35,28 @@ pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, Gat
         Ok(None) => {
             let reason = "the key lacks the optional permission Webhook Endpoints read (rak_webhook_read); look at \
                           Stripe's Dashboard (Developers, Webhooks)";
-            return Finding::not_checked(ENDPOINT, reason);
+            return Finding::not_checked(ENDPOINT_CHECK, reason);
         }
-        Err(error) => return Finding::not_checked(ENDPOINT, error.to_string()),
+        Err(error) => return Finding::not_checked(ENDPOINT_CHECK, error.to_string()),
     };
-    let url = format!("{}{PATH}", api.trim_end_matches('/'));
+    let url = format!("{}{WEBHOOK_PATH}", api.trim_end_matches('/'));
     let Some(ours) = endpoints.iter().find(|endpoint| endpoint.url == url) else {
-        let other = endpoints.iter().find(|endpoint| endpoint.url.ends_with(PATH));
+        let other = endpoints.iter().find(|endpoint| endpoint.url.ends_with(WEBHOOK_PATH));
         return match other {
             // This endpoint may belong to the deployment, because a merchant can use another domain name for the API.
             Some(other) => Finding::not_checked(
-                ENDPOINT,
+                ENDPOINT_CHECK,
                 format!("Stripe sends to {}; check that this is your own domain for {api}", other.url),
             ),
-            None => {
-                Finding::wrong(ENDPOINT, "there is none", format!("Add {url} in Stripe's Dashboard (docs/cards.md)"))
-            }
+            None => Finding::wrong(
+                ENDPOINT_CHECK,
+                "there is none",
+                format!("Add {url} in Stripe's Dashboard (docs/cards.md)"),
+            ),
         };
     };
     if ours.status != "enabled" {
-        return Finding::wrong(ENDPOINT, format!("it is {}", ours.status), "Enable it in Stripe's Dashboard");
+        return Finding::wrong(ENDPOINT_CHECK, format!("it is {}", ours.status), "Enable it in Stripe's Dashboard");
     }
     let lacks = |events: &[&'static str]| -> Vec<&'static str> {
         let is_sent = |event: &&str| ours.enabled_events.iter().any(|enabled| enabled == *event || enabled == "*");
@@ -59,12 +65,12 @@ pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, Gat
     let missing = lacks(&NEEDED_EVENTS);
     if !missing.is_empty() {
         let detail = format!("Stripe does not send {}", missing.join(", "));
-        return Finding::wrong(ENDPOINT, detail, "Add these events to the endpoint in Stripe's Dashboard");
+        return Finding::wrong(ENDPOINT_CHECK, detail, "Add these events to the endpoint in Stripe's Dashboard");
     }
     match lacks(&DEBIT_EVENTS).as_slice() {
-        [] => Finding::good(ENDPOINT, "it is enabled and gets all events"),
+        [] => Finding::good(ENDPOINT_CHECK, "it is enabled and gets all events"),
         missing => Finding::good(
-            ENDPOINT,
+            ENDPOINT_CHECK,
             format!("it is enabled; merchants with bank debits also need {}", missing.join(", ")),
         ),
     }
@@ -91,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_must_be_ours_and_enabled_and_get_the_needed_events() {
+    fn stripe_endpoint_must_have_the_url_of_the_stack_and_be_enabled_for_the_needed_events() {
         let ours = format!("{API}/webhooks/stripe");
         let all: Vec<&str> = NEEDED_EVENTS.into_iter().chain(DEBIT_EVENTS).collect();
         assert_eq!(
@@ -108,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_permissions_are_named() {
+    fn missing_permissions_of_the_stripe_key_are_named() {
         assert!(check_permissions(&Ok(Vec::new())).is_good());
         let finding = check_permissions(&Ok(vec!["Charges read (rak_charge_read)".to_owned()]));
         let shown = serde_json::to_string(&finding).unwrap();
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn document_lists_the_needed_events() {
+    fn document_about_cards_lists_the_needed_stripe_events() {
         let document = include_str!("../../../../../docs/cards.md");
         let (_, listed) = document.split_once("Select these events:").unwrap();
         let (listed, _) = listed.split_once("Merchants who charge only cards").unwrap();

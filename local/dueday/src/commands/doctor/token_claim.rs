@@ -7,7 +7,7 @@ use super::aws_program::{AwsProgram, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
-const CHECK: &str = "claim with the account";
+const CHECK_NAME: &str = "claim with the account";
 
 /// The claims that only the issuer sets ("Using the access token" in the developer guide of Amazon Cognito).
 const ISSUED_CLAIMS: [&str; 2] = ["sub", "client_id"];
@@ -37,17 +37,17 @@ const DEFAULT_WRITABLE: [&str; 17] = [
 
 /// Checks the claim from which the API of the stack reads the account of a caller.
 pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
-    let Some(stack) = stack else { return Finding::not_checked(CHECK, "the stack is not known") };
+    let Some(stack) = stack else { return Finding::not_checked(CHECK_NAME, "the stack is not known") };
     // If the stack has its own user pool, the template sets the claim to `username`.
     let own_pool = stack.outputs.get("UserPoolId").map(String::as_str);
     let claim = if own_pool.is_some() { "username" } else { stack.parameter("AccountClaim") };
     let issuer = stack.parameter("JwtIssuer");
     if ISSUED_CLAIMS.contains(&claim) {
-        return Finding::good(CHECK, format!("{claim}, which only the issuer sets"));
+        return Finding::good(CHECK_NAME, format!("{claim}, which only the issuer sets"));
     }
     let Some(pool) = own_pool.or_else(|| user_pool(issuer)) else {
         let reason = format!("{issuer} is not Amazon Cognito; check that its users cannot change the claim {claim}");
-        return Finding::not_checked(CHECK, reason);
+        return Finding::not_checked(CHECK_NAME, reason);
     };
     if USER_NAME_CLAIMS.contains(&claim) {
         let described = aws.request(&["cognito-idp", "describe-user-pool", "--user-pool-id", pool]).await;
@@ -56,7 +56,7 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
     let clients = aws.request(&["cognito-idp", "list-user-pool-clients", "--user-pool-id", pool]).await;
     let clients = match clients {
         Ok(clients) => clients,
-        Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+        Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
     };
     let ids: Vec<&str> = list(&clients, "UserPoolClients").map(|client| text(client, "ClientId")).collect();
     let describe = async |id: &str| {
@@ -81,17 +81,17 @@ fn user_pool(issuer: &str) -> Option<&str> {
 fn check_user_names(claim: &str, described: Response) -> Finding {
     let pool = match described {
         Ok(described) => described["UserPool"].clone(),
-        Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+        Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
     };
     let only_administrators = pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] == true;
     // If users sign in with a mail address or phone number, Cognito generates the user name in the token.
     let is_generated = list(&pool, "UsernameAttributes").next().is_some();
     if only_administrators || is_generated {
-        return Finding::good(CHECK, format!("{claim}, which users cannot choose"));
+        return Finding::good(CHECK_NAME, format!("{claim}, which users cannot choose"));
     }
     let detail = format!("users who sign up choose {claim}, and could choose the id of another account");
     Finding::wrong(
-        CHECK,
+        CHECK_NAME,
         detail,
         "Set AdminCreateUserConfig.AllowAdminCreateUserOnly of the user pool, or use the claim sub",
     )
@@ -103,15 +103,15 @@ fn check_clients(claim: &str, described: Vec<Response>) -> Finding {
     for response in described {
         let client = match response {
             Ok(response) => response["UserPoolClient"].clone(),
-            Err(error) => return Finding::not_checked(CHECK, error.to_string()),
+            Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
         };
         if can_write(&client, claim) {
             let detail = format!("users of the app client {:?} can change {claim}", text(&client, "ClientName"));
             let advice = "Remove the attribute from WriteAttributes of the app client, or use the claim sub";
-            return Finding::wrong(CHECK, detail, advice);
+            return Finding::wrong(CHECK_NAME, detail, advice);
         }
     }
-    Finding::good(CHECK, format!("{claim}, which no app client of the user pool can write"))
+    Finding::good(CHECK_NAME, format!("{claim}, which no app client of the user pool can write"))
 }
 
 /// Returns whether users of the app client can write the attribute. Cognito leaves out `WriteAttributes` if the app client
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_app_client_may_write_the_claim() {
+    fn no_app_client_may_write_the_claim_with_the_account() {
         let claim = "custom:account";
         assert!(check_clients(claim, vec![client(None), client(Some(&["email", "name"]))]).is_good());
         assert!(!check_clients(claim, vec![client(None), client(Some(&["email", claim]))]).is_good());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn users_may_not_choose_their_user_name() {
+    fn users_of_the_user_pool_may_not_choose_their_user_name() {
         let pool = |admin_only: bool, attributes: &[&str]| {
             Ok(json!({"UserPool": {
                 "Id": "eu-west-1_aaaaaaaaa",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn user_pool_is_read_from_the_issuer() {
+    fn user_pool_id_is_read_from_the_token_issuer() {
         assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa"), Some("eu-west-1_aaa"));
         assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa/"), Some("eu-west-1_aaa"));
         assert_eq!(user_pool("https://issuer.example.com/tenant"), None);

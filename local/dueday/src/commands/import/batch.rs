@@ -50,7 +50,7 @@ pub(super) fn split_into_batches(
     std::iter::from_fn(move || {
         let mut batch = vec![rows.next()?];
         while batch.len() < MAX_BATCH_ROWS {
-            let is_same_account = batch.last().and_then(account_of) == rows.peek().and_then(account_of);
+            let is_same_account = batch.last().and_then(account_of_row) == rows.peek().and_then(account_of_row);
             if batch.len() >= MIN_ROWS_TO_SPLIT && !is_same_account {
                 break;
             }
@@ -62,7 +62,7 @@ pub(super) fn split_into_batches(
 }
 
 /// Returns the account of a row; `None` if the row is invalid or could not be read.
-fn account_of(row: &io::Result<ReadRow>) -> Option<&AccountId> {
+fn account_of_row(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     let (_, row) = row.as_ref().ok()?.as_ref().ok()?;
     Some(&row.account)
 }
@@ -83,7 +83,7 @@ impl Importer<'_> {
         if self.is_dry_run {
             return stream::iter(rows).map(|row| self.import_row(row)).buffered(MAX_BATCH_ROWS).collect().await;
         }
-        let mut found: Vec<Result<RowState, Failure>> = rows.into_iter().map(|row| self.assume_new(row)).collect();
+        let mut found: Vec<Result<RowState, Failure>> = rows.into_iter().map(|row| self.mark_row_as_new(row)).collect();
         let mut created =
             if self.expects_new_rows.load(Ordering::Relaxed) { self.create_batch(&found).await } else { None };
         if created.is_none() {
@@ -110,7 +110,7 @@ impl Importer<'_> {
 
     /// Returns the state of a row that is assumed to be new. Its account is assumed to be new as well, unless this
     /// import has created it.
-    fn assume_new(&self, row: io::Result<ReadRow>) -> Result<RowState, Failure> {
+    fn mark_row_as_new(&self, row: io::Result<ReadRow>) -> Result<RowState, Failure> {
         let (line, row) = match row? {
             Ok(row) => row,
             Err(rejections) => return Ok(RowState::Done(Self::rejected_row(rejections))),

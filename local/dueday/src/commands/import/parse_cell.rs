@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn price_suggests_our_format_for_amounts_in_other_formats() {
+    fn parse_price_suggests_our_format_for_amounts_in_other_formats() {
         let eur: Currency = "EUR".parse().unwrap();
         for text in ["12,99", "12.99 EUR", "€12,99", "€ 12.99", "EUR 12,99"] {
             assert_eq!(error_text(parse_price(text, eur)), "write 12.99", "{text}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn date_suggests_our_format_for_dates_in_other_formats() {
+    fn parse_date_cell_suggests_our_format_for_dates_in_other_formats() {
         for text in ["31.01.2027", "31.1.2027", "31/01/2027", "01/31/2027", "2027/01/31", "2027.1.31", "31-1-2027"] {
             assert_eq!(error_text(parse_date_cell(text)), "write 2027-01-31", "{text}");
         }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn external_id_refuses_a_number_that_excel_has_shortened() {
+    fn parse_external_id_refuses_a_number_that_excel_has_shortened() {
         for text in ["4.71E+15", "4,71E+15"] {
             assert!(
                 error_text(parse_external_id(text)).starts_with("is a number that the spreadsheet program"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn payment_day_accepts_numbers_and_last() {
+    fn parse_payment_day_accepts_numbers_and_the_word_last() {
         let day = |text| parse_payment_day(text).map(u8::from);
         assert_eq!((day("1"), day("31"), day("last"), day("LAST")), (Ok(1), Ok(31), Ok(31), Ok(31)));
         for text in ["", "0", "32", "1.5", "first", "-1", "99999999999999999999"] {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn currency_and_locale_suggest_the_intended_value() {
+    fn parse_currency_and_parse_locale_suggest_the_intended_value() {
         assert_eq!(error_text(parse_currency("eur")), "write EUR");
         assert!(error_text(parse_currency("euro")).contains("ISO 4217"));
         assert_eq!(error_text(parse_locale("de_AT")), "write de-AT");

@@ -14,7 +14,7 @@ use crate::terminal::cell::escape_formula;
 /// A text with at least this many digits may contain a card number, possibly mistyped, and is not written to the file.
 const MIN_CARD_DIGITS: usize = 12;
 /// The placeholder for a value that is not written to the file because it may be confidential.
-const LEFT_OUT: &str = "(left out)";
+const HIDDEN_VALUE: &str = "(left out)";
 
 /// A row or a cell that was not imported, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -47,14 +47,14 @@ impl Rejected {
 
     /// Creates the rejection of the cell in `column` without its confidential content.
     pub fn private_cell(line: u64, column: Column, reason: String) -> Self {
-        Self { line, field: Some(column), value: LEFT_OUT.to_owned(), reason }
+        Self { line, field: Some(column), value: HIDDEN_VALUE.to_owned(), reason }
     }
 }
 
 /// Returns `text`, or the placeholder if the text may contain a card number.
 fn hide_card_number(text: &str) -> String {
     let digits = text.chars().filter(|c| c.is_numeric()).count();
-    if digits < MIN_CARD_DIGITS { text.to_owned() } else { LEFT_OUT.to_owned() }
+    if digits < MIN_CARD_DIGITS { text.to_owned() } else { HIDDEN_VALUE.to_owned() }
 }
 
 impl fmt::Display for Rejected {

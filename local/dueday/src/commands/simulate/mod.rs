@@ -1,6 +1,6 @@
 //! `dueday simulate`: simulates months in a table in memory, with or without faults, and checks every invariant.
 
-mod kept_records;
+mod simulation_files;
 mod with_faults;
 mod without_faults;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use billing::SubscriptionId;
 use chrono::{DateTime, NaiveDate};
 use clap::Args;
-use simulator::{Enrolment, population};
+use simulator::{NewSubscriber, population};
 use ulid::Ulid;
 
 use super::{import, values};
@@ -91,7 +91,7 @@ pub struct SimulateArgs {
 pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Failure> {
     context.require_local_table("simulate")?;
     let rows = match &args.file {
-        Some(path) => import::read_rows(path, args.from)?.into_iter().map(to_enrolment).collect(),
+        Some(path) => import::read_rows(path, args.from)?.into_iter().map(to_new_subscriber).collect(),
         None => population(args.subscriptions),
     };
     match args.faults {
@@ -100,9 +100,9 @@ pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Fa
     }
 }
 
-fn to_enrolment(row: import::Row) -> Enrolment {
+fn to_new_subscriber(row: import::Row) -> NewSubscriber {
     let account = row.new_account(DateTime::UNIX_EPOCH);
-    Enrolment { account, subscription: row.subscription(SubscriptionId::new(Ulid::nil())) }
+    NewSubscriber { account, subscription: row.subscription(SubscriptionId::new(Ulid::nil())) }
 }
 
 /// Formats each pair of a name and a value as one line.

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use simulator::{Enrolment, FaultSimulationResult, FaultSimulationSettings, GatewayKind, simulate_seeds};
+use simulator::{FaultSimulationResult, FaultSimulationSettings, GatewayKind, NewSubscriber, simulate_seeds};
 
-use super::{SimulateArgs, format_lines, kept_records};
+use super::{SimulateArgs, format_lines, simulation_files};
 use crate::context::Context;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -56,14 +56,14 @@ struct FailedSeed {
 pub fn simulate(
     context: &Context,
     args: &SimulateArgs,
-    enrolments: Vec<Enrolment>,
+    new_subscribers: Vec<NewSubscriber>,
     faults: f64,
 ) -> Result<Exit, Failure> {
     let config = context.config.clone();
     let gateway = if args.stripe { GatewayKind::Stripe } else { GatewayKind::Sandbox };
     let settings = FaultSimulationSettings {
         config,
-        enrolments,
+        new_subscribers,
         from: args.from,
         months: args.months,
         fault_rate: faults,
@@ -81,7 +81,7 @@ pub fn simulate(
     let kept = Mutex::new(Ok(()));
     let on_result = |result: &FaultSimulationResult| {
         if let Some(folder) = &args.keep {
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = kept_records::write(folder, &result.records);
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = simulation_files::write(folder, &result.records);
         }
         bar.inc(1);
         bar.set_message(format!("the last was {}", result.seed));

@@ -1,14 +1,14 @@
 //! The simulation without faults: every due payment is charged on its date.
 
 use indicatif::ProgressBar;
-use simulator::{Enrolment, Simulation};
+use simulator::{NewSubscriber, Simulation};
 
 use super::{SimulateArgs, format_lines};
 use crate::context::Context;
 use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
-pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<Enrolment>) -> Result<Exit, Failure> {
+pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<NewSubscriber>) -> Result<Exit, Failure> {
     let bar = Progress::show(ProgressBar::new(0), "{bar:40} {pos}/{len} days, {msg}, {eta} left", ProgressBar::message);
     let on_day = |progress: simulator::Progress| {
         bar.set_length(progress.days);

@@ -24,9 +24,9 @@ pub fn endpoint_table(endpoints: &[EndpointView]) -> String {
     if endpoints.is_empty() {
         return "There are no webhook endpoints. Create one: dueday webhooks create URL\n".to_owned();
     }
-    let rows = endpoints
-        .iter()
-        .map(|endpoint| vec![endpoint.id.clone(), status(endpoint), endpoint.url.as_str().to_owned(), types(endpoint)]);
+    let rows = endpoints.iter().map(|endpoint| {
+        vec![endpoint.id.clone(), format_status(endpoint), endpoint.url.as_str().to_owned(), format_types(endpoint)]
+    });
     table(&ENDPOINT_COLUMNS, rows)
 }
 
@@ -35,13 +35,15 @@ pub fn endpoint_text(endpoint: &EndpointView) -> String {
     let mut lines = vec![
         format!("endpoint: {}", endpoint.id),
         format!("URL: {}", endpoint.url.as_str()),
-        format!("types: {}", types(endpoint)),
-        format!("status: {}", status(endpoint)),
-        format!("created: {}", time(endpoint.created_at)),
+        format!("types: {}", format_types(endpoint)),
+        format!("status: {}", format_status(endpoint)),
+        format!("created: {}", format_time(endpoint.created_at)),
     ];
     lines.extend(endpoint.disabled_because.as_ref().map(|because| format!("disabled because: {because}")));
     lines.extend(
-        endpoint.previous_secret_valid_until.map(|until| format!("previous secret valid until: {}", time(until))),
+        endpoint
+            .previous_secret_valid_until
+            .map(|until| format!("previous secret valid until: {}", format_time(until))),
     );
     lines.join("\n") + "\n"
 }
@@ -58,27 +60,27 @@ pub fn delivery_table(deliveries: &[DeliveryView]) -> String {
             delivery.status.to_string(),
             delivery.attempts.to_string(),
             delivery.last_answer.clone().unwrap_or_default(),
-            delivery.next_try_at.map(time).unwrap_or_default(),
+            delivery.next_try_at.map(format_time).unwrap_or_default(),
         ]
     });
     table(&DELIVERY_COLUMNS, rows)
 }
 
 /// Returns `at` in whole seconds.
-fn time(at: DateTime<Utc>) -> String {
+fn format_time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// Returns the state of `endpoint` as text: enabled, disabled, or failing with the time of the next try.
-fn status(endpoint: &EndpointView) -> String {
+fn format_status(endpoint: &EndpointView) -> String {
     match (endpoint.enabled, endpoint.not_tried_until) {
         (false, _) => output::red("disabled"),
-        (true, Some(until)) => output::red(&format!("fails; next try {}", time(until))),
+        (true, Some(until)) => output::red(&format!("fails; next try {}", format_time(until))),
         (true, None) => "enabled".to_owned(),
     }
 }
 
 /// Returns the event types that `endpoint` receives.
-fn types(endpoint: &EndpointView) -> String {
+fn format_types(endpoint: &EndpointView) -> String {
     if endpoint.types.is_empty() { "all".to_owned() } else { endpoint.types.join(", ") }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::crates::Crates;
 use super::source::{RustPath, defined_names, rust_paths, tokens};
-use super::{FOLDERS, root};
+use super::{CRATE_FOLDERS, root};
 
 /// The path of a module from the root of its crate. The path of the root is empty.
 type Module = Vec<String>;
@@ -169,7 +169,7 @@ fn cycles(dependencies: &Dependencies) -> BTreeSet<Vec<&str>> {
 fn architecture_has_no_cycle_between_modules() {
     let crates = Crates::read();
     let mut report = String::new();
-    for folder in FOLDERS {
+    for folder in CRATE_FOLDERS {
         for name in crates.of_folder(folder) {
             let dependencies = Source::read(crates.path(name)).dependencies();
             for cycle in cycles(&dependencies) {

@@ -6,11 +6,11 @@ use super::stack::{Batching, Stack};
 use super::workload::{Count, Counts};
 
 /// The days of an average month.
-const DAYS: f64 = 365.25 / 12.0;
+const DAYS_PER_MONTH: f64 = 365.25 / 12.0;
 /// The daily runs of each of the two batches.
-const RUNS: f64 = DAYS * 2.0 * 2.0;
+const RUNS_PER_MONTH: f64 = DAYS_PER_MONTH * 2.0 * 2.0;
 /// The payments per second, and the reminders per second: Stripe's default limit of requests in live mode.
-const RATE: f64 = 100.0;
+const PAYMENTS_PER_SECOND: f64 = 100.0;
 /// The memory of a function in gigabytes (`MemorySize` in the template).
 const FUNCTION_GIGABYTES: f64 = 0.25;
 /// The seconds for which an invocation of the batches starts new payments.
@@ -98,12 +98,12 @@ impl Bill {
 /// Returns the number of records in an average batch of the stream, if one record arrives for each payment or reminder.
 fn records_per_batch(stream: Batching) -> f64 {
     let seconds = if stream.window_seconds > 0.0 { stream.window_seconds } else { 1.0 / STREAM_READS_PER_SECOND };
-    (RATE * seconds / (STREAM_SHARDS * stream.parallel)).clamp(1.0, stream.size)
+    (PAYMENTS_PER_SECOND * seconds / (STREAM_SHARDS * stream.parallel)).clamp(1.0, stream.size)
 }
 
 /// Returns the number of messages in an average batch of a queue. Without a window, a request can return a single message.
 fn messages_per_batch(queue: Batching) -> f64 {
-    (RATE * queue.window_seconds / QUEUE_POLLS).clamp(1.0, queue.size)
+    (PAYMENTS_PER_SECOND * queue.window_seconds / QUEUE_POLLS).clamp(1.0, queue.size)
 }
 
 /// Returns the bill of a month with `payments` reminded payments. `one` contains the counts of one payment, and `idle` the
@@ -121,15 +121,15 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         let reads = sum(&[Count::ReminderReads, Count::PaymentReads, Count::NoticeReads]);
         prices.dollars("write_unit", writes) + prices.dollars("read_unit", reads)
     };
-    let heartbeats = DAYS * 24.0 * 4.0;
-    let table_fixed = RUNS / 2.0 * units(idle) + prices.dollars("write_unit", heartbeats);
+    let heartbeats = DAYS_PER_MONTH * 24.0 * 4.0;
+    let table_fixed = RUNS_PER_MONTH / 2.0 * units(idle) + prices.dollars("write_unit", heartbeats);
 
     // The concurrent walks of a batch share the rate, so each of them takes as long as the whole batch. There are two
     // batches.
-    let walk_seconds = 2.0 * payments / RATE * at_once;
+    let walk_seconds = 2.0 * payments / PAYMENTS_PER_SECOND * at_once;
     let walk_invocations = walk_seconds / WALK_SECONDS;
-    let run_invocations = RUNS * (2.0 + stack.parameter("Shards"));
-    let transitions = RUNS * (10.0 + stack.parameter("Shards") * 4.0);
+    let run_invocations = RUNS_PER_MONTH * (2.0 + stack.parameter("Shards"));
+    let transitions = RUNS_PER_MONTH * (10.0 + stack.parameter("Shards") * 4.0);
 
     let stream = stack.batching("EventsFunction", "Stream");
     let events_invocations = all(Count::PassedRecords) / records_per_batch(stream);
@@ -155,10 +155,10 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         .sum();
     let notice_seconds = all(Count::NoticeRequests) * TABLE_SECONDS + all(Count::NoticeMessages) * MAIL_SECONDS;
     let delivery_seconds = all(Count::DeliveryMessages) * TABLE_SECONDS;
-    let idle_polls = stack.polled_queues() as f64 * QUEUE_POLLS * DAYS * 86_400.0 / POLL_SECONDS;
+    let idle_polls = stack.polled_queues() as f64 * QUEUE_POLLS * DAYS_PER_MONTH * 86_400.0 / POLL_SECONDS;
 
     let invocations = walk_invocations + events_invocations + queue_invocations;
-    let fixed_invocations = run_invocations + heartbeats + DAYS * 8.0;
+    let fixed_invocations = run_invocations + heartbeats + DAYS_PER_MONTH * 8.0;
     let seconds = walk_seconds + events_seconds + notice_seconds + delivery_seconds;
     let platform_bytes = if stack.logs_each_invocation() { PLATFORM_LINES_BYTES } else { 0.0 };
     let log_gigabytes = |bytes: f64| bytes / BYTES_PER_GIGABYTE;
@@ -181,7 +181,8 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         line(
             "EventBridge",
             prices.dollars("event", all(Count::Events)),
-            prices.dollars("event", heartbeats) + prices.dollars("schedule", heartbeats + RUNS + DAYS * 8.0),
+            prices.dollars("event", heartbeats)
+                + prices.dollars("schedule", heartbeats + RUNS_PER_MONTH + DAYS_PER_MONTH * 8.0),
         ),
         line(
             "SQS",
@@ -191,7 +192,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         line(
             "Firehose and S3: the archive",
             prices.dollars("archived_gigabyte", all(Count::ArchivedBytes) / BYTES_PER_GIGABYTE),
-            prices.dollars("file", DAYS * 288.0),
+            prices.dollars("file", DAYS_PER_MONTH * 288.0),
         ),
         line(
             "CloudWatch: logs",
@@ -199,7 +200,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
             prices.dollars(
                 "log_gigabyte",
                 log_gigabytes(
-                    RUNS / 2.0 * idle.get(&Count::LogBytes).copied().unwrap_or(0.0)
+                    RUNS_PER_MONTH / 2.0 * idle.get(&Count::LogBytes).copied().unwrap_or(0.0)
                         + fixed_invocations * platform_bytes,
                 ),
             ),
@@ -213,13 +214,13 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         ),
         line("Secrets Manager", 0.0, prices.dollars("secret", count("AWS::SecretsManager::Secret") + OTHER_SECRETS)),
     ];
-    let expiring_months = stack.parameter("ReceiptDays") / DAYS;
+    let expiring_months = stack.parameter("ReceiptDays") / DAYS_PER_MONTH;
     let bytes = all(Count::SubscriptionBytes) + expiring_months * all(Count::RecordBytes);
     let gigabytes = bytes / BYTES_PER_GIGABYTE;
     // The comparison reads the whole table every night, with eventually consistent reads, which cost half. The audit reads the
     // accounts of a small table every night, and those of a large table once in 24 nights.
-    let audits = DAYS * (ACCOUNTS_OF_A_NIGHT / payments).clamp(1.0 / 24.0, 1.0);
-    let scanned_units = bytes / BYTES_PER_READ_UNIT * (DAYS * 0.5 + audits);
+    let audits = DAYS_PER_MONTH * (ACCOUNTS_OF_A_NIGHT / payments).clamp(1.0 / 24.0, 1.0);
+    let scanned_units = bytes / BYTES_PER_READ_UNIT * (DAYS_PER_MONTH * 0.5 + audits);
     Bill {
         lines,
         storage: prices.dollars("table_gigabyte", gigabytes) + prices.dollars("backup_gigabyte", gigabytes),

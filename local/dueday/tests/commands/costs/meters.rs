@@ -51,9 +51,9 @@ impl RequestObserver for Meter {
 
 /// A fake of the event bus that stores the published events in memory.
 #[derive(Clone, Default)]
-pub struct KeptEvents(Arc<Mutex<Vec<BusEntry>>>);
+pub struct RecordedEvents(Arc<Mutex<Vec<BusEntry>>>);
 
-impl KeptEvents {
+impl RecordedEvents {
     /// Returns all published events as JSON.
     pub fn events(&self) -> Vec<Value> {
         self.0.lock().unwrap().iter().map(|entry| serde_json::to_value(&entry.event).unwrap()).collect()
@@ -61,7 +61,7 @@ impl KeptEvents {
 }
 
 #[async_trait]
-impl Bus for KeptEvents {
+impl Bus for RecordedEvents {
     async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         self.0.lock().unwrap().extend(entries.iter().cloned());
         Vec::new()

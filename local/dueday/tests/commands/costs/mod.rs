@@ -20,19 +20,22 @@ const TABLES_BEGIN: &str = "<!-- The costs, computed by `UPDATE_EXAMPLES=1 cargo
 const TABLES_END: &str = "<!-- End of the costs -->";
 
 /// The largest cost of a million reminded payments that is allowed, without mails and storage, in dollars.
-const GOAL: f64 = 13.5;
+const MAX_DOLLARS_FOR_A_MILLION_PAYMENTS: f64 = 13.5;
 
 #[tokio::test]
 async fn costs_document_shows_the_computed_costs() {
     let (stack, prices) = (Stack::read(), Prices::read());
     let (one, idle) = (workload::count_per_payment(&stack, &[]).await, workload::count(&stack, 0, &[]).await);
     let without_receipts = workload::count_per_payment(&stack, &[("DUEDAY_MAILS_OFF", "paid")]).await;
-    let bills = tables::MONTHS.map(|payments| bill(&stack, &prices, &one, &idle, payments));
-    let without_receipts =
-        tables::MONTHS.map(|payments| bill(&stack, &prices, &without_receipts, &idle, payments).by_payments());
+    let bills = tables::PAYMENTS_PER_MONTH.map(|payments| bill(&stack, &prices, &one, &idle, payments));
+    let without_receipts = tables::PAYMENTS_PER_MONTH
+        .map(|payments| bill(&stack, &prices, &without_receipts, &idle, payments).by_payments());
     let million = bill(&stack, &prices, &one, &idle, 1e6).by_payments();
     let path = root().join("docs/costs.md");
     let generated = tables::render(&bills, without_receipts, &one, &prices);
     testkit::check_generated_section(&path, (TABLES_BEGIN, TABLES_END), &generated);
-    assert!(million <= GOAL, "a million reminded payments cost {million:.2} dollars, more than {GOAL}");
+    assert!(
+        million <= MAX_DOLLARS_FOR_A_MILLION_PAYMENTS,
+        "a million reminded payments cost {million:.2} dollars, more than {MAX_DOLLARS_FOR_A_MILLION_PAYMENTS}"
+    );
 }

@@ -35,7 +35,7 @@ fn is_value_match(wanted: &Value, found: &Value) -> bool {
 }
 
 #[test]
-fn patterns_match_as_eventbridge_documents_it() {
+fn event_patterns_match_as_in_the_documentation_of_eventbridge() {
     use serde_json::json;
     let event = json!({ "source": "dueday", "resources": ["a", "b"], "none": [], "detail": { "n": { "N": "1" } } });
     for (pattern, expected) in [

@@ -7,10 +7,10 @@ use super::prices::Prices;
 use super::workload::{Count, Counts};
 
 /// The numbers of reminded payments in a month for which the tables show the costs.
-pub const MONTHS: [f64; 3] = [1e3, 1e6, 1e7];
+pub const PAYMENTS_PER_MONTH: [f64; 3] = [1e3, 1e6, 1e7];
 
 /// The counts of one payment in the tables, with their names.
-const SHOWN: [(Count, &str); 14] = [
+const SHOWN_COUNTS: [(Count, &str); 14] = [
     (Count::ReminderWrites, "write units of the reminder"),
     (Count::ReminderReads, "read units of the reminder"),
     (Count::PaymentWrites, "write units of the payment"),
@@ -28,7 +28,7 @@ const SHOWN: [(Count, &str); 14] = [
 ];
 
 /// Returns a number with separators, such as `1,234.50`.
-fn grouped(dollars: f64) -> String {
+fn format_dollars(dollars: f64) -> String {
     let text = format!("{dollars:.2}");
     let (whole, cents) = text.split_once('.').expect("two decimals");
     let mut grouped = String::new();
@@ -43,13 +43,13 @@ fn grouped(dollars: f64) -> String {
 
 /// Returns a number of payments, such as `1,000,000`.
 fn payments(number: f64) -> String {
-    grouped(number).trim_end_matches(".00").to_owned()
+    format_dollars(number).trim_end_matches(".00").to_owned()
 }
 
 /// Adds a row with a cell for each month.
 fn row(text: &mut String, name: &str, bills: &[Bill], cell: impl Fn(&Bill) -> f64, is_bold: bool) {
     let mark = if is_bold { "**" } else { "" };
-    let cells: Vec<String> = bills.iter().map(|bill| format!("{mark}{}{mark}", grouped(cell(bill)))).collect();
+    let cells: Vec<String> = bills.iter().map(|bill| format!("{mark}{}{mark}", format_dollars(cell(bill)))).collect();
     writeln!(text, "| {mark}{name}{mark} | {} |", cells.join(" | ")).unwrap();
 }
 
@@ -61,11 +61,12 @@ pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, price
         "| reminded payments in a month | AWS, without mails | with two mails for each payment by Amazon SES | ",
     );
     writeln!(text, "Stripe Billing, at ${AVERAGE_DOLLARS} for each payment |\n|---:|---:|---:|---:|").unwrap();
-    for (month, bill) in MONTHS.iter().zip(bills) {
-        let (aws, all) = (grouped(bill.without_mails()), grouped(bill.without_mails() + bill.mails));
-        writeln!(text, "| {} | ${aws} | ${all} | ${} |", payments(*month), grouped(bill.stripe_billing)).unwrap();
+    for (month, bill) in PAYMENTS_PER_MONTH.iter().zip(bills) {
+        let (aws, all) = (format_dollars(bill.without_mails()), format_dollars(bill.without_mails() + bill.mails));
+        writeln!(text, "| {} | ${aws} | ${all} | ${} |", payments(*month), format_dollars(bill.stripe_billing))
+            .unwrap();
     }
-    let months = MONTHS.map(payments).join(" | ");
+    let months = PAYMENTS_PER_MONTH.map(payments).join(" | ");
     let (region, date) = (&prices.region, prices.entered_on);
     write!(
         text,
@@ -79,7 +80,7 @@ pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, price
         }
     }
     row(&mut text, "grows with the payments", bills, Bill::by_payments, true);
-    let cells = without_receipts.map(grouped).join(" | ");
+    let cells = without_receipts.map(format_dollars).join(" | ");
     writeln!(text, "| grows with the payments, if no receipts are mailed (`MailsOff=paid`) | {cells} |").unwrap();
     for (index, line) in bills[0].lines.iter().enumerate().filter(|(_, line)| line.fixed >= 0.005) {
         row(&mut text, &format!("{}, without payments", line.service), bills, |bill| bill.lines[index].fixed, false);
@@ -91,8 +92,8 @@ pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, price
     row(&mut text, "Amazon SES, two mails for each payment", bills, |bill| bill.mails, false);
     row(&mut text, "total", bills, |bill| bill.without_mails() + bill.mails, true);
     text.push_str("\n## Counts of one reminded payment\n\n| count | for each payment |\n|---|---:|\n");
-    for (count, name) in SHOWN {
-        writeln!(text, "| {name} | {} |", decimal(one.get(&count).copied().unwrap_or(0.0))).unwrap();
+    for (count, name) in SHOWN_COUNTS {
+        writeln!(text, "| {name} | {} |", format_decimal(one.get(&count).copied().unwrap_or(0.0))).unwrap();
     }
     let million = &bills[1];
     for (name, number) in [
@@ -100,13 +101,13 @@ pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, price
         ("invocations of the functions `deliver` and `notices`", million.queue_invocations),
         ("requests to queues that send, receive or delete messages", million.queue_requests),
     ] {
-        writeln!(text, "| {name} | {} |", decimal(number / 1e6)).unwrap();
+        writeln!(text, "| {name} | {} |", format_decimal(number / 1e6)).unwrap();
     }
     text
 }
 
 /// Returns a count with at most three decimals.
-fn decimal(number: f64) -> String {
+fn format_decimal(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -19,7 +19,7 @@ use tracing::{Instrument as _, Span};
 use tracing_subscriber::layer::SubscriberExt as _;
 use ulid::Ulid;
 
-use super::meters::{KeptEvents, LogBytes, Meter};
+use super::meters::{LogBytes, Meter, RecordedEvents};
 use super::stack::Stack;
 
 /// The shards of the table. The rows are spread over them.
@@ -96,7 +96,7 @@ pub fn new_records(stream: &Stream, position: &mut Option<String>) -> Vec<Value>
 }
 
 /// Returns the difference in bytes between the items after and before the change in `record`.
-fn growth(record: &Value) -> f64 {
+fn item_growth_in_bytes(record: &Value) -> f64 {
     let size = |image: &Value| match image.as_object() {
         Some(item) => {
             ITEM_OVERHEAD + item.iter().map(|(name, value)| name.len() + value_size(value)).sum::<usize>() as f64
@@ -139,7 +139,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     }
     let mut position = None;
     let mut counts: Counts = BTreeMap::new();
-    counts.insert(Count::SubscriptionBytes, new_records(&stream, &mut position).iter().map(growth).sum());
+    counts.insert(Count::SubscriptionBytes, new_records(&stream, &mut position).iter().map(item_growth_in_bytes).sum());
     meter.take();
     let log = LogBytes::default();
     let writer = log.clone();
@@ -173,7 +173,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     counts.extend([(Count::NoticeReads, reads), (Count::NoticeWrites, writes), (Count::NoticeRequests, requests)]);
     drop(logging);
     records.extend(new_records(&stream, &mut position));
-    counts.insert(Count::RecordBytes, records.iter().map(growth).sum());
+    counts.insert(Count::RecordBytes, records.iter().map(item_growth_in_bytes).sum());
 
     // The engine uses the real time, and by this time every receipt has expired long ago.
     assert!(system.engine.delete_expired() as f64 >= f64::from(payments));
@@ -196,7 +196,7 @@ fn deadline(date: &str) -> DateTime<Utc> {
 
 /// Returns the events of `records`, as the function `events` publishes them.
 pub async fn publish(records: &[&Value]) -> Vec<Value> {
-    let bus = KeptEvents::default();
+    let bus = RecordedEvents::default();
     let published = Publisher::new(bus.clone()).publish(&json!({ "Records": records })).await.unwrap();
     assert_eq!((published.unreadable, published.first_unpublished), (0, None));
     bus.events()

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 /// The fake `aws` program, a shell script. It prints a file as the response to a request. The name of the file consists of the
 /// service, the operation and, for a secret, the last part of its ARN. If there is no file, the program fails as if the
 /// permission were missing. It records each request in the file `requests`.
-const PROGRAM: &str = r#"#!/bin/sh
+const AWS_PROGRAM_STAND_IN: &str = r#"#!/bin/sh
 folder="${0%/*}"
 echo "$AWS_REGION $*" >> "$folder/requests"
 name="$1.$2"
@@ -31,7 +31,7 @@ exit 254
 /// Writes the fake program `aws` into `folder`.
 pub fn install_aws(folder: &Path) {
     let program = folder.join("aws");
-    fs::write(&program, PROGRAM).unwrap();
+    fs::write(&program, AWS_PROGRAM_STAND_IN).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
 }
 

@@ -198,7 +198,7 @@ async fn serve_stripe() -> (Arc<StripeServer>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn right_deployment_is_good_and_only_read() {
+async fn doctor_reports_a_correct_deployment_as_good_and_changes_nothing() {
     let deployment = Deployment::new(true).await;
     let (code, text) = deployment.run();
     insta::assert_snapshot!("good", text);
@@ -216,7 +216,7 @@ async fn right_deployment_is_good_and_only_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_deployment_is_reported_with_the_remedies_and_without_secrets() {
+async fn doctor_reports_a_wrong_deployment_with_advice_and_without_secrets() {
     let deployment = Deployment::new(false).await;
     deployment.set_parameters(&[
         ("Stage", "prod"),
@@ -332,7 +332,7 @@ async fn restricted_key_is_checked_without_permission_for_its_account() {
 }
 
 #[test]
-fn stack_needs_a_table() {
+fn doctor_refuses_the_flag_stack_without_the_flag_table() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = output(dueday(folder.path()).args(["doctor", "--stack", "dueday"]));
     assert!(code == 2 && stderr.contains("--stack needs --table"), "{stderr}");
@@ -349,7 +349,7 @@ fn doctor_of_machine(data: &Path) -> Command {
 }
 
 #[test]
-fn machine_is_checked_and_not_changed() {
+fn doctor_checks_the_local_machine_and_changes_nothing() {
     use std::os::unix::fs::PermissionsExt as _;
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
@@ -380,7 +380,7 @@ fn machine_is_checked_and_not_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gateway_of_the_machine_is_checked() {
+async fn doctor_checks_the_gateway_of_the_local_machine() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let (code, text, _) = output(doctor_of_machine(&data).args(["--gateway", "http://127.0.0.1:9"]));

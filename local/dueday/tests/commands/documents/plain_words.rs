@@ -5,7 +5,7 @@ use super::text_files;
 
 /// Everyday words in place of technical terms ("told" for published, logged, notified or returned), and pronouns
 /// without a noun.
-const MISREAD: [&str; 14] = [
+const MISREAD_WORDS: [&str; 14] = [
     "told", "tells", "telling", "hears", "whoever", "somebody", "nobody", "anybody", "mend", "mends", "mended",
     "mending", "quicker", "heard",
 ];
@@ -27,7 +27,7 @@ const MISREAD_PHRASES: [&str; 9] = [
 const KEPT_NAMES: [&str; 3] = ["TOLD#", "told = ?outcome", "StripeTellsOfStripe"];
 
 /// Files that quote misread words.
-const QUOTING: [&str; 1] = ["local/dueday/tests/commands/documents/plain_words.rs"];
+const FILES_THAT_QUOTE_MISREAD_WORDS: [&str; 1] = ["local/dueday/tests/commands/documents/plain_words.rs"];
 
 /// Splits `line` into lower-case words. An identifier is several words: `was_told` and `wasTold` are two.
 fn words(line: &str) -> Vec<String> {
@@ -51,7 +51,7 @@ fn words(line: &str) -> Vec<String> {
 /// Returns the first misread word or phrase in `line`; `None` if there is none.
 fn find_misread(line: &str) -> Option<String> {
     let words = words(line);
-    if let Some(word) = words.iter().find(|word| MISREAD.contains(&word.as_str())) {
+    if let Some(word) = words.iter().find(|word| MISREAD_WORDS.contains(&word.as_str())) {
         return Some(word.clone());
     }
     let text = format!(" {} ", words.join(" "));
@@ -59,7 +59,7 @@ fn find_misread(line: &str) -> Option<String> {
 }
 
 #[test]
-fn misread_finds_words_in_names_and_in_sentences() {
+fn find_misread_finds_words_in_names_and_in_sentences() {
     for (line, expected) in [
         ("/// What became of a batch.", Some("became of")),
         ("let was_told = true;", Some("told")),
@@ -73,7 +73,9 @@ fn misread_finds_words_in_names_and_in_sentences() {
 #[test]
 fn project_has_no_words_that_were_misread() {
     let mut found = Vec::new();
-    for (path, text) in text_files::text_files().filter(|(path, _)| !QUOTING.contains(&path.as_str())) {
+    for (path, text) in
+        text_files::text_files().filter(|(path, _)| !FILES_THAT_QUOTE_MISREAD_WORDS.contains(&path.as_str()))
+    {
         for (number, line) in text.lines().enumerate() {
             let line = KEPT_NAMES.iter().fold(line.to_owned(), |line, name| line.replace(name, ""));
             if let Some(word) = find_misread(&line) {

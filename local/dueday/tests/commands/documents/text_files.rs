@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::architecture::root;
 
 /// Folders with generated or downloaded files.
-const SKIPPED: [&str; 7] = [".git", "target", ".dueday", ".aws-sam", "node_modules", "snapshots", "__pycache__"];
+const SKIPPED_FOLDERS: [&str; 7] =
+    [".git", "target", ".dueday", ".aws-sam", "node_modules", "snapshots", "__pycache__"];
 
 /// Returns each source file, document and script of the project: its path from the root, and its text.
 pub fn text_files() -> impl Iterator<Item = (String, String)> {
@@ -24,7 +25,7 @@ fn collect_text_files(folder: &Path, paths: &mut Vec<PathBuf>) {
     for path in entries {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            if !SKIPPED.contains(&name.as_str()) {
+            if !SKIPPED_FOLDERS.contains(&name.as_str()) {
                 collect_text_files(&path, paths);
             }
         } else if is_text(&path) {

@@ -26,7 +26,7 @@ use delivery::{NoticeOutcome, Notices};
 use emulator::{Deployment, Engine, Fault, Injector, Operation, Wire};
 use reconciling::{Reconciler, Settlement};
 use rest::{Caller, PublicUrl};
-use simulator::{Enrolment, population};
+use simulator::{NewSubscriber, population};
 use store::{Paging, RewriteOutcome, Settings};
 use sweep::{BatchRequest, Sweep, Task};
 use testkit::sample;
@@ -57,12 +57,13 @@ impl World {
         let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer).await.unwrap();
         let cards =
             ["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard", "pm_unknown"];
-        for (Enrolment { account, mut subscription }, card) in population(31).into_iter().zip(cards.into_iter().cycle())
+        for (NewSubscriber { account, mut subscription }, card) in
+            population(31).into_iter().zip(cards.into_iter().cycle())
         {
             let customer = subscription.payment_method.customer.clone();
             subscription.id = billing::SubscriptionId::new(clock::Clock::ulid(system.clock.as_ref()));
             subscription.payment_method = PaymentMethod { customer, payment_method: card.parse().unwrap() };
-            system.deployment.enrol(&account, subscription, parse_date("2026-12-31")).await.unwrap();
+            system.deployment.create_subscription(&account, subscription, parse_date("2026-12-31")).await.unwrap();
         }
         let wire = Arc::new(Wire::recorded());
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));

@@ -10,7 +10,7 @@ use crate::template::{template, text};
 
 /// Each crate that sends requests to an AWS service, and the IAM actions of these requests. `gateway-secrets` creates the client
 /// of the sandbox gateway, whose function URL needs both listed actions.
-const CLIENTS: [(&str, &[&str]); 5] = [
+const ACTIONS_OF_CLIENTS: [(&str, &[&str]); 5] = [
     ("aws-sdk-eventbridge", &["events:PutEvents"]),
     ("aws-sdk-secretsmanager", &["secretsmanager:GetSecretValue"]),
     ("aws-sdk-sesv2", &["ses:SendEmail", "ses:SendRawEmail"]),
@@ -19,7 +19,7 @@ const CLIENTS: [(&str, &[&str]); 5] = [
 ];
 
 /// The functions that contain a client without using it, and why.
-const UNUSED: [(&str, &str, &str); 3] = [
+const UNUSED_CLIENTS: [(&str, &str, &str); 3] = [
     (
         "MailFeedbackFunction",
         "aws-sdk-secretsmanager",
@@ -42,7 +42,7 @@ fn texts(value: &Value) -> Vec<String> {
 
 /// Returns the statements for other services than DynamoDB, by function: those in the function's own policies, and those of
 /// policies that name its role.
-fn statements() -> BTreeMap<String, Vec<Value>> {
+fn statements_by_function() -> BTreeMap<String, Vec<Value>> {
     let template = template();
     let mut statements: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (name, resource) in template["Resources"].as_mapping().unwrap() {
@@ -82,16 +82,17 @@ fn referenced(value: &Value) -> String {
 #[test]
 fn functions_may_use_exactly_the_services_whose_clients_they_contain() {
     let (template, crates) = (template(), Crates::read());
-    for (function, statements) in statements() {
+    for (function, statements) in statements_by_function() {
         let resource = &template["Resources"][function.as_str()];
         let program = text(&resource["Metadata"]["BuildProperties"]["Binary"]);
         let package = crates.workspace_crates().find(|name| crates.programs(name).contains(&program));
         let dependencies = crates.all_dependencies(package.unwrap());
         let is_used = |client: &str| {
             dependencies.contains(client)
-                && !UNUSED.iter().any(|(of, name, _)| (*of, *name) == (function.as_str(), client))
+                && !UNUSED_CLIENTS.iter().any(|(of, name, _)| (*of, *name) == (function.as_str(), client))
         };
-        let expected = CLIENTS.iter().filter(|(client, _)| is_used(client)).flat_map(|(_, actions)| *actions);
+        let expected =
+            ACTIONS_OF_CLIENTS.iter().filter(|(client, _)| is_used(client)).flat_map(|(_, actions)| *actions);
         let further = FURTHER_ACTIONS.iter().filter(|(of, ..)| *of == function).map(|(_, action, _)| action);
         let expected: BTreeSet<String> = expected.chain(further).map(|action| (*action).to_owned()).collect();
         let allowed: BTreeSet<String> = statements.iter().flat_map(|statement| texts(&statement["Action"])).collect();
@@ -104,7 +105,7 @@ fn functions_may_use_exactly_the_services_whose_clients_they_contain() {
 
 #[test]
 fn statements_name_the_resources_of_the_stack_and_allow_no_more() {
-    for (function, statements) in statements() {
+    for (function, statements) in statements_by_function() {
         for statement in statements {
             assert_eq!(text(&statement["Effect"]), "Allow", "{function}");
             let resources = match &statement["Resource"] {

@@ -146,7 +146,7 @@ impl FlawedGateway {
         !is_free
     }
 
-    fn unlock(&self, name: &str) {
+    fn remove_lock(&self, name: &str) {
         self.state().in_use.remove(name);
     }
 
@@ -156,7 +156,7 @@ impl FlawedGateway {
             return if_locked;
         }
         let response = self.sandbox.charge(request).await;
-        self.unlock(name);
+        self.remove_lock(name);
         response
     }
 
@@ -181,7 +181,7 @@ impl FlawedGateway {
     }
 
     /// Returns `payment` as this gateway lists it, or `None` if the gateway does not list it.
-    fn as_listed(&self, payment: Payment) -> Option<Payment> {
+    fn change_listed_payment(&self, payment: Payment) -> Option<Payment> {
         let with_amount =
             |minor: i64| Payment { amount: Money::new(minor, payment.amount.currency()), ..payment.clone() };
         let is_declined = matches!(payment.status, PaymentStatus::Declined(_));
@@ -284,7 +284,8 @@ impl PaymentGateway for FlawedGateway {
         for customer in self.customers_to_list(customer) {
             listed.extend(self.sandbox.payments_of(&customer, since).await?);
         }
-        let mut listed: Vec<Payment> = listed.into_iter().filter_map(|payment| self.as_listed(payment)).collect();
+        let mut listed: Vec<Payment> =
+            listed.into_iter().filter_map(|payment| self.change_listed_payment(payment)).collect();
         match self.flaw {
             Flaw::ListsOnlyTheFirstPage => listed.truncate(100),
             Flaw::ListsAPaymentOnTwoPages => listed.extend(listed.get(99).cloned()),
@@ -304,7 +305,7 @@ impl PaymentGateway for FlawedGateway {
         if self.flaw == Flaw::ReturnsWrongPaymentById {
             return Ok(self.payments().first().map(|payment| payment.payment(PaymentStatus::Succeeded)));
         }
-        Ok(self.sandbox.payment(id).await?.and_then(|payment| self.as_listed(payment)))
+        Ok(self.sandbox.payment(id).await?.and_then(|payment| self.change_listed_payment(payment)))
     }
 }
 
@@ -343,7 +344,7 @@ impl Refunds for FlawedGateway {
                 self.sandbox.refund(&other).await
             }
             RefundResponse::Rejected { .. } if self.state().in_use.remove(&concurrent) => {
-                self.unlock(request.payment.as_str());
+                self.remove_lock(request.payment.as_str());
                 let id = format!("re_{}", request.refund).parse().unwrap();
                 let (refund, amount) = (Some(request.refund), request.amount);
                 RefundResponse::Made(GatewayRefund { id, refund, amount, state: RefundState::Succeeded })
@@ -351,7 +352,7 @@ impl Refunds for FlawedGateway {
             response => {
                 // During concurrent refunds, keep the payment locked until the sandbox rejects one of them.
                 if !self.state().in_use.contains(&concurrent) {
-                    self.unlock(request.payment.as_str());
+                    self.remove_lock(request.payment.as_str());
                 }
                 response
             }

@@ -6,8 +6,8 @@ use ulid::Ulid;
 
 use super::world::World;
 
-const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-const LINK: Ulid = Ulid(77);
+const BROWSER_HEADER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+const CARD_LINK_ID: Ulid = Ulid(77);
 
 /// Creates a world with a declined payment, a German customer, and a card link for the payment.
 async fn world_with_owed_payment() -> World {
@@ -18,7 +18,7 @@ async fn world_with_owed_payment() -> World {
     assert_eq!(world.request("PATCH {gold}", card).await.status, 200);
     world.run_payments("2026-03-10T06:00:00Z").await;
     let link = CardLink { account: world.gold.account.clone(), subscription: world.gold.id, due_on: world.gold.due_on };
-    world.table.put_card_link(LINK, &link, super::world::at("2026-03-10T06:00:00Z")).await.unwrap();
+    world.table.put_card_link(CARD_LINK_ID, &link, super::world::at("2026-03-10T06:00:00Z")).await.unwrap();
     world
 }
 
@@ -31,8 +31,8 @@ async fn setup_count(world: &World) -> usize {
 #[tokio::test]
 async fn card_link_shows_the_owed_payment_and_opens_the_page_for_a_card_until_it_is_paid() {
     let world = world_with_owed_payment().await;
-    let path = format!("/card-links/{LINK}");
-    let page = world.request_without_token(&format!("GET {path}"), &[BROWSER], "").await;
+    let path = format!("/card-links/{CARD_LINK_ID}");
+    let page = world.request_without_token(&format!("GET {path}"), &[BROWSER_HEADER], "").await;
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     insta::assert_snapshot!("card_link", page.text);
     for part in ["<html lang=\"de\">", "12,99", "Gold plan", "<form method=\"post\"><button>Karte hinterlegen</button>"]
@@ -41,7 +41,7 @@ async fn card_link_shows_the_owed_payment_and_opens_the_page_for_a_card_until_it
     }
     assert_eq!(setup_count(&world).await, 0, "a mail scanner that opens the link makes no request to the gateway");
 
-    let opened = world.request_without_token(&format!("POST {path}"), &[BROWSER], "").await;
+    let opened = world.request_without_token(&format!("POST {path}"), &[BROWSER_HEADER], "").await;
     assert_eq!(opened.status, 303, "{}", opened.text);
     assert!(opened.header("location").starts_with("http://127.0.0.1:7879/pages/"), "{}", opened.header("location"));
     assert_eq!(setup_count(&world).await, 1);
@@ -50,7 +50,7 @@ async fn card_link_shows_the_owed_payment_and_opens_the_page_for_a_card_until_it
     assert_eq!(world.request("PATCH {gold}", card).await.status, 200);
     world.run_payments("2026-03-11T06:00:00Z").await;
     for method in ["GET", "POST"] {
-        let page = world.request_without_token(&format!("{method} {path}"), &[BROWSER], "").await;
+        let page = world.request_without_token(&format!("{method} {path}"), &[BROWSER_HEADER], "").await;
         assert_eq!(page.status, 200);
         assert!(page.text.contains("Keine offene Zahlung") && !page.text.contains("<form"), "{}", page.text);
     }
@@ -66,7 +66,7 @@ async fn browser_gets_a_page_in_place_of_a_problem_and_a_program_gets_json() {
         ("DELETE /health", 405, "Method not allowed"),
         ("GET /accounts/acme/receipts/x", 404, "Not found"),
     ] {
-        let page = world.request_as(&super::world::acme(), request, &[BROWSER], "").await;
+        let page = world.request_as(&super::world::acme(), request, &[BROWSER_HEADER], "").await;
         assert_eq!((page.status, page.header("content-type")), (status, "text/html; charset=utf-8"), "{request}");
         if request == "GET /nowhere" {
             insta::assert_snapshot!("error_page", page.text);

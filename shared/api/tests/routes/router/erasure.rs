@@ -5,7 +5,7 @@ use erasing::Eraser;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme};
 
-const PUT: &str = r#"{"email": "a@example.com", "name": "A"}"#;
+const ACCOUNT_BODY: &str = r#"{"email": "a@example.com", "name": "A"}"#;
 
 #[tokio::test]
 async fn erasure_needs_an_operator_and_is_refused_while_a_subscription_is_active() {
@@ -39,7 +39,7 @@ async fn account_cannot_be_changed_during_its_erasure_and_its_id_cannot_be_used_
         assert_eq!((requested.status, &requested.json()["step"]), (202, &"order_desk".into()), "{}", requested.text);
     }
     let changes = [
-        ("PUT /accounts/acme", PUT),
+        ("PUT /accounts/acme", ACCOUNT_BODY),
         ("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION),
         ("POST /accounts/acme/payment-method-setups", "{}"),
     ];

@@ -16,7 +16,7 @@ use super::world::{TestResponse, World};
 /// The request that creates an endpoint.
 const CREATE: &str = "POST /webhook-endpoints";
 /// The event that the deliveries in the tests contain.
-const EVENT: &str = r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#;
+const SAMPLE_EVENT: &str = r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#;
 
 #[tokio::test]
 async fn repeated_creation_with_an_idempotency_key_creates_one_endpoint_and_returns_its_secret_again() {
@@ -165,7 +165,7 @@ async fn create_corrupt_delivery(world: &World, body: &str) -> (String, Delivery
 #[tokio::test]
 async fn unreadable_delivery_is_listed_beside_the_others_and_redelivered_with_its_stored_event() {
     let world = World::new().await;
-    let (deliveries, key) = create_corrupt_delivery(&world, EVENT).await;
+    let (deliveries, key) = create_corrupt_delivery(&world, SAMPLE_EVENT).await;
     let listed = world.request(&format!("GET {deliveries}"), "").await.json();
     assert_eq!((listed["data"].as_array().unwrap().len(), &listed["data"][0]["event"]), (1, &"e2".into()));
     assert!(listed["unreadable"][0]["reason"].as_str().unwrap().contains("Status"), "{listed}");
@@ -173,12 +173,12 @@ async fn unreadable_delivery_is_listed_beside_the_others_and_redelivered_with_it
     let restarted = world.request(&format!("POST {deliveries}/e1/redeliver"), "{}").await;
     assert_eq!((restarted.status, &restarted.json()["type"]), (202, &"account.created".into()), "{}", restarted.text);
     let stored = world.table.get_delivery(&key).await.unwrap().unwrap();
-    assert_eq!((stored.status, stored.body.as_str()), (DeliveryStatus::Pending, EVENT));
+    assert_eq!((stored.status, stored.body.as_str()), (DeliveryStatus::Pending, SAMPLE_EVENT));
 }
 
 #[tokio::test]
 async fn unreadable_delivery_without_its_event_is_not_redelivered_and_the_problem_says_so() {
-    let other_event = EVENT.replace("e1", "e9");
+    let other_event = SAMPLE_EVENT.replace("e1", "e9");
     for body in ["{}", &other_event] {
         let world = World::new().await;
         let (deliveries, _) = create_corrupt_delivery(&world, body).await;
@@ -192,7 +192,7 @@ async fn delivery_that_is_restarted_on_its_29th_day_is_stored_for_another_30_day
     let world = World::new().await;
     let now = world.clock.now();
     let key = DeliveryKey { endpoint: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(), event: "e1".to_owned() };
-    let new = Delivery::new(key.clone(), "account.created".to_owned(), EVENT.to_owned(), now);
+    let new = Delivery::new(key.clone(), "account.created".to_owned(), SAMPLE_EVENT.to_owned(), now);
     assert!(world.table.create_delivery(&new).await.unwrap());
     let restart = now + TimeDelta::days(29);
     let restarted = world.table.restart_delivery(&key, None, restart).await.unwrap().unwrap();
@@ -209,12 +209,12 @@ async fn delivery_that_is_restarted_on_its_29th_day_is_stored_for_another_30_day
 #[tokio::test]
 async fn deliveries_of_an_endpoint_are_in_several_partitions_and_listed_once_with_pages_of_any_size() {
     let world = World::new().await;
-    let (deliveries, key) = create_corrupt_delivery(&world, EVENT).await;
+    let (deliveries, key) = create_corrupt_delivery(&world, SAMPLE_EVENT).await;
     let mut expected: BTreeSet<String> = ["e2".to_owned()].into();
     for n in 3..40 {
         let key = DeliveryKey { event: format!("e{n}"), ..key.clone() };
         expected.insert(key.event.clone());
-        let new = Delivery::new(key, "account.created".to_owned(), EVENT.to_owned(), world.clock.now());
+        let new = Delivery::new(key, "account.created".to_owned(), SAMPLE_EVENT.to_owned(), world.clock.now());
         assert!(world.table.create_delivery(&new).await.unwrap());
     }
     let mut partitions = BTreeSet::new();
@@ -241,7 +241,7 @@ async fn deliveries_of_an_endpoint_are_in_several_partitions_and_listed_once_wit
 #[tokio::test]
 async fn delivery_that_an_earlier_version_has_stored_is_found_and_copied_to_its_partition() {
     let world = World::new().await;
-    let (_, key) = create_corrupt_delivery(&world, EVENT).await;
+    let (_, key) = create_corrupt_delivery(&world, SAMPLE_EVENT).await;
     let key = DeliveryKey { event: "e2".to_owned(), ..key };
     let mut item = stored_deliveries(&world, &key).await.remove(0);
     item.insert("PK".to_owned(), AttributeValue::S(format!("WEBHOOK#{}", key.endpoint)));
