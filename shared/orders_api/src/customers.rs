@@ -26,7 +26,8 @@ use super::requested_desk::RequestedDesk;
 pub struct CustomerView {
     /// The identifier of the account.
     account: AccountId,
-    /// The shipping address; null until it is set. Until then all orders of the customer are backordered.
+    /// The shipping address; null until it is set. Until then, orders without an address of their own
+    /// are backordered.
     address: Option<AddressView>,
     /// The employee who represents the customer; null if there is none.
     representative: Option<EmployeeId>,
@@ -68,7 +69,8 @@ fn customer_not_found() -> Problem {
 /// Set the shipping address of a customer
 ///
 /// Creates the customer if it does not exist. Within a few minutes after the response, the stock is reserved for the
-/// customer's backordered orders, oldest first, as far as it suffices. Other orders of the customer do not change.
+/// customer's backordered orders, oldest first, as far as it suffices. Orders that already have an address keep
+/// it: correct the address of such an order with `PUT /orders/{order}/address`.
 #[utoipa::path(
     put,
     path = "/customers/{account}",

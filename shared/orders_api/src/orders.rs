@@ -51,8 +51,8 @@ pub struct OrderView {
     waits_for: Option<BackOrderReason>,
     /// The warehouse from whose stock the products were deducted; null if none were deducted yet.
     warehouse: Option<WarehouseId>,
-    /// The address that the order is shipped to: the customer's address when the products were deducted from the stock, or
-    /// a later correction; null until then.
+    /// The address that the order is shipped to: the customer's address when the order was placed, or a later correction.
+    /// Null if the customer had no address then, until the products are deducted from the stock.
     address: Option<AddressView>,
     /// When the order was shipped; null until then.
     shipped_at: Option<DateTime<Utc>>,

@@ -26,7 +26,11 @@ async fn world_with_unreachable_customer() -> (World, Arc<GatewayThatTimesOutFor
 }
 
 /// Runs the payment batch of the day of `now` at this time.
-async fn run_at(world: &World, gateway: &Arc<GatewayThatTimesOutForSomeCustomers>, now: DateTime<Utc>) -> Report<PaymentCounts> {
+async fn run_at(
+    world: &World,
+    gateway: &Arc<GatewayThatTimesOutForSomeCustomers>,
+    now: DateTime<Utc>,
+) -> Report<PaymentCounts> {
     let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
     world.run_payment_batch(&payments, &now.date_naive().to_string(), now).await
 }

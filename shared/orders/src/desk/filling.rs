@@ -62,12 +62,20 @@ impl OrderDesk {
             return Ok(tasks);
         }
         for task in tasks.items.iter().filter(|task| !task.further.is_empty()) {
-            for product in &task.further {
-                self.table.request_fill(&FillTarget::Product(product.clone()), self.clock.ulid()).await?;
+            // A task that cannot be separated keeps its further products for the next invocation.
+            if let Err(error) = self.separate_fill_task(task).await {
+                tracing::error!(target = %task.target, %error, "failed to separate the products of a fill task");
             }
-            self.table.remove_further_products(task).await?;
         }
         self.table.fill_tasks().await
+    }
+
+    /// Writes a fill task for each further product of `task`, and removes these products from `task`.
+    async fn separate_fill_task(&self, task: &FillTask) -> Result<(), TableError> {
+        for product in &task.further {
+            self.table.request_fill(&FillTarget::Product(product.clone()), self.clock.ulid()).await?;
+        }
+        self.table.remove_further_products(task).await
     }
 
     /// Tries the next page of the orders of `task`, and saves the position. Returns the task if its pass is not finished,

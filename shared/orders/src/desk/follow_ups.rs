@@ -203,6 +203,8 @@ impl OrderDesk {
             (order, follow_up.filled_from(warehouse)?)
         } else {
             let order = self.filled_or_waiting(order, customer).await?;
+            // If the kept part has just got the address of the customer, both parts are shipped to this address.
+            let follow_up = Order { address: order.address.clone(), ..follow_up };
             let follow_up = self.waiting(follow_up, customer, &order).await?;
             (order, follow_up)
         };

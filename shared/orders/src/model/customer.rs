@@ -26,7 +26,8 @@ pub struct Customer {
     /// The employee who looks after the customer and to whom the customer's orders are credited. `None` if the company
     /// had no customer representative when the customer was created; a later hand-over can set it.
     pub representative: Option<EmployeeId>,
-    /// The shipping address. `None` until it is set; until then all orders of the customer are backordered.
+    /// The shipping address. `None` until it is set; until then, orders without an address of their own are
+    /// backordered.
     pub address: Option<ShippingAddress>,
     pub created_at: DateTime<Utc>,
     pub version: u64,

@@ -7,6 +7,7 @@ use dynamo::{IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse}
 use orders::{CreatedFollowUp, DeskError, FollowUpOutcome, Order, OrderDesk, OrderId, OrderLine, ReplacementRequest};
 use serde::Serialize;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::filling::FillReport;
 use super::list::OrderView;
@@ -91,8 +92,8 @@ fn request_with_key(args: &ReplaceArgs, key: &str, now: DateTime<Utc>) -> Idempo
     lines.sort();
     IdempotentRequest {
         made_at: now,
-        key_hash: format!("replace-{order}-{key}"),
-        request_hash: json!([lines, reason]).to_string(),
+        key_hash: format!("{:x}", Sha256::digest(format!("replace-{order}-{key}"))),
+        request_hash: format!("{:x}", Sha256::digest(json!([lines, reason]).to_string())),
         response: StoredResponse::default(),
         expires_at: now + IDEMPOTENCY_RETENTION,
     }

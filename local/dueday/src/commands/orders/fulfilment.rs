@@ -1,7 +1,7 @@
 //! Manages stock, shipping addresses and representatives.
 
 use billing::AccountId;
-use orders::{EmployeeId, Order, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
+use orders::{EmployeeId, Order, OrderDesk, OrderStatus, ProductId, ShippingAddress, WarehouseId, all_days};
 use serde::Serialize;
 use ulid::Ulid;
 
@@ -102,6 +102,10 @@ pub async fn set_address(
             false => Err(Failure::Refused(format!("the order {} is not an order of {}", order.id, args.account))),
         };
         let (order, _) = desk.correct_address(order, address, is_of_account).await?;
+        if order.status == OrderStatus::BackOrdered {
+            // The order may have waited only for an address.
+            return fill_after(context, desk, &format!("the address of the order {} was set", order.id)).await;
+        }
         context
             .print(&OrderView::from(&order), || format!("the order {} is shipped to the new address\n", order.id))?;
         return Ok(Exit::Done);

@@ -34,13 +34,13 @@ use crate::{Exit, Failure};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each paid month creates one order, if its SKU has products. `dueday orders places` defines the regions and jobs, `dueday \
-orders people` the employees, and `dueday orders import` the products of SKUs and the stock of warehouses. An order waits (BACKORDERED) until its customer has an address and one warehouse has all its \
-products in stock.
+orders import` the products of SKUs and the stock of warehouses, and `dueday orders people` the employees. An order waits \
+(BACKORDERED) until it has an address and one warehouse has all its products in stock.
 
 Examples:
   dueday orders places places.csv
-  dueday orders people people.csv
   dueday orders import stock.csv
+  dueday orders people people.csv
   dueday orders address acme --name 'Acme Ltd' --street '1 High Street' \\
       --city Leeds --postal-code LS1 --country gb --region eu
   dueday orders list --status OPEN
