@@ -144,3 +144,20 @@ async fn parts_of_a_split_order_keep_its_address_and_a_replacement_gets_that_of_
     assert_eq!(state(&test_desk, &rest).await, expected("OPEN", None, Some("Leeds")));
     assert_eq!(state(&test_desk, &replacement).await, expected("OPEN", None, Some("York")));
 }
+
+#[tokio::test]
+async fn both_parts_of_an_order_that_waited_for_an_address_get_the_same_one() {
+    let test_desk = TestDesk::new().await;
+    set_quantity(&test_desk, 101).await;
+    let order = place_for_new(&test_desk, 0).await;
+    assert_eq!(state(&test_desk, &order).await, expected("BACKORDERED", Some("address"), None));
+    move_customer(&test_desk, "new", "York").await;
+    let split = test_desk.send_as_operator(&format!("POST {order}/split"), &Value::Null).await;
+    assert_eq!(split.status, 201, "{}", split.json);
+    move_customer(&test_desk, "new", "Bath").await;
+    receive(&test_desk, 200).await;
+    test_desk.fill_waiting_orders().await;
+    for part in [order.clone(), format!("{order}.2")] {
+        assert_eq!(state(&test_desk, &part).await, expected("OPEN", None, Some("York")), "{part}");
+    }
+}
