@@ -89,14 +89,16 @@ impl Invariant {
                  earliest due date that is neither paid nor waived."
             }
             Self::PaidOnce => {
-                "Find both receipts with `dueday receipts ACCOUNT`, and refund one with `dueday refund NUMBER`."
+                "Find both receipts with `dueday receipts ACCOUNT`, and refund one with `dueday refund NUMBER --reason TEXT`."
             }
             Self::StoredOnce => {
-                "Delete the item that is wrong by hand, and refund a payment that was made twice with `dueday refund NUMBER`."
+                "Delete the item that is wrong by hand, and refund a payment that was made twice with `dueday refund NUMBER \
+                 --reason TEXT`."
             }
             Self::Consistent => "Correct the named attributes by hand: docs/trouble.md, \"The audit found something\".",
             Self::AttemptMatches => {
-                "Do not charge: look the attempt up at the gateway, and settle it with `dueday resolve ACCOUNT SUBSCRIPTION`."
+                "Do not charge: look the attempt up at the gateway, and settle it with `dueday resolve ACCOUNT SUBSCRIPTION \
+                 --reason TEXT`."
             }
             Self::Expiring => "Correct the TTL by hand, or delete the record.",
             Self::Indexed => {

@@ -200,13 +200,15 @@ impl PaymentBatch {
 
     /// Returns the result of a row if the gateway returned no usable response to the charge or the look-up of
     /// `attempt`. If `attempt` was claimed longer ago than a lease lasts, the breaker does not count an unknown outcome
-    /// or a throttled request: other attempts can probably be charged even if the look-up of an old attempt fails.
+    /// or a throttled request: other attempts can probably be charged even if the look-up of an old attempt fails. Adds
+    /// the attempt to the attempts of the run with an unknown outcome.
     pub(super) fn result_without_response(
         &self,
         run: &PaymentRun,
         (subscription, attempt): (&Subscription, &Attempt),
         error: &GatewayError,
     ) -> RowResult {
+        run.add_in_doubt(attempt.claimed_at);
         let age = self.clock.now().signed_duration_since(attempt.claimed_at);
         let stop_reason = match error {
             GatewayError::Unknown { .. } | GatewayError::Throttled { .. } if age >= self.lease => None,
@@ -218,7 +220,6 @@ impl PaymentBatch {
         let (account, id) = (&subscription.account, subscription.id);
         tracing::warn!(%account, subscription = %id, %error, error_type = error.error_type(), "{IN_DOUBT_MESSAGE}");
         if age > MAX_TIME_IN_DOUBT {
-            run.add_in_doubt(attempt.claimed_at);
             return RowError::InDoubtTooLong { since: attempt.claimed_at, error: error.clone() }.into();
         }
         RowResult::Counted(PaymentOutcome::InDoubt)

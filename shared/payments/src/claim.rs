@@ -5,8 +5,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 use super::charge::ChargePermit;
 use super::row_error::RowError;
 use super::run::RowContext;
-use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, RowResult, result_because_switched_off};
-use billing::{CatchUp, ClaimRefusal, Period, Subscription, claim_refusal};
+use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
+use billing::{Attempt, CatchUp, ClaimRefusal, Period, Subscription, attempt_contradiction, claim_refusal};
 use settling::SettleError;
 use store::{ClaimOutcome, Due, RewriteOutcome};
 
@@ -93,11 +93,12 @@ impl PaymentBatch {
         };
         match &stored.attempt {
             Some(open) => {
-                let done = match open.is_in_doubt(self.clock.now()) {
-                    true => self.take_over(context, &due.key, open.clone()).await,
-                    false => Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
-                };
-                if stays_in_doubt(&done) {
+                if !open.is_in_doubt(self.clock.now()) {
+                    add_leased_attempt(context.run, &stored, open);
+                    return Ok(RowResult::Counted(PaymentOutcome::InDoubt));
+                }
+                let done = self.take_over(context, &due.key, open.clone()).await;
+                if done.is_err() {
                     context.run.add_in_doubt(open.claimed_at);
                 }
                 done
@@ -175,15 +176,15 @@ fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
     stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
 }
 
-/// Returns whether an attempt whose processing ended with `done` is still open, and its outcome unknown. A payment that the
-/// bank is processing does not count. If the row failed because of an unknown outcome, the failure has added the attempt.
-fn stays_in_doubt(done: &Result<RowResult, SettleError>) -> bool {
-    match done {
-        Ok(RowResult::Counted(outcome) | RowResult::Deferred { counted: outcome, .. }) => {
-            *outcome == PaymentOutcome::InDoubt
-        }
-        Ok(RowResult::StopRun { counted, .. }) => *counted == Some(PaymentOutcome::InDoubt),
-        Ok(RowResult::Failed { .. } | RowResult::OutOfTime | RowResult::LeftToOtherLane) => false,
-        Err(_) => true,
+/// Adds the attempt `open` of `stored`, which another worker has leased, to the attempts of `run` with an unknown
+/// outcome. Does not add an attempt that the run would not charge again: it can stay open although the gateway has
+/// responded to its look-up.
+pub(super) fn add_leased_attempt(run: &PaymentRun, stored: &Subscription, open: &Attempt) {
+    let may_charge_again = run.is_charging_enabled()
+        && stored.disputed_at.is_none()
+        && stored.open_findings == 0
+        && attempt_contradiction(stored, open).is_none();
+    if may_charge_again {
+        run.add_in_doubt(open.claimed_at);
     }
 }

@@ -85,7 +85,8 @@ impl PaymentRun {
         self.state().totals.sums.declined.add(amount);
     }
 
-    /// Adds an attempt that was first claimed at `claimed_at`, and that stays open with an unknown outcome.
+    /// Adds an attempt that was first claimed at `claimed_at`, and that stays open with an unknown outcome: the gateway
+    /// gave no usable response, another worker has leased the attempt, or an error ended its processing.
     pub(super) fn add_in_doubt(&self, claimed_at: DateTime<Utc>) {
         let oldest = &mut self.state().totals.oldest_in_doubt;
         *oldest = Some(oldest.map_or(claimed_at, |oldest| oldest.min(claimed_at)));

@@ -2,6 +2,7 @@
 //! at the gateway before it is settled or charged again.
 
 use super::charge::ChargePermit;
+use super::claim::add_leased_attempt;
 use super::pace::RefusalCount;
 use super::row_error::RowError;
 use super::run::RowContext;
@@ -30,7 +31,10 @@ impl PaymentBatch {
         match &subscription.attempt {
             Some(open) if open.claim_token == claim.token => {}
             // Another worker has already taken over and leased the attempt.
-            Some(_) => return Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
+            Some(open) => {
+                add_leased_attempt(context.run, &subscription, open);
+                return Ok(RowResult::Counted(PaymentOutcome::InDoubt));
+            }
             None => return Ok(RowResult::LeftToOtherLane),
         }
         let permit = ChargePermit::from_claim(subscription, claim)?;
@@ -61,7 +65,6 @@ impl PaymentBatch {
             }
             Resolution::ChargeAgain => {
                 if let Some(contradiction) = attempt_contradiction(&permit.subscription, &permit.attempt) {
-                    context.run.add_in_doubt(permit.attempt.claimed_at);
                     return Ok(RowError::AttemptContradiction(contradiction).into());
                 }
                 self.pace.wait_for_turn().await;

@@ -29,7 +29,8 @@ pub struct Report<C> {
     #[serde(skip)]
     pub oldest_due_days: u64,
     /// The number of complete hours since the first claim of the oldest attempt that the run has left open with an unknown
-    /// outcome; 0 if there is none. Only the log contains this number.
+    /// outcome; 0 if there is none. An attempt whose look-up the gateway answered does not count. Only the log contains
+    /// this number.
     #[serde(skip)]
     pub oldest_in_doubt_hours: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -53,17 +53,45 @@ async fn age_of_an_attempt_in_doubt_grows_from_run_to_run_until_its_outcome_is_k
     }
 }
 
+/// Returns a gateway with the payments of `world` that responds to the requests of all customers.
+fn reachable_gateway(world: &World) -> Arc<GatewayThatTimesOutForSomeCustomers> {
+    Arc::new(GatewayThatTimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers: HashSet::new() })
+}
+
 #[tokio::test]
-async fn attempt_in_doubt_has_an_age_while_charging_is_switched_off() {
+async fn attempt_has_no_age_in_doubt_if_the_gateway_has_no_payment_while_charging_is_switched_off() {
     let (world, gateway) = world_with_unreachable_customer().await;
     assert_eq!(run_at(&world, &gateway, billing_time("2026-03-09")).await.oldest_in_doubt_hours, 0);
-    let reachable = GatewayThatTimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers: HashSet::new() };
-    let reachable = Arc::new(reachable);
-    for (is_on, hours, expected, age) in [(false, 25, "in_doubt", 25), (true, 26, "paid", 0)] {
+    let reachable = reachable_gateway(&world);
+    for (is_on, gateway, hours, expected, age) in [
+        (false, &gateway, 20, "in_doubt", 20),
+        (false, &reachable, 25, "in_doubt", 0),
+        // A worker still has the lease of the run before.
+        (false, &reachable, 25, "in_doubt", 0),
+        (true, &reachable, 26, "paid", 0),
+    ] {
         world.table.set_charging(is_on, None).await.unwrap();
-        let report = run_at(&world, &reachable, billing_time("2026-03-09") + TimeDelta::hours(hours)).await;
+        let report = run_at(&world, gateway, billing_time("2026-03-09") + TimeDelta::hours(hours)).await;
         assert_eq!(nonzero_counts(&report), [(expected, 1)], "{report:?}");
         assert_eq!(report.oldest_in_doubt_hours, age, "{report:?}");
+    }
+}
+
+#[tokio::test]
+async fn attempt_has_no_age_in_doubt_if_the_gateway_has_no_payment_and_the_subscription_must_not_be_charged() {
+    let disputed = |s: &Subscription| Subscription { disputed_at: Some(billing_time("2026-03-09")), ..s.clone() };
+    let contradictory = |s: &Subscription| Subscription { attempt_seq: s.attempt_seq + 1, ..s.clone() };
+    let changes: [(&str, fn(&Subscription) -> Subscription); 2] = [("in_doubt", disputed), ("failed", contradictory)];
+    for (outcome, change) in changes {
+        let (world, gateway) = world_with_unreachable_customer().await;
+        run_at(&world, &gateway, billing_time("2026-03-09")).await;
+        world.change_subscription(&numbered_subscription(1, 9, "2026-03-01"), change).await;
+        let reachable = reachable_gateway(&world);
+        for (gateway, hours, expected, age) in [(&gateway, 20, "in_doubt", 20), (&reachable, 25, outcome, 0)] {
+            let report = run_at(&world, gateway, billing_time("2026-03-09") + TimeDelta::hours(hours)).await;
+            assert_eq!(nonzero_counts(&report), [(expected, 1)], "{report:?}");
+            assert_eq!(report.oldest_in_doubt_hours, age, "{report:?}");
+        }
     }
 }
 
