@@ -129,7 +129,7 @@ fn report_refuses_a_future_first_day_and_reports_until_today_at_most() {
     let expected = format!("--from {tomorrow} must not be later than today, {today}");
     assert!(code == 2 && stderr.contains(&expected) && stderr.contains("dueday forecast"), "{stderr}");
     let (code, _, stderr) = run(folder.path(), &["report", "--from", &today.to_string(), "--to", &yesterday]);
-    assert!(code == 2 && stderr.contains(&format!("--to {yesterday} must be {today} or later")), "{stderr}");
+    assert!(code == 2 && stderr.contains(&format!("--to {yesterday} must not be before {today}")), "{stderr}");
     let (code, stdout, stderr) = run(folder.path(), &["report", "--from", &yesterday, "--to", &tomorrow]);
     assert!(code == 0 && stdout.contains(&format!("from {yesterday} to {today}")), "{stdout}{stderr}");
     assert!(!stdout.contains("NOT DONE"), "no run was possible before the table existed: {stdout}");

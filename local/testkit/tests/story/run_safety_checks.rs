@@ -48,7 +48,7 @@ async fn run_with_a_position_in_a_shard_that_was_not_requested_is_rejected() {
     let error = world.payments.run(&request, billing_time("2026-03-16")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the position `next` of the request is in shard 3, but in a lane or shard that was not requested"
+        "the position `next` of the request (shard 3) is in a lane or shard that was not requested"
     );
 }
 
