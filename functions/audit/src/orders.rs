@@ -34,7 +34,8 @@ pub(crate) enum Position {
     Accounts(Option<String>),
     /// All accounts are checked. The audit continues after this order; with `None`, at the first order.
     Orders(Option<String>),
-    /// All accounts and orders are checked. The audit continues with the comparison of the stored numbers.
+    /// All accounts and orders are checked. The audit continues with the comparison of the stored sums (the stock of each
+    /// product and the sales totals) with the items from which they follow.
     Numbers,
 }
 

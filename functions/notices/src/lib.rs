@@ -23,7 +23,7 @@ pub enum SetUpError {
     Mailer(#[from] MailerError),
 }
 
-/// Creates the sender of notices from the environment variables `env`. The documentation of [`ses::mailer`] lists the
+/// Creates the object that sends notices (e-mails about payment outcomes) from the environment variables `env`. The documentation of [`ses::mailer`] lists the
 /// variables that select the mail service and the sender of the mails.
 ///
 /// # Errors

@@ -57,7 +57,8 @@ pub struct Work {
     pub rows: u32,
     pub shards: u32,
     pub concurrency: u32,
-    /// The delay of each response of the engine, in milliseconds.
+    /// How long, in milliseconds, the benchmark delays each response of the database engine, to imitate the latency of
+    /// DynamoDB.
     pub engine_ms: u64,
     /// The delay of each response of the gateway, in milliseconds.
     pub gateway_ms: u64,

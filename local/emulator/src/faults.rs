@@ -95,7 +95,7 @@ pub struct Injector {
     /// True while calls are counted and can have faults.
     is_on: AtomicBool,
     calls: AtomicU64,
-    /// Notifies the current run of a crash.
+    /// Stops the current run at once, as if its process had crashed.
     crash: Notify,
 }
 

@@ -69,7 +69,8 @@ impl DailyRuns {
 /// Adds the counts of a run to `total`.
 ///
 /// # Errors
-/// [`SimulationError::Unfinished`] if the run is not complete, or its counts do not add up.
+/// [`SimulationError::Unfinished`] if the run is not complete, or if the counts of its outcomes are
+/// together not the number of its due rows.
 fn add_run_counts<C: Counts>(total: &mut C, report: &Report<C>) -> Result<(), SimulationError> {
     if !report.complete || !report.adds_up() {
         let report = serde_json::to_string(report).unwrap_or_default();

@@ -57,7 +57,7 @@ impl TableContents {
         Ok(contents)
     }
 
-    /// Adds one item of the table; returns `None` if the item cannot be read.
+    /// Adds one item of the table to these contents. Returns `None` if the item cannot be read.
     fn add_item(&mut self, item: &Attributes) -> Option<()> {
         let key = StoredKey::of(item)?;
         match key.kind()? {

@@ -56,7 +56,8 @@ pub struct BatchDay {
     pub date: NaiveDate,
     pub batch: Batch,
     pub state: DayState,
-    /// The number of shards whose records prove that the day is complete.
+    /// The number of shards whose run records prove that all due rows of the shard were processed on the day. The day is
+    /// complete if this is the number of all shards.
     pub complete_shards: usize,
     pub shards: usize,
 }

@@ -56,8 +56,8 @@ impl Eraser {
         Self { table, orders, clock }
     }
 
-    /// Continues all requested erasures until `deadline`, or until they end or wait if `deadline` is `None`. An error
-    /// of one erasure is logged, and does not stop the other erasures.
+    /// Continues all requested erasures until `deadline`. If `deadline` is `None`, continues until each erasure has ended
+    /// or must wait, for example for the end of a payment. An error of one erasure is logged, and does not stop the other erasures.
     ///
     /// # Errors
     /// [`TableError`] if the list of erasures cannot be read, or the scan of the table fails.

@@ -19,8 +19,8 @@ use super::gateway_use::GatewayUse;
 pub struct PaymentRun {
     /// True if charging was switched on in the settings when the last list page was read.
     is_charging_enabled: AtomicBool,
-    /// The number of days for which the bank may process a debit, from the settings that were read with the last list
-    /// page.
+    /// The number of days for which the bank may process a debit, from the settings that were read together with the
+    /// most recent list page of due rows.
     max_processing_days: AtomicU32,
     /// Stops the run after too many consecutive failures of the gateway.
     pub(super) breaker: CircuitBreaker,

@@ -1,4 +1,5 @@
-//! The requests for accounts: create, update and read them, and set the mail status after a bounce.
+//! The DynamoDB requests that create, update and read account items, and that set the mail status of an account after a
+//! bounce.
 
 use super::items::read_account;
 use super::{Table, TableError, keys};

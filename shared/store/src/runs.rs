@@ -72,7 +72,7 @@ impl RunRecord {
         self.from.as_ref().map_or(Lane::Due, |from| from.lane)
     }
 
-    /// Returns whether the walk reached the end of its lane.
+    /// Returns whether the run has read all rows of this lane (due payments or open attempts) in this shard.
     pub fn is_complete(&self) -> bool {
         let is_in_later_lane = |next: &Position| next.lane > self.lane();
         self.end.as_ref().is_some_and(|end| end.next.as_ref().is_none_or(is_in_later_lane))

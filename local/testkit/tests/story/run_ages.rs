@@ -81,7 +81,8 @@ async fn attempt_has_no_age_in_doubt_if_the_gateway_has_no_payment_while_chargin
 async fn attempt_has_no_age_in_doubt_if_the_gateway_has_no_payment_and_the_subscription_must_not_be_charged() {
     let disputed = |s: &Subscription| Subscription { disputed_at: Some(billing_time("2026-03-09")), ..s.clone() };
     let contradictory = |s: &Subscription| Subscription { attempt_seq: s.attempt_seq + 1, ..s.clone() };
-    let changes: [(&str, fn(&Subscription) -> Subscription); 2] = [("in_doubt", disputed), ("failed", contradictory)];
+    type Change = fn(&Subscription) -> Subscription;
+    let changes: [(&str, Change); 2] = [("in_doubt", disputed), ("failed", contradictory)];
     for (outcome, change) in changes {
         let (world, gateway) = world_with_unreachable_customer().await;
         run_at(&world, &gateway, billing_time("2026-03-09")).await;

@@ -116,7 +116,7 @@ impl OrderList<'_> {
     }
 }
 
-/// The key of the list of all orders. It is not the key of an entity.
+/// The text that stands for the list of all orders in the cursors of its pages. It is not the key of an item.
 const ALL_ORDERS: &str = "ORDERS";
 
 /// The content of a cursor: the sort position, and the key of the list.

@@ -79,7 +79,7 @@ async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
 
 async fn ship(desk: &OrderDesk, id: OrderId) {
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        // A refused step is accepted: after an interruption, the order may be shipped already.
+        // The order desk may refuse the step, because the order may have been shipped before the interruption.
         match desk.advance(id, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),

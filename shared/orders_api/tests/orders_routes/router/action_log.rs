@@ -23,7 +23,7 @@ struct Case {
     kind: &'static str,
     /// The account of the entry; `None` if the entry belongs to no account.
     account: Option<&'static str>,
-    /// The fields of the entry before and after the change.
+    /// The changed fields, as the log entry states them: their values before and after the change.
     fields: (Value, Value),
 }
 
