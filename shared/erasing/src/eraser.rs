@@ -57,7 +57,7 @@ impl Eraser {
     }
 
     /// Continues all requested erasures until `deadline`. If `deadline` is `None`, continues until each erasure has ended
-    /// or must wait, for example for the end of a payment. An error of one erasure is logged, and does not stop the other erasures.
+    /// or must wait, for example for an order that is not shipped yet. An error of one erasure is logged, and does not stop the other erasures.
     ///
     /// # Errors
     /// [`TableError`] if the list of erasures cannot be read, or the scan of the table fails.

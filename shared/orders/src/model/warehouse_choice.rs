@@ -27,9 +27,9 @@ pub fn choose_warehouse<'a>(
 }
 
 /// Returns the part of `lines` that one warehouse has in stock: of each product the needed pieces, or as many as there are.
-/// Prefers a warehouse in `region` if any warehouse there has one of the products. Otherwise considers all warehouses. Among the considered
-/// warehouses, chooses the one that has the most of the products, then the most pieces, and then the smallest id. Returns an empty list if no warehouse has any of
-/// the products.
+/// Considers the warehouses in `region` if one of them has one of the products; otherwise considers all warehouses. Among
+/// the considered warehouses, chooses the one that has the most of the products, then the most pieces, and then the smallest
+/// id. Returns an empty list if no warehouse has any of the products.
 pub fn lines_in_stock(
     region: &PlaceId,
     lines: &[OrderLine],

@@ -29,9 +29,8 @@ pub struct Due {
 }
 
 impl Due {
-    /// Returns whether the payment of `due_on` will be charged: the subscription is not paused, unpaid or cancelled,
-    /// and its scheduled
-    /// cancellation (if any) takes effect in a later month.
+    /// Returns whether the payment of `due_on` will be charged: the subscription is not stopped (paused, unpaid or
+    /// cancelled), and its scheduled cancellation (if any) takes effect in a later month.
     pub fn will_be_charged(&self) -> bool {
         let cancel_from = self.payment_schedule.as_ref().and_then(|payment_schedule| payment_schedule.cancel_from);
         !self.is_stopped && cancel_from.is_none_or(|from| from > Period::from_day(self.due_on))
