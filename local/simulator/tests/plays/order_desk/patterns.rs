@@ -7,7 +7,8 @@ use billing::Money;
 use chrono::{Days, NaiveDate, SubsecRound as _};
 use dynamo::{Page, TableError};
 use orders::{
-    DateRange, EmployeeList, OrderDesk, OrderStatus, OrderToPack, OrdersTable, PaidPeriod, Quarter, RefundNews,
+    DateRange, Employee, EmployeeList, OrderDesk, OrderStatus, OrderToPack, OrdersTable, PaidPeriod, Quarter,
+    RefundNews,
 };
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -277,25 +278,33 @@ impl Questions<'_> {
             let found =
                 all_pages(limit, async |paging: Paging| table.employees(EmployeeList::WithName(&name), &paging).await)
                     .await;
+            self.assert_current_copies(&found);
             assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), named, "{name}");
             let found =
                 all_pages(limit, async |paging: Paging| table.employees(EmployeeList::WithTitle(title), &paging).await)
                     .await;
+            self.assert_current_copies(&found);
             assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), titled, "{title}");
             let found = all_pages(limit, async |paging: Paging| {
                 table.employees(EmployeeList::OfWarehouse(&warehouse_id), &paging).await
             });
-            let found: Vec<String> = found.await.iter().map(|one| one.id.to_string()).collect();
+            let found = found.await;
+            self.assert_current_copies(&found);
+            let found: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
             assert_eq!(found, working, "{warehouse}");
             let found = all_pages(limit, async |paging: Paging| {
                 table.employees(EmployeeList::OfDepartment(&department_id), &paging).await
             });
-            let found: Vec<String> = found.await.iter().map(|one| one.id.to_string()).collect();
+            let found = found.await;
+            self.assert_current_copies(&found);
+            let found: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
             assert_eq!(found, of_department, "{department}");
             let found = all_pages(limit, async |paging: Paging| {
                 table.employees(EmployeeList::Hired { after: hired_after, today: now().date_naive() }, &paging).await
             });
-            let found: Vec<String> = found.await.iter().map(|one| one.id.to_string()).collect();
+            let found = found.await;
+            self.assert_current_copies(&found);
+            let found: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
             assert!(found.is_sorted_by_key(|id| self.naive.employees[id].hired_on.clone()), "{hired_after}");
             assert_eq!((found.len(), BTreeSet::from_iter(found)), (hired.len(), hired.iter().cloned().collect()));
             let found = all_pages(limit, async |paging: Paging| {
@@ -310,6 +319,22 @@ impl Questions<'_> {
         self.count("employees of a department", of_department.is_empty());
         self.count("employees by hire date", hired.is_empty());
         self.count("customers of a representative", customers.is_empty());
+    }
+
+    /// Asserts that the lists of employees contain the current data of each employee in `found`.
+    fn assert_current_copies(&self, found: &[Employee]) {
+        for Employee { id, name, assignment, .. } in found {
+            let naive = &self.naive.employees[&id.to_string()];
+            let title = assignment.as_ref().map(|assignment| assignment.job_title.as_str().to_owned());
+            let department = assignment.as_ref().map(|assignment| assignment.department.to_string());
+            let warehouse =
+                assignment.as_ref().and_then(|assignment| assignment.warehouse.as_ref()).map(ToString::to_string);
+            assert_eq!(
+                (name.as_str(), title, department, warehouse),
+                (naive.name.as_str(), naive.title.clone(), naive.department.clone(), naive.warehouse.clone()),
+                "{id}"
+            );
+        }
     }
 
     /// Access patterns 1, 3, 8, 12, 13 and 14: single entities, stock and the ranking.
