@@ -82,13 +82,19 @@ pub enum ReshardOutcome {
 
 impl Table {
     /// Raises the number of shards in the settings to `shards`, unless the stored number is already at least as large.
-    /// Returns the number that is stored afterwards. Sends one UpdateItem request or, with an `action`, one
-    /// TransactWriteItems request.
+    /// Returns the number that is stored afterwards. Sends one UpdateItem request or, with an `action`, one GetItem and
+    /// one TransactWriteItems request.
     pub async fn raise_shard_count(&self, shards: u32, action: Option<&NewAction>) -> Result<u32, TableError> {
         const IS_LOWER_SHARD_COUNT: &str = "#Shards < :shards";
         let values = HashMap::from([(":shards".to_owned(), n(shards))]);
         let raise = self.build_update(keys::key_of_settings(), "SET #Shards = :shards", IS_LOWER_SHARD_COUNT, values);
-        let entry = action.map(|action| action.on_setting("shards", shards.to_string()));
+        let entry = match action {
+            Some(action) => {
+                let before = self.get_settings().await?.map(|settings| settings.shards.to_string());
+                Some(action.on_setting("shards", before, shards.to_string()))
+            }
+            None => None,
+        };
         match self.send_logged_update(raise, entry).await? {
             UpdateItemOutcome::Updated(_) => Ok(shards),
             UpdateItemOutcome::ConditionFailed(Some(stored)) => Ok(from_item::<Settings>(&stored)?.shards),

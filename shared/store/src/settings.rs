@@ -149,7 +149,8 @@ impl Table {
         action: Option<&NewAction>,
     ) -> Result<GatewayAccount, TableError> {
         let value = |gateway: &GatewayAccount| AttributeValue::M(to_item(gateway));
-        let entry = action.map(|action| action.on_setting("gateway", gateway.to_string()));
+        let entry =
+            action.map(|action| action.on_setting("gateway", before.map(ToString::to_string), gateway.to_string()));
         match self.replace_setting("Gateway", before.map(value), value(gateway), entry).await? {
             None => Ok(gateway.clone()),
             Some(stored) => stored.gateway.ok_or(TableError::Contended { key: keys::key_of_settings() }),
@@ -184,7 +185,7 @@ impl Table {
         let values = HashMap::from([(":before".to_owned(), s(before)), (":after".to_owned(), s(id))]);
         let set = "SET #DynamodbId = :after REMOVE #CopyNoticedAt";
         let update = self.build_update(keys::key_of_settings(), set, "#DynamodbId = :before", values);
-        let entry = action.map(|action| action.on_setting("table", id.to_owned()));
+        let entry = action.map(|action| action.on_setting("table", Some(before.to_owned()), id.to_owned()));
         Ok(matches!(self.send_logged_update(update, entry).await?, UpdateItemOutcome::Updated(_)))
     }
 
@@ -227,7 +228,8 @@ impl Table {
         before: DateTime<Utc>,
         action: Option<&NewAction>,
     ) -> Result<(), TableError> {
-        let entry = action.map(|action| action.on_setting("latest_run_at", Instant(now).to_text()));
+        let text = |at: DateTime<Utc>| Instant(at).to_text();
+        let entry = action.map(|action| action.on_setting("latest_run_at", Some(text(before)), text(now)));
         self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before), entry).await
     }
 
@@ -267,10 +269,17 @@ impl Table {
         Ok(matches!(self.send_logged_update(set, entry).await?, UpdateItemOutcome::Updated(_)))
     }
 
-    /// Switches charging on or off. Sends one UpdateItem request or, with an `action`, one TransactWriteItems request.
+    /// Switches charging on or off. Sends one UpdateItem request or, with an `action`, one GetItem and one
+    /// TransactWriteItems request.
     pub async fn set_charging(&self, on: bool, action: Option<&NewAction>) -> Result<(), TableError> {
-        let state = if on { "on" } else { "off" };
-        let entry = action.map(|action| action.on_setting("charging", state.to_owned()));
+        let state = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let entry = match action {
+            Some(action) => {
+                let before = self.get_settings().await?.map(|settings| state(settings.charging));
+                Some(action.on_setting("charging", before, state(on)))
+            }
+            None => None,
+        };
         let on = HashMap::from([(":on".to_owned(), AttributeValue::Bool(on))]);
         let update = self.build_update(keys::key_of_settings(), "SET #Charging = :on", PRESENT, on);
         match self.send_logged_update(update, entry).await? {

@@ -96,6 +96,7 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
         }
     }
     let without_account = logged(&data, none);
+    assert_eq!(without_account[0]["before"], serde_json::json!({"charging": "on"}));
     assert_eq!(without_account[0]["after"], serde_json::json!({"charging": "off"}));
     assert_eq!(without_account[0]["reason"], "drill");
     let import = without_account.iter().find(|entry| entry["action"] == "subscriptions.import").unwrap();
@@ -137,10 +138,10 @@ async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
     let actor = Actor::Command(ActorName::new("jane"));
     let orders = orders.requested_by(Requester { payments: payments.clone(), actor, at });
     for (buckets, stored, expected) in [
-        (8, 8, &[("TransactWriteItems", 1)][..]),
+        (8, 8, &[("GetItem", 1), ("TransactWriteItems", 1)][..]),
         // The number does not change, so nothing is logged.
-        (8, 8, &[("TransactWriteItems", 1), ("GetItem", 1)]),
-        (2, 8, &[("TransactWriteItems", 1), ("GetItem", 1)]),
+        (8, 8, &[("GetItem", 1)]),
+        (2, 8, &[("GetItem", 1)]),
     ] {
         let before = wire.requests();
         assert_eq!(orders.raise_buckets(Buckets::new(buckets)).await.unwrap(), Buckets::new(stored));
@@ -152,4 +153,6 @@ async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
     let entries = payments.0.get_actions_without_account(&Paging::all(), at).await.unwrap();
     let kinds: Vec<ActionKind> = entries.items.iter().map(|entry| entry.kind).collect();
     assert_eq!(kinds, [ActionKind::SetBuckets]);
+    let (before, after) = (&entries.items[0].before["buckets"], &entries.items[0].after["buckets"]);
+    assert_eq!((before.as_str(), after.as_str()), ("4", "8"));
 }

@@ -208,9 +208,12 @@ impl NewAction {
         }
     }
 
-    /// Returns the entry of the action log for a change of the table's setting `name`. `after` is the new value.
-    pub fn on_setting(&self, name: &str, after: String) -> LoggedAction {
-        self.entry(&after.clone(), 0, FieldDifference::of_new([(name, after)]))
+    /// Returns the entry of the action log for a change of the table's setting `name` from `before` to `after`. `before` is
+    /// `None` if the setting had no value.
+    pub fn on_setting(&self, name: &str, before: Option<String>, after: String) -> LoggedAction {
+        let mut difference = FieldDifference::of_new([(name, after.clone())]);
+        difference.before.extend(before.map(|before| (name.to_owned(), before)));
+        self.entry(&after, 0, difference)
     }
 
     /// Returns the entry of the action log for a change of the limits of the payment batch.

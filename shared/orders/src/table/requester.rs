@@ -39,10 +39,16 @@ impl Requester {
         self.payments.build_action_put(&action.on_item(change))
     }
 
-    /// Builds the write that stores the entry for the new value `after` of the setting `name` in the action log.
-    pub(super) fn build_setting_put(&self, kind: ActionKind, name: &str, after: String) -> TransactWriteItem {
+    /// Builds the write that stores the entry for a change of the setting `name` from `before` to `after` in the action
+    /// log.
+    pub(super) fn build_setting_put(
+        &self,
+        kind: ActionKind,
+        name: &str,
+        (before, after): (String, String),
+    ) -> TransactWriteItem {
         let action = NewAction { at: self.at, actor: self.actor.clone(), kind, reason: None };
-        self.payments.build_action_put(&action.on_setting(name, after))
+        self.payments.build_action_put(&action.on_setting(name, Some(before), after))
     }
 }
 

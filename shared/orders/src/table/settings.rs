@@ -79,21 +79,30 @@ impl OrdersTable {
     /// if it is larger than `buckets` already, it does not change. Existing orders stay in their buckets. A running
     /// process uses the new number when it next lists all orders; for new orders, a running process
     /// uses the new number only after a restart. Writes the entry of the action log in the same transaction, if the number
-    /// changes. Sends one TransactWriteItems request, and one GetItem request if the number does not change.
+    /// changes. Sends a GetItem request and, if the number is smaller, a TransactWriteItems request.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] if the table has no settings; [`TableError::Contended`] if another process has changed the
+    /// number at the same time.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
-        let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
-        let (key, expression) = (keys::key_of_settings(), "SET #Buckets = :buckets");
-        let update = self.dynamo.build_update(key.clone(), expression, "#Buckets < :buckets", values);
+        let key = keys::key_of_settings();
+        let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key: key.clone() })?;
+        let stored = Buckets::new(from_item::<SettingsItem>(&item)?.buckets);
+        if stored.count() >= buckets.count() {
+            return Ok(stored);
+        }
+        let values = [(":buckets", buckets), (":before", stored)];
+        let values = values.map(|(name, value)| (name.to_owned(), number(value.count())));
+        let update =
+            self.dynamo.build_update(key.clone(), "SET #Buckets = :buckets", "#Buckets = :before", values.into());
         let update = TransactWriteItem::builder().update(update).build();
         let entry = self.requester.as_ref().map(|requester| {
-            requester.build_setting_put(ActionKind::SetBuckets, "buckets", buckets.count().to_string())
+            let change = (stored.count().to_string(), buckets.count().to_string());
+            requester.build_setting_put(ActionKind::SetBuckets, "buckets", change)
         });
         match self.dynamo.transact_with_retries([update].into_iter().chain(entry).collect()).await? {
             TransactionOutcome::Written => Ok(buckets),
-            TransactionOutcome::ConditionFailed(_) => {
-                let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
-                Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
-            }
+            TransactionOutcome::ConditionFailed(_) => Err(TableError::Contended { key }),
         }
     }
 }
