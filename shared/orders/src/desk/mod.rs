@@ -214,16 +214,9 @@ impl OrderDesk {
         }
     }
 
-    /// Returns the new customer of `account`, with its representative, and without an address. Stores nothing. A
-    /// representative whose planned change is due, but waits until the customers are handed over, gets no new customer.
+    /// Returns the new customer of `account`, with its representative, and without an address. Stores nothing.
     async fn new_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
-        let mut representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
-        for id in self.table.employees_with_due_changes(self.today()).await? {
-            if self.table.get_employee(&id).await?.is_some_and(|employee| !employee.represents_customers_after_change())
-            {
-                representatives.retain(|representative| *representative != id);
-            }
-        }
+        let representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
         let representative = choose_representative(account, &representatives).cloned();
         Ok(Customer::new(account.clone(), representative, self.clock.now()))
     }

@@ -125,13 +125,6 @@ pub struct Employee {
 }
 
 impl Employee {
-    /// Returns whether the employee represents customers after the planned change. Without a planned change, returns whether
-    /// the employee represents customers now.
-    pub fn represents_customers_after_change(&self) -> bool {
-        let assignment = self.planned.as_ref().map_or(self.assignment.as_ref(), |planned| planned.assignment.as_ref());
-        assignment.is_some_and(|assignment| assignment.represents_customers)
-    }
-
     /// Returns the employee with `assignment` from the day `from` on; `None` means that the employee leaves the company.
     /// A planned change that would take effect on `from` or earlier is replaced. A former employee has no planned
     /// change.

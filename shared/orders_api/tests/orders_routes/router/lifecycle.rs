@@ -303,22 +303,6 @@ async fn planned_change_takes_effect_on_its_day_unless_it_is_replaced_or_removed
 }
 
 #[tokio::test]
-async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_new_customer() {
-    let test_desk = TestDesk::new().await;
-    let account = "new".parse().unwrap();
-    let both = ["e-10".parse().unwrap(), "e-11".parse().unwrap()];
-    assert_eq!(orders::choose_representative(&account, &both), Some(&both[1]));
-    test_desk.send_as_operator("PUT /customers/acme", &address_body()).await;
-    test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-11"})).await;
-    test_desk.send_as_operator("POST /employees/e-11/leave", &json!({"on": "2027-03-01"})).await;
-    let desk = test_desk.desk_on("2027-03-02");
-    assert_eq!(desk.apply_due_changes().await, 1, "the customer acme is not handed over yet");
-    desk.set_shipping_address(&account, serde_json::from_value(address_body()).unwrap()).await.unwrap();
-    let customer = test_desk.get_as_operator("/customers/new").await.json;
-    assert_eq!(customer["representative"], "e-10", "{customer}");
-}
-
-#[tokio::test]
 async fn wrong_data_of_an_employee_is_corrected() {
     let test_desk = TestDesk::new().await;
     let patch = "PATCH /employees/e-10";
