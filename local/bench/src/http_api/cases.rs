@@ -15,6 +15,11 @@ pub const SUBSCRIPTION: &str = "01JZXCVBNM0123456789ABCDEF";
 const SUBSCRIPTIONS: &str = "/accounts/acme/subscriptions";
 
 /// Returns the requests, in order. `today` is the current date.
+/// Returns the sign-up that is sent to each server before the compared requests.
+pub fn first_sign_up(today: NaiveDate) -> Request {
+    create(&sign_up(4, today)).with_header("idempotency-key", "order-4")
+}
+
 pub fn all(today: NaiveDate) -> Vec<Request> {
     let mut all = accepted(today);
     all.extend(refused_bodies(today).into_iter().map(|body| create(&body)));

@@ -38,6 +38,10 @@ impl KnownIds {
     /// Replaces new ids, times, correct codes of subscriptions, and expiry times in an item of the table by
     /// placeholders.
     pub fn normalize_item(&self, mut item: Map<String, Value>, now: DateTime<Utc>) -> Value {
+        // DynamoDB gives each table another id.
+        if item.contains_key("DynamodbId") {
+            item.insert("DynamodbId".to_owned(), "ID OF THE TABLE".into());
+        }
         if has_correct_code(&item) {
             item.extend(["PK", "SK"].map(|name| (name.to_owned(), "CODE".into())));
         }
