@@ -173,7 +173,7 @@ impl Explanation {
 
     /// Returns whether the payment due on `due_on` has no outcome in the records after the explained day. Outcomes are:
     /// the payment succeeded, it was waived, or an attempt failed and no newer attempt is open. `next` is the outcome
-    /// after the explained day, as far as it is known.
+    /// after the explained day; `None` if the records contain none.
     fn is_unresolved_since(&self, due_on: NaiveDate, next: Option<LaterOutcome>) -> bool {
         let is_later = |attempt: &AttemptRecord| self.day.date_of(attempt.processed_at) > self.day.on;
         match next {

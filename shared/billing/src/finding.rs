@@ -10,7 +10,8 @@ use super::{
     SubscriptionId,
 };
 
-/// A successful payment at the gateway that has no receipt, and that must not be settled automatically.
+/// A successful payment at the gateway that has no receipt, and that must not be settled automatically. In a table that was
+/// restored from a backup, also a debit that the bank is still processing and whose attempt the backup does not contain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     pub account: AccountId,

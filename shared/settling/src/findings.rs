@@ -172,7 +172,7 @@ impl Findings<'_> {
     }
 
     /// Resolves the open finding about `payment` of `account` with a person's `decision` and its reason `because`.
-    /// Returns the subscription as it is stored after the decision.
+    /// Returns the stored subscription after the decision.
     ///
     /// # Errors
     /// [`FindingError::Missing`] if there is no open finding about the payment. [`FindingError::StillPaid`] and

@@ -57,7 +57,9 @@ pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failur
     let findings = table.get_open_findings().await?;
     if let Some(finding) = findings.iter().find(|open| open.payment.as_str() == id) {
         let resolve = context.command_line(&format!("findings resolve {} {id}", finding.account));
-        return Err(Failure::Refused(format!("{id} is an open finding: decide about it with `{resolve}`")));
+        return Err(Failure::Refused(format!(
+            "{id} is an open finding: decide about it with `{resolve} --because REASON`"
+        )));
     }
     let action = context.action(ActionKind::AcceptDifference, Some(because));
     let mut accepted = Vec::new();
