@@ -165,5 +165,8 @@ fn text(open: &[Finding]) -> String {
         ]
     });
     let findings = format_count(u64::try_from(open.len()).unwrap_or(u64::MAX), "finding");
-    format!("{}{findings}. Resolve each: dueday findings resolve ACCOUNT PAYMENT\n", table(&COLUMNS, rows))
+    format!(
+        "{}{findings}. Resolve each: dueday findings resolve ACCOUNT PAYMENT --because REASON, with --receipt or --close\n",
+        table(&COLUMNS, rows)
+    )
 }
