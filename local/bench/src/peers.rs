@@ -19,8 +19,8 @@ pub struct ApiPeers {
 }
 
 /// The files of the JavaScript server.
-const FASTIFY_PROGRAM: [&str; 6] =
-    ["server.mjs", "fields.mjs", "problem.mjs", "sign_up.mjs", "subscriptions.mjs", "table.mjs"];
+const FASTIFY_PROGRAM: [&str; 7] =
+    ["server.mjs", "action_log.mjs", "fields.mjs", "problem.mjs", "sign_up.mjs", "subscriptions.mjs", "table.mjs"];
 
 /// Installs the missing packages of both programs.
 pub fn install() -> Result<Peers, Failure> {

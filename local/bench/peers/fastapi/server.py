@@ -13,12 +13,13 @@ from starlette.exceptions import HTTPException
 from ulid import ULID
 
 import subscriptions
+from action_log import action_write
 from fields import Change, Id, ListQuery, NewSubscription, SubscriptionId, parse_body
 from problem import Problem, problem_of_validation
 from sign_up import first_payment
 from table import (
     ABSENT, TABLE, account_key, get_account, get_record, get_settings, get_subscription, list_disputes, list_page, n, put, s, sha256,
-    subscription_code, transact, update, versioned_update,
+    subscription_code, transact, versioned_update,
 )
 from views import receipt_view, subscription_view
 
@@ -83,12 +84,13 @@ def replay(record, account, fields, body_hash, today):
         raise Problem("idempotency-key-reused", detail)
     headers = {"Idempotent-Replayed": "true"}
     if fields.charge_now:
-        return first_payment_response(account, orjson.loads(record["Answer"]["S"])["id"], today, headers)
+        stored = get_subscription(account, orjson.loads(record["Answer"]["S"])["id"])
+        return first_payment_response(stored, today, headers)
     return json_response(201, record["Answer"]["S"], record["AnswerVersion"]["N"], headers)
 
 
-def first_payment_response(account, subscription, today, headers={}):
-    stored, body = first_payment(account, subscription, today)
+def first_payment_response(subscription, today, headers={}):
+    stored, body = first_payment(subscription, today)
     status = 202 if body["payment"] in ("unknown", "not_attempted") else 201
     return json_response(status, orjson.dumps(body), stored["Version"]["N"], headers)
 
@@ -123,6 +125,7 @@ def create(request: Request, account: Id, body: Annotated[tuple, body_of(NewSubs
         writes.append(put(record, "attribute_not_exists(#PK) OR #TTL <= :now", names, values))
     code = s(f"CODE#{subscription_code(account, subscription)}")
     writes.append(put({"PK": code, "SK": code, "Account": s(account), "Subscription": s(subscription)}))
+    writes.append(action_write("subscription.create", None, item, now))
     failed = transact(writes)
     if failed and key and failed[2] is not None:
         return replay(failed[2], account, fields, body_hash, today)
@@ -130,7 +133,7 @@ def create(request: Request, account: Id, body: Annotated[tuple, body_of(NewSubs
         raise Problem("conflict", "there is already a subscription with this id")
     if failed:
         raise no_account()
-    return first_payment_response(account, subscription, today) if fields.charge_now else json_response(201, view, 1)
+    return first_payment_response(item, today) if fields.charge_now else json_response(201, view, 1)
 
 
 def paging(query, prefix):
@@ -192,12 +195,13 @@ def change(
         changed = subscriptions.change(stored, fields, now, disputes)
         is_same = changed == stored
         written = stored if is_same else subscriptions.with_version(stored, changed)
-        is_written, newer = (True, None) if is_same else update(versioned_update(stored, written))
-        if is_written:
+        writes = [{"Update": versioned_update(stored, written)}, action_write("subscription.change", stored, written, now)]
+        failed = None if is_same else transact(writes)
+        if failed is None:
             return json_response(200, orjson.dumps(subscription_view(written)), written["Version"]["N"])
         if conflicts == MAX_CONFLICTS:
             raise Problem("in-progress", "another request is changing the same data at this moment; send this request again")
-        stored, conflicts = newer, conflicts + 1
+        stored, conflicts = failed[0], conflicts + 1
     raise Problem("not-found", "there is no such subscription")
 
 

@@ -177,13 +177,13 @@ def claim_and_charge(stored, today):
         logging.exception("a charge at sign-up has an unknown outcome")
 
 
-def first_payment(account, subscription, today):
+def first_payment(stored, today):
     """Charges the first payment if it was not attempted yet. Returns the subscription with the state of the payment."""
-    stored = get_subscription(account, subscription)
+    account = stored["PK"]["S"][4:]
+    _, subscription, _, sku = stored["SK"]["S"].split("#")
     if stored["AttemptSeq"]["N"] == "0":
         claim_and_charge(stored, today)
         stored = get_subscription(account, subscription)
-    sku = stored["SK"]["S"].split("#")[3]
     receipt = None
     if "LastPaymentDate" in stored:
         receipt = get_item({"PK": stored["PK"], "SK": s(f"REC#{stored['FirstDueDate']['S']}#SKU#{sku}#SUB#{subscription}")})

@@ -1,12 +1,13 @@
 // The five requests of the benchmark as an API with Fastify and the AWS SDK for JavaScript.
 import Fastify from 'fastify';
 import { ulid } from 'ulid';
+import { actionWrite } from './action_log.mjs';
 import { ajv, change as changeFields, listQuery, newSubscription, noQuery, path } from './fields.mjs';
 import { Problem, problemOf } from './problem.mjs';
 import { firstPayment } from './sign_up.mjs';
 import * as subscriptions from './subscriptions.mjs';
 import {
-  N, S, TableName, accountKey, getAccount, getRecord, getSettings, getSubscription, listDisputes, listPage, put, sha256, subscriptionCode, transact, update,
+  N, S, TableName, accountKey, getAccount, getRecord, getSettings, getSubscription, listDisputes, listPage, put, sha256, subscriptionCode, transact,
   versionedUpdate,
 } from './table.mjs';
 
@@ -44,11 +45,11 @@ async function replay(record, request, reply, today) {
   if (record.RequestHash.S !== request.bodyHash) throw new Problem('idempotency-key-reused', 'this Idempotency-Key was used for a request with another body; use a new key');
   reply.header('idempotent-replayed', 'true');
   if (!request.body.charge_now) return send(reply, 201, record.Answer.S, record.AnswerVersion.N);
-  return sendFirstPayment(reply, request.params.account, JSON.parse(record.Answer.S).id, today);
+  return sendFirstPayment(reply, await getSubscription(request.params.account, JSON.parse(record.Answer.S).id), today);
 }
 
-async function sendFirstPayment(reply, account, id, today) {
-  const { stored, body } = await firstPayment(account, id, today);
+async function sendFirstPayment(reply, subscription, today) {
+  const { stored, body } = await firstPayment(subscription, today);
   return send(reply, ['unknown', 'not_attempted'].includes(body.payment) ? 202 : 201, JSON.stringify(body), stored.Version.N);
 }
 
@@ -71,12 +72,13 @@ app.post('/accounts/:account/subscriptions', { schema: createSchema }, async (re
       PK: S(`IDEM#${hash}`), SK: S(`IDEM#${hash}`), RequestHash: S(request.bodyHash), Answer: S(json), AnswerVersion: N(1), TTL: N(seconds + RECORD_SECONDS),
     }, 'attribute_not_exists(#PK) OR #TTL <= :now', { ':now': N(seconds) }),
     put({ PK: S(code), SK: S(code), Account: S(account), Subscription: S(id) }),
+    actionWrite('subscription.create', undefined, item, now),
   ].filter(Boolean);
   const failed = await transact(writes);
   if (failed && hash && failed[2]) return replay(failed[2], request, reply, today);
   if (failed && failed[1]) throw new Problem('conflict', 'there is already a subscription with this id');
   if (failed) throw noAccount();
-  return fields.charge_now ? sendFirstPayment(reply, account, id, today) : send(reply, 201, json, 1);
+  return fields.charge_now ? sendFirstPayment(reply, item, today) : send(reply, 201, json, 1);
 });
 
 function paging({ cursor, limit }, prefix) {
@@ -121,10 +123,10 @@ app.patch('/accounts/:account/subscriptions/:subscription', { schema: changeSche
     const changed = subscriptions.change(stored, fields, { now, today, disputes });
     const isSame = subscriptions.isSame(stored, changed);
     const written = isSame ? stored : subscriptions.withVersion(stored, changed);
-    const result = isSame ? {} : await update(versionedUpdate(stored, written));
-    if (!('stored' in result)) return send(reply, 200, JSON.stringify(subscriptions.view(written)), written.Version.N);
+    const failed = isSame ? null : await transact([{ Update: versionedUpdate(stored, written) }, actionWrite('subscription.change', stored, written, now)]);
+    if (!failed) return send(reply, 200, JSON.stringify(subscriptions.view(written)), written.Version.N);
     if (conflicts === MAX_CONFLICTS) throw new Problem('in-progress', 'another request is changing the same data at this moment; send this request again');
-    stored = result.stored;
+    stored = failed[0].SK && failed[0];
   }
   throw new Problem('not-found', 'there is no such subscription');
 });

@@ -113,13 +113,12 @@ async function claimAndCharge(stored, today) {
 }
 
 // Charges the first payment if it was not attempted yet. Returns the subscription with the state of the payment.
-export async function firstPayment(account, id, today) {
-  let stored = await getSubscription(account, id);
+export async function firstPayment(stored, today) {
+  const account = stored.PK.S.slice(4), [, id, , sku] = stored.SK.S.split('#');
   if (stored.AttemptSeq.N === '0') {
     await claimAndCharge(stored, today);
     stored = await getSubscription(account, id);
   }
-  const [, , , sku] = stored.SK.S.split('#');
   const receipt = stored.LastPaymentDate && await getItem({ PK: stored.PK, SK: S(`REC#${stored.FirstDueDate.S}#SKU#${sku}#SUB#${id}`) });
   const payment = receipt ? 'paid' : stored.AttemptSeq.N === '0' ? 'not_attempted' : 'unknown';
   return { stored, body: { ...view(stored), payment, decline_code: null, receipt: receipt ? receiptView(receipt) : null } };

@@ -136,9 +136,13 @@ const isEqual = (left, right) => JSON.stringify(left) === JSON.stringify(right);
 export const isSame = (before, item) => Object.keys(before).length === Object.keys(item).length
   && Object.entries(item).every(([name, value]) => isEqual(value, before[name]));
 
+export function cancelDate(item) {
+  if (!item.CancelPeriod || item.Status.S === 'cancelled') return null;
+  return isEnding(item) ? item.DueDate.S : dueOf(item, item.CancelPeriod.S);
+}
+
 export function view(item) {
   const [, id, , sku] = item.SK.S.split('#');
-  const cancels = item.CancelPeriod && item.Status.S !== 'cancelled';
   return {
     id, external_id: item.ExternalId?.S ?? null, account: item.PK.S.slice(4), sku, product_name: item.ProductName.S, email: item.Email?.S ?? null,
     status: item.Status.S, payment_day: Number(item.PaymentDay.N), amount: Number(item.PaymentAmount.N), currency: item.Currency.S,
@@ -146,7 +150,7 @@ export function view(item) {
     payment_method: { customer: item.PaymentDetails.M.customer.S, payment_method: item.PaymentDetails.M.payment_method.S },
     disputed_at: item.DisputedDate?.S ?? null, due_date: item.DueDate.S, next_payment_date: item.NextPaymentDate?.S ?? null,
     next_reminder_date: item.NextReminderDate?.S ?? null, last_payment_at: item.LastPaymentDate?.S ?? null, last_reminder_at: item.LastReminderDate?.S ?? null,
-    failed_attempts: Number(item.FailedAttempts.N), cancel_date: cancels ? (isEnding(item) ? item.DueDate.S : dueOf(item, item.CancelPeriod.S)) : null,
+    failed_attempts: Number(item.FailedAttempts.N), cancel_date: cancelDate(item),
     open_payment: item.AttemptNo ? { due_date: item.AttemptDue.S, amount: Number(item.AttemptAmount.N), currency: item.AttemptCurrency.S, since: item.AttemptAt.S } : null,
     created_at: item.CreatedDate.S, version: Number(item.Version.N),
   };

@@ -19,7 +19,7 @@ export const partition = (account) => S(`ACC#${account}`);
 export const accountKey = (account) => ({ PK: partition(account), SK: partition(account) });
 const single = (text) => ({ PK: S(text), SK: S(text) });
 
-const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+export const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 // The code that stands for a subscription in the numbers of its receipts.
 export function subscriptionCode(account, id) {
   const digest = createHash('sha256').update(`${account}\n${id}`).digest();
