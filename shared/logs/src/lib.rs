@@ -10,16 +10,20 @@ use std::io::stdout;
 
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Identity, Layered};
+use tracing_subscriber::{Layer, Registry};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+/// The log events of a function that are written.
+pub type FilteredRegistry = Layered<Targets, Registry>;
+
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 44] = [
+const WORKSPACE_CRATES: [&str; 45] = [
     "api",
     "audit",
     "audit_function",
@@ -31,6 +35,7 @@ const WORKSPACE_CRATES: [&str; 44] = [
     "deliver_function",
     "delivery",
     "dynamo",
+    "embedded_metrics",
     "encryption",
     "erase",
     "erase_function",
@@ -71,11 +76,19 @@ const WORKSPACE_CRATES: [&str; 44] = [
 /// # Panics
 /// If logging was already started.
 pub fn init() {
+    init_with(Identity::new());
+}
+
+/// Starts logging to standard output like [`init`], and passes each log event that is written also to `layer`.
+///
+/// # Panics
+/// If logging was already started.
+pub fn init_with<L: Layer<FilteredRegistry> + Send + Sync>(layer: L) {
     let level = env::var("AWS_LAMBDA_LOG_LEVEL").or_else(|_| env::var("RUST_LOG"));
     let level = level.ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
     let library_filter = Targets::new().with_default(level.min(LevelFilter::INFO));
     let filter = library_filter.with_targets(WORKSPACE_CRATES.map(|name| (name, level)));
-    let registry = tracing_subscriber::registry().with(filter);
+    let registry = tracing_subscriber::registry().with(filter).with(layer);
     let is_json = env::var("AWS_LAMBDA_LOG_FORMAT").is_ok_and(|format| format.eq_ignore_ascii_case("json"));
     registry.with(line_layer(is_json, stdout)).init();
 }

@@ -33,8 +33,8 @@ impl GatewayUse {
         *kind = kind.saturating_add(1);
     }
 
-    /// Logs the numbers of charge requests in one line, from which metric filters of `template.yaml` read them. Logs
-    /// nothing if there was no charge request.
+    /// Logs the numbers of charge requests in one line, which becomes metrics of the function. Logs nothing
+    /// if there was no charge request.
     pub fn log(&self) {
         let Self { requests, unknown, throttled, unusable, total_ms, longest_ms } = *self;
         if let Some(mean_ms) = total_ms.checked_div(requests) {

@@ -56,7 +56,7 @@ impl Outcome for PaymentOutcome {
             %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed,
             unreminded, oldest_due_days, oldest_in_doubt_hours, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
         );
-        // A metric filter reads one number from a line, so each currency has a line of its own.
+        // The currency is a dimension of the metric, so each currency has a line of its own.
         for sum in sums.paid.iter() {
             tracing::info!(currency = %sum.currency(), minor = sum.minor(), "the sum of the payments in one currency");
         }

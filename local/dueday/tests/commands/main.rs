@@ -43,6 +43,7 @@ mod template;
 mod template_alarms;
 mod template_cors;
 mod template_logs;
+mod template_metrics;
 mod template_sandbox;
 mod template_secrets;
 mod template_tokens;

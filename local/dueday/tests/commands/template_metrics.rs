@@ -1,0 +1,134 @@
+//! Checks that the dashboard and the alarms of `template.yaml` use exactly the metrics that the functions write.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chrono::{NaiveDate, TimeDelta};
+use chrono_tz::UTC;
+use clock::SimulatedClock;
+use delivery::Notices;
+use embedded_metrics::{CURRENCY, FUNCTION_NAME, MetricsLayer, NAMESPACE};
+use emulator::Deployment;
+use serde_yaml_ng::Value;
+use sweep::BatchRequest;
+use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use crate::template_logs::{LogBuffer, resources};
+
+/// A metric: the resource of the function that writes it, its name, and its dimensions.
+type Metric = (String, String, Vec<String>);
+
+#[tokio::test]
+async fn dashboard_and_alarms_show_exactly_the_metrics_that_the_functions_write() {
+    // When a log statement is executed for the first time, `tracing` stores whether it is enabled. If another test executed
+    // it for the first time while a subscriber below is set, its metrics could be missing. So execute all log statements
+    // once before.
+    run_day(|_| None).await;
+    let written = LogBuffer::default();
+    run_day(|function| Some(write_metrics(function, &written))).await;
+    let lines = written.text();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+    let written: BTreeSet<Metric> = lines.flat_map(|line| metrics_in(&line)).collect();
+    let resources = resources();
+    let shown = shown_metrics(&resources["Dashboard"]);
+    assert_eq!(written, shown, "left: the metrics that the functions write; right: the metrics on the dashboard");
+    let watched = watched_metrics(&resources);
+    assert!(watched.is_subset(&written), "an alarm watches a metric that no function writes: {watched:?}");
+    assert!(!watched.is_empty());
+}
+
+/// Writes the metrics of all log events to `output`, as the function `function` does, until the returned guard is dropped.
+fn write_metrics(function: &str, output: &LogBuffer) -> DefaultGuard {
+    let layer = MetricsLayer::new(function.to_owned(), output.clone());
+    tracing::subscriber::set_default(tracing_subscriber::registry().with(layer))
+}
+
+/// Runs both batches of a day on which two subscriptions are paid, and sends a mail. Calls `start_function` with the name of
+/// each function before its work, and drops the result after it.
+async fn run_day(start_function: impl Fn(&str) -> Option<DefaultGuard>) {
+    let day: NaiveDate = "2027-01-31".parse().unwrap();
+    let noon = day.and_hms_opt(12, 0, 0).unwrap().and_utc();
+    let clock = SimulatedClock::new(noon, 7);
+    let mails = Arc::new(RecordedMails::default());
+    let config = config(&[("DUEDAY_MERCHANT", "Shop")]).unwrap();
+    let system = InMemoryDeployment::new(config, clock, mails).await.unwrap();
+    let table = &system.deployment.table;
+    table.put_account(&sample::account()).await.unwrap();
+    for n in [30, 31] {
+        let subscription = sample::subscription(n, "2027-01-01".parse().unwrap());
+        table.create_subscription(&subscription, None).await.unwrap();
+    }
+    let (request, deadline) = (BatchRequest::for_date(day), noon + TimeDelta::hours(1));
+    let reminders = system.deployment.reminders().await.unwrap();
+    let function = start_function("RemindersFunction");
+    reminders.run(&request, deadline).await.unwrap();
+    drop(function);
+    let payments = system.deployment.payments().await.unwrap();
+    let function = start_function("PaymentsFunction");
+    let report = payments.run(&request, deadline).await.unwrap();
+    drop(function);
+    assert_eq!(report.counts.paid, 2);
+    let function = start_function("NoticesFunction");
+    send_notice(&system).await;
+    drop(function);
+}
+
+/// Processes a batch with the sample event of a payment of the account.
+async fn send_notice(system: &InMemoryDeployment) {
+    let message: serde_json::Value = serde_json::from_str(include_str!("../../../../events/sqs-paid.json")).unwrap();
+    let body = message["Records"][0]["body"].as_str().unwrap().to_owned();
+    let Deployment { table, config, .. } = &system.deployment;
+    let mails = Arc::new(RecordedMails::default());
+    let notices = Notices::new(table.clone(), mails.clone(), config.merchant.clone(), UTC, system.clock.clone());
+    assert_eq!(notices_function::send_notices(&notices, [("m-1".to_owned(), body)]).await, Vec::<String>::new());
+    assert_eq!(mails.mails().len(), 1);
+}
+
+/// Returns the metrics of a line in CloudWatch's embedded metric format. Each value must be a number.
+fn metrics_in(line: &serde_json::Value) -> Vec<Metric> {
+    let directive = &line["_aws"]["CloudWatchMetrics"][0];
+    assert_eq!(directive["Namespace"], NAMESPACE, "{line}");
+    let dimensions: Vec<String> = serde_json::from_value(directive["Dimensions"][0].clone()).unwrap();
+    let function = line[FUNCTION_NAME].as_str().unwrap();
+    if dimensions.contains(&CURRENCY.to_owned()) {
+        assert_eq!(line[CURRENCY], "EUR", "{line}");
+    }
+    let names = directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap());
+    names
+        .map(|name| {
+            assert!(line[name].is_number(), "{name} in {line}");
+            (function.to_owned(), name.to_owned(), dimensions.clone())
+        })
+        .collect()
+}
+
+/// Returns the metrics with the dimension `FunctionName` on the dashboard.
+fn shown_metrics(dashboard: &Value) -> BTreeSet<Metric> {
+    let body = &dashboard["Properties"]["DashboardBody"];
+    let Value::Tagged(body) = body else { panic!("no !Sub: {body:?}") };
+    let lines = body.value[0].as_str().unwrap().lines().filter(|line| line.contains(&format!("{NAMESPACE}\"")) || line.contains(&format!("{{{NAMESPACE},")));
+    let metrics = lines.filter(|line| line.contains(FUNCTION_NAME)).map(|line| {
+        let name = line.split('"').find(|text| text.contains('-')).unwrap_or_else(|| panic!("no metric: {line}"));
+        let function = line.split("${").last().and_then(|rest| rest.split('}').next()).unwrap();
+        let currency = line.contains(&format!(",{CURRENCY}}}")).then_some(CURRENCY);
+        let dimensions = [FUNCTION_NAME].into_iter().chain(currency).map(str::to_owned).collect();
+        (function.to_owned(), name.trim_end_matches('\\').to_owned(), dimensions)
+    });
+    metrics.collect()
+}
+
+/// Returns the metrics with the dimension `FunctionName` that an alarm watches.
+fn watched_metrics(resources: &Value) -> BTreeSet<Metric> {
+    let alarms = resources.as_mapping().unwrap().values();
+    let alarms = alarms.filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm").map(|alarm| &alarm["Properties"]);
+    let alarms = alarms.filter(|alarm| alarm["Namespace"] == NAMESPACE && alarm["Dimensions"][0]["Name"] == FUNCTION_NAME);
+    let metrics = alarms.map(|alarm| {
+        let Value::Tagged(function) = &alarm["Dimensions"][0]["Value"] else { panic!("no !Ref: {alarm:?}") };
+        let names = [function.value.as_str().unwrap(), alarm["MetricName"].as_str().unwrap()].map(str::to_owned);
+        let [function, name] = names;
+        (function, name, vec![FUNCTION_NAME.to_owned()])
+    });
+    metrics.collect()
+}

@@ -1,0 +1,85 @@
+//! The metrics of one log event.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use metrique_writer::{Entry, EntryConfig, EntryWriter};
+use metrique_writer::core::config::EntryDimensions;
+
+use super::fields::EventFields;
+use super::{CURRENCY, FUNCTION_NAME};
+
+/// The log events with metrics: the message, the prefix of the metrics' names, and the fields that become metrics. Without
+/// a prefix, the field `batch` of the event is the prefix. Fields that an event does not have are left out.
+const EVENTS: [(&str, Option<&str>, &[&str]); 4] = [
+    (
+        "a run has ended",
+        None,
+        &[
+            "due",
+            "paid",
+            "declined",
+            "rejected",
+            "in_doubt",
+            "sent",
+            "failed",
+            "unreminded",
+            "oldest_due_days",
+            "oldest_in_doubt_hours",
+        ],
+    ),
+    (
+        "charges at the gateway",
+        Some("charges"),
+        &["requests", "unknown", "throttled", "unusable", "mean_ms", "longest_ms"],
+    ),
+    ("the sum of the payments in one currency", Some("paid"), &["minor"]),
+    ("mails of a batch of events", Some("mails"), &["sent", "undeliverable", "failed"]),
+];
+
+/// A field with this suffix is a time in milliseconds.
+const MILLISECONDS: &str = "_ms";
+
+static DIMENSIONS_OF_CURRENCY: EntryDimensions =
+    EntryDimensions::new_static(&[Cow::Borrowed(&[Cow::Borrowed(CURRENCY)])]);
+
+/// The metrics of one log event, with their dimensions.
+pub(super) struct MetricsEntry<'a> {
+    function: &'a str,
+    currency: Option<&'a str>,
+    prefix: &'a str,
+    values: Vec<(&'static str, u64)>,
+}
+
+impl<'a> MetricsEntry<'a> {
+    /// Returns the metrics of the event with `fields` in the log of `function`; `None` if the event has none.
+    pub fn new(function: &'a str, fields: &'a EventFields) -> Option<Self> {
+        let message = fields.texts.get("message")?;
+        let (_, prefix, names) = EVENTS.iter().find(|(text, ..)| text == message)?;
+        let batch = || fields.texts.get("batch").map(String::as_str);
+        let values = names.iter().filter_map(|name| Some((*name, *fields.numbers.get(name)?)));
+        Some(Self {
+            function,
+            currency: fields.texts.get(CURRENCY).map(String::as_str),
+            prefix: prefix.or_else(batch)?,
+            values: values.collect(),
+        })
+    }
+}
+
+impl Entry for MetricsEntry<'_> {
+    fn write<'w>(&'w self, writer: &mut impl EntryWriter<'w>) {
+        writer.value(FUNCTION_NAME, self.function);
+        if let Some(currency) = self.currency {
+            writer.config(&DIMENSIONS_OF_CURRENCY as &'static dyn EntryConfig);
+            writer.value(CURRENCY, currency);
+        }
+        for (field, value) in &self.values {
+            let name = format!("{}-{}", self.prefix, field.replace('_', "-"));
+            match field.ends_with(MILLISECONDS) {
+                true => writer.value(name, &Duration::from_millis(*value)),
+                false => writer.value(name, value),
+            }
+        }
+    }
+}
