@@ -11,7 +11,7 @@ use rest::parameters::CivilDate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::orders::QuarterTotalView;
+use super::order_view::QuarterTotalView;
 
 /// The assignment of an employee: job, department and warehouse.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

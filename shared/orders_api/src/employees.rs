@@ -18,7 +18,7 @@ use super::employee_view::{
     AssignmentFields, ConfidentialView, CorrectionFields, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
     LeavingFields,
 };
-use super::orders::QuarterTotalView;
+use super::order_view::QuarterTotalView;
 use super::parameters::EmployeePath;
 use super::requested_desk::RequestedDesk;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::lines::LineFields;
-use super::orders::OrderWithLines;
+use super::order_view::OrderWithLines;
 use super::parameters::{OrderPath, order_not_found};
 use super::requested_desk::RequestedDesk;
 

@@ -21,7 +21,7 @@ use strum::Display;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
-use super::orders::OrderView;
+use super::order_view::OrderView;
 use super::parameters::WarehousePath;
 use super::products::Quantity;
 
