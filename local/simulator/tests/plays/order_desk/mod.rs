@@ -5,6 +5,7 @@ mod audit;
 mod crash;
 mod events;
 mod filling;
+mod filling_races;
 mod follow_ups;
 mod hand_overs;
 mod kills;
