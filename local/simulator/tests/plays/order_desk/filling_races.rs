@@ -8,6 +8,7 @@ use futures::future::join_all;
 use orders::{OrderDesk, OrderStatus, ProductId};
 
 use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, count, receive};
+use crate::order_desk::paused::poll_steps;
 use crate::order_desk::world::{World, fill_all};
 
 /// Injects no fault, but lets other tasks run before each call takes effect. The field contains the number of times
@@ -158,13 +159,7 @@ async fn fill_while_customer_moves(has_address: bool) {
         let product = world.company.products[0].id.clone();
         receive(&mut world, &desk, &product, 5).await;
         let mut filling = Box::pin(world.desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC));
-        let mut is_finished = false;
-        for _ in 0..step {
-            is_finished = futures::poll!(&mut filling).is_ready();
-            if is_finished {
-                break;
-            }
-        }
+        let is_finished = poll_steps(&mut filling, step).await.is_some();
         let waits = async || {
             let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
             order.status == OrderStatus::BackOrdered

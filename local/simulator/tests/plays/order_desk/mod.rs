@@ -14,6 +14,7 @@ mod order_life_cycle;
 mod paid_orders;
 mod pattern_costs;
 mod patterns;
+mod paused;
 mod races;
 mod refunds;
 mod stale_indexes;
