@@ -4,6 +4,7 @@ mod access;
 mod action_log;
 mod company;
 mod follow_ups;
+mod leaving;
 mod lifecycle;
 mod lists;
 mod order_address;
