@@ -2,6 +2,7 @@
 //! size, for a company with three years of orders. `DUEDAY_COMPANY_CUSTOMERS=10000` makes the company larger.
 
 mod details;
+mod listed_order;
 mod order_lists;
 mod people;
 
@@ -123,17 +124,27 @@ async fn all_pages<T>(limit: Option<usize>, read: impl AsyncFn(Paging) -> Result
     }
 }
 
-/// Checks that `found`, a list of orders with the instants of their payments, contains the same orders as `expected`, each
-/// once, oldest first. Orders of the same instant have no specified sequence.
-fn assert_same_orders(found: Vec<(String, String)>, expected: &[(String, String)], question: &str) {
-    assert!(found.is_sorted_by_key(|(paid_at, _)| paid_at.clone()), "{question}: {found:?}");
-    let mut sorted = found;
-    sorted.sort();
-    assert_eq!(sorted, expected, "{question}");
-}
-
 fn instant(at: chrono::DateTime<chrono::Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+/// Asserts that each stored order has the customer, the amount, the instant and the products of its payment.
+fn assert_as_paid(naive: &NaiveReader, company: &Company) {
+    let mut paid = 0;
+    for period in &company.paid {
+        let (_, lines) = company.skus.iter().find(|(sku, _)| *sku == period.sku).unwrap();
+        let Some(order) = naive.orders.get(&period.order.to_string()) else {
+            assert!(lines.is_empty(), "{}: no order", period.order);
+            continue;
+        };
+        let products = lines.iter().map(|line| (line.product.to_string(), i64::from(line.quantity))).collect();
+        let found = (&*order.customer, order.amount, &*order.currency, &order.paid_at, &order.products);
+        let (customer, currency) = (period.account.to_string(), period.amount.currency().to_string());
+        let expected = (&*customer, period.amount.minor(), &*currency, &instant(period.paid_at), &products);
+        assert_eq!(found, expected, "{}", period.order);
+        paid += 1;
+    }
+    assert_eq!(paid, naive.orders.len());
 }
 
 /// The questions that a test asks, and the naive reader that knows the answers.
@@ -177,6 +188,7 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     make_history(&world, &mut rng).await;
     world.assert_consistent(&world.company.paid, "after three years").await;
     let (naive, _) = NaiveReader::read(&world.engine).await;
+    assert_as_paid(&naive, &world.company);
     let statuses: BTreeSet<&str> = naive.orders.values().map(|order| order.status.as_str()).collect();
     assert_eq!(statuses.len(), OrderStatus::iter().count(), "each status must occur: {statuses:?}");
     // The refunds are compared with those of each kind of order: refunded in part, in full before and after the shipment.
@@ -199,6 +211,6 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     for (pattern, compared) in &questions.compared {
         assert!(*compared > 0, "each answer about {pattern} was empty");
     }
-    assert_eq!(questions.compared.len(), 15);
+    assert_eq!(questions.compared.len(), 16);
     assert!(questions.lists_by_one > 0);
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use orders::OrderToPack;
 use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use store::Paging;
 
-use super::{Questions, all_pages, assert_same_orders, instant, page_sizes};
+use super::listed_order::ListedOrder;
+use super::{Questions, all_pages, page_sizes};
 use crate::order_desk::naive_reader::NaiveOrder;
 
 impl Questions<'_> {
@@ -38,35 +38,24 @@ impl Questions<'_> {
         let (table, buckets) = (self.table, self.world.desk.buckets());
         let account = customer.parse().unwrap();
         let (employee, product_id) = (representative.parse().unwrap(), product.parse().unwrap());
-        // The refunded amounts of the listed orders.
-        let mut refunds: Vec<(String, i64)> = Vec::new();
         for limit in page_sizes(of_all.len().max(of_product.len()).max(of_warehouse.len())) {
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_customer(&account, &statuses, days, &paging).await
             });
-            let found = found.await;
-            refunds.extend(found.iter().map(|order| (order.id.to_string(), order.refunded.minor())));
-            let found = found.into_iter().map(|order| (instant(order.placed_at), order.id.to_string())).collect();
-            assert_same_orders(found, &of_customer, &question);
+            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_customer, &question);
             let found =
                 all_pages(limit, async |paging: Paging| table.orders_in(&statuses, days, buckets, &paging).await);
-            let found = found.await;
-            refunds.extend(found.iter().map(|order| (order.id.to_string(), order.refunded.minor())));
-            let found = found.into_iter().map(|order| (instant(order.placed_at), order.id.to_string())).collect();
-            assert_same_orders(found, &of_all, &question);
+            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_all, &question);
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_product(&product_id, &statuses, days, &paging).await
             });
-            let found =
-                found.await.into_iter().map(|order| (instant(order.placed_at), order.order.to_string())).collect();
-            assert_same_orders(found, &of_product, &question);
+            let found = found.await;
+            let found = found.iter().map(|order| ListedOrder::of_product(&product, order));
+            self.assert_orders(found, &of_product, &question);
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_representative(&employee, &statuses, days, &paging).await
             });
-            let found = found.await;
-            refunds.extend(found.iter().map(|order| (order.order.to_string(), order.refunded.minor())));
-            let found = found.into_iter().map(|order| (instant(order.placed_at), order.order.to_string())).collect();
-            assert_same_orders(found, &of_representative, &question);
+            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_representative, &question);
             for is_newest_first in [false, true] {
                 let id = warehouse.parse().unwrap();
                 let mut found = all_pages(limit, async |paging: Paging| {
@@ -76,19 +65,32 @@ impl Questions<'_> {
                 if is_newest_first {
                     found.reverse();
                 }
-                let found =
-                    found.into_iter().map(|OrderToPack { order, .. }| (instant(order.placed_at), order.id.to_string()));
-                assert_same_orders(found.collect(), &of_warehouse, &question);
+                self.assert_orders(found.iter().map(ListedOrder::from), &of_warehouse, &question);
             }
         }
-        for (id, refunded) in &refunds {
-            assert_eq!(*refunded, self.naive.refunded(id), "{id}");
-        }
-        self.count("refunds", refunds.iter().all(|(_, refunded)| *refunded == 0));
+        let is_refunded = |(_, id): &(String, String)| self.naive.orders[id].refunds > 0;
+        let listed = [&of_customer, &of_all, &of_representative, &of_warehouse];
+        let no_refunds = !listed.into_iter().flatten().any(is_refunded);
+        self.count("refunds", no_refunds);
         self.count("orders of a customer", of_customer.is_empty());
         self.count("orders in a status", of_all.is_empty());
         self.count("orders of a product", of_product.is_empty());
         self.count("orders of a representative", of_representative.is_empty());
         self.count("orders of a warehouse", of_warehouse.is_empty());
+    }
+
+    /// Asserts that `found`, a list of orders, contains the orders `expected`, each once, oldest payment first, and that it
+    /// shows their stored data. Orders of the same instant have no specified sequence.
+    fn assert_orders(&self, found: impl Iterator<Item = ListedOrder>, expected: &[(String, String)], question: &str) {
+        let mut ids = Vec::new();
+        for order in found {
+            if let Some(naive) = self.naive.orders.get(&order.id) {
+                order.assert_shows(naive, question);
+            }
+            ids.push((order.paid_at, order.id));
+        }
+        assert!(ids.is_sorted_by_key(|(paid_at, _)| paid_at.clone()), "{question}: {ids:?}");
+        ids.sort();
+        assert_eq!(ids, expected, "{question}");
     }
 }
