@@ -1,4 +1,4 @@
-//! Filling of waiting orders: fill tasks, the requests of a fill task, and concurrent fills.
+//! Filling of waiting orders: fill tasks, and the requests of a fill task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
