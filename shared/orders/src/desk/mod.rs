@@ -1,6 +1,7 @@
 //! The order desk: places one order for each paid month, fills backordered orders, and advances orders until they are
 //! delivered, returned or cancelled.
 
+mod corrections;
 mod customers;
 mod error;
 mod filling;

@@ -184,4 +184,14 @@ pub struct EmployeeCorrection {
     pub hired_on: Option<NaiveDate>,
     /// The salary per year.
     pub salary: Option<Money>,
+    pub job_start: Option<JobStart>,
+}
+
+/// A correction of the first day of a later job of an employee: a job that is not the first one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobStart {
+    /// The first day in the job history.
+    pub recorded: NaiveDate,
+    /// The first day in the corrected job history.
+    pub correct: NaiveDate,
 }

@@ -3,6 +3,7 @@
 mod access;
 mod action_log;
 mod company;
+mod corrections;
 mod erasure;
 mod follow_ups;
 mod leaving;
