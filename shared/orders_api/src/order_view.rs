@@ -23,7 +23,8 @@ pub struct OrderView {
     follows: Option<OrderId>,
     /// Why this follow-up order exists; null for the main order of a paid month.
     reason: Option<FollowUpReason>,
-    /// The number of follow-up orders that the paid month ever had; 0 for a follow-up order, which its main order counts.
+    /// The number of follow-up orders that were created for the paid month. Only the main order counts them: a follow-up order
+    /// has 0.
     #[schema(maximum = 98)]
     follow_ups: u8,
     /// The account that paid.

@@ -239,8 +239,10 @@ pub struct OrderLinesFields {
 
 /// Change the products of an order
 ///
-/// Replaces the products of an order that is not picked yet. The products of an open order are taken from the warehouse of the
-/// order; the replaced products are in stock again. The amount of the order does not change, and other orders do not either.
+/// Replaces the products of a backordered or open order by the products in `lines`. If the order is open, its new products are
+/// deducted from the stock of its warehouse, and the replaced products are added to this stock again. The amount of the order does
+/// not change. Within a few minutes, the order desk tries to fill the backordered orders for which products became available,
+/// and the order itself if it is backordered.
 #[utoipa::path(
     put,
     path = "/orders/{order}/lines",
@@ -267,9 +269,9 @@ pub async fn change_lines(
 
 /// Correct the address of an order
 ///
-/// Changes the address that this order is shipped to, until it is shipped. An account can do so until its order is picked. The
-/// address of the customer, and of its other orders, does not change. An order that waits for an address is tried again within a
-/// few minutes.
+/// Changes the address to which an order will be shipped. An operator can change it until the order is shipped, and the account
+/// that paid until the order is picked. The address of the customer and the addresses of other orders do not change. If the order
+/// waits for an address, the order desk tries to fill it within a few minutes.
 #[utoipa::path(
     put,
     path = "/orders/{order}/address",
