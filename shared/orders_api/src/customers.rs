@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::OrdersApi;
 use super::address::AddressView;
-use super::orders::OrderView;
+use super::order_view::OrderView;
 use super::parameters::OrdersQuery;
 use super::requested_desk::RequestedDesk;
 

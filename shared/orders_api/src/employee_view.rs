@@ -11,7 +11,7 @@ use rest::parameters::CivilDate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::orders::QuarterTotalView;
+use super::order_view::QuarterTotalView;
 
 /// The assignment of an employee: job, department and warehouse.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -82,6 +82,23 @@ pub struct CorrectionFields {
     /// The currency of the salary; required if `salary` is present.
     #[serde(default)]
     pub(super) currency: Option<Currency>,
+    /// The correct first day of a later job: a job that is not the first one. Needs the scope for confidential data.
+    #[serde(default)]
+    pub(super) job_start: Option<JobStartFields>,
+}
+
+/// A correction of the first day of a job of an employee.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = JobStart)]
+pub struct JobStartFields {
+    /// The first day of the job in the job history.
+    #[schema(value_type = NaiveDate)]
+    pub(super) recorded: CivilDate,
+    /// The correct first day of the job. It must be after the first day of the job before, before the first day of the job after
+    /// it, and not in the future.
+    #[schema(value_type = NaiveDate)]
+    pub(super) correct: CivilDate,
 }
 
 /// The request to end the employment of an employee.
@@ -90,8 +107,8 @@ pub struct CorrectionFields {
 #[schema(as = LeaveEmployee)]
 pub struct LeavingFields {
     /// The first day on which the employee no longer works for the merchant, at most 366 days in the future. A day in the past
-    /// needs the scope for confidential data. Default: today (UTC). If the employee has left already, or if the leaving is planned, the default is the day that is
-    /// stored. If the day is in the future, the change is planned, and replaces the planned change of the employee.
+    /// needs the scope for confidential data. A day in the future is planned, and replaces the planned change of the employee.
+    /// Default: the stored day if the employee has left or if the leaving is planned; otherwise today (UTC).
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) on: Option<CivilDate>,
@@ -109,8 +126,8 @@ pub struct EmployeeView {
     pub(super) assignment: Option<AssignmentView>,
     /// The first day on which the employee no longer works for the merchant; null for a current employee.
     pub(super) left_on: Option<NaiveDate>,
-    /// The planned change of the assignment; null if there is none. It takes effect within minutes after its day
-    /// begins (UTC).
+    /// The planned change of the assignment; null if there is none. The order desk makes the change within minutes after its day
+    /// begins (UTC). If the employee would no longer represent customers, the change waits until all customers are handed over.
     pub(super) planned_change: Option<PlannedChangeView>,
 }
 

@@ -1,7 +1,8 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
 use ::orders::{
-    Assignment, Confidential, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, OrderDesk, WriteOutcome,
+    Assignment, Confidential, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, JobStart, OrderDesk,
+    WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +19,7 @@ use super::employee_view::{
     AssignmentFields, ConfidentialView, CorrectionFields, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
     LeavingFields,
 };
-use super::orders::QuarterTotalView;
+use super::order_view::QuarterTotalView;
 use super::parameters::EmployeePath;
 use super::requested_desk::RequestedDesk;
 
@@ -234,8 +235,9 @@ pub async fn remove_planned_change(
 
 /// Correct the data of an employee
 ///
-/// Corrects the name, the hire date and the salary. The hire date and the salary need the scope for confidential data
-/// in addition to the operator's scope. The first job starts on the corrected hire date.
+/// Corrects the name, the hire date, the salary, and the first day of a later job. All fields except the name need the scope for
+/// confidential data in addition to the operator's scope: the range of possible days in an error response can show the hire date.
+/// The first job starts on the corrected hire date.
 #[utoipa::path(
     patch,
     path = "/employees/{employee}",
@@ -255,8 +257,8 @@ pub async fn correct(
     if_match: IfMatch,
     body: Body<CorrectionFields>,
 ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
-    let CorrectionFields { name, hired_on, salary, currency } = body.value;
-    if hired_on.is_some() || salary.is_some() || currency.is_some() {
+    let CorrectionFields { name, hired_on, salary, currency, job_start } = body.value;
+    if hired_on.is_some() || salary.is_some() || currency.is_some() || job_start.is_some() {
         confidential_access?;
     }
     let salary = match (salary, currency) {
@@ -267,7 +269,8 @@ pub async fn correct(
         (Some(_), None) => return Err(Problem::refused_field("currency", "must be given together with salary")),
         (None, Some(_)) => return Err(Problem::refused_field("salary", "must be given together with currency")),
     };
-    let correction = EmployeeCorrection { name, hired_on: hired_on.map(NaiveDate::from), salary };
+    let job_start = job_start.map(|start| JobStart { recorded: start.recorded.into(), correct: start.correct.into() });
+    let correction = EmployeeCorrection { name, hired_on: hired_on.map(NaiveDate::from), salary, job_start };
     let precondition = |employee: &Employee| if_match.check_version(employee.version);
     let employee = desk.correct_employee(&employee, &correction, precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::lines::LineFields;
-use super::orders::OrderWithLines;
+use super::order_view::OrderWithLines;
 use super::parameters::{OrderPath, order_not_found};
 use super::requested_desk::RequestedDesk;
 
@@ -24,8 +24,8 @@ use super::requested_desk::RequestedDesk;
 #[serde(deny_unknown_fields)]
 #[schema(as = SplitOrder)]
 pub struct SplitFields {
-    /// The products that the order keeps: a part of its products, each listed once. Absent: the products that one warehouse has
-    /// in stock, for an order that is backordered.
+    /// The products that the order keeps: a part of its products, each listed once. Required for an open order. If absent, a
+    /// backordered order keeps the products that one warehouse has in stock.
     #[serde(default)]
     #[schema(min_items = 1, max_items = 20)]
     lines: Option<Vec<LineFields>>,
@@ -36,9 +36,9 @@ pub struct SplitFields {
 #[serde(deny_unknown_fields)]
 #[schema(as = ReplaceOrder)]
 pub struct ReplacementFields {
-    /// Why the products are sent again. The action log contains it.
+    /// The reason why the products are sent again. The action log stores this text.
     reason: Label,
-    /// The products to send again: products of the order, each listed once. Absent: all products of the order.
+    /// The products to send again: products of the order, each listed once. Default: all products of the order.
     #[serde(default)]
     #[schema(min_items = 1, max_items = 20)]
     lines: Option<Vec<LineFields>>,
@@ -76,10 +76,10 @@ fn response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
 
 /// Split an order
 ///
-/// Splits an order that is not picked yet, so that a part of it can be shipped now. The order keeps the listed products, or those
-/// that one warehouse has in stock; a follow-up order gets the others. If the order is backordered and one warehouse has all
-/// products that it keeps, it is open then. The follow-up order of an open order is open, too; that of a backordered order is
-/// tried within a few minutes.
+/// Splits a backordered or open order, so that a part of it can be shipped earlier. The order keeps the products in `lines`, and a
+/// follow-up order gets the other products. If the order is open, both orders are open afterwards, in the same warehouse. If the
+/// order is backordered, it becomes open if one warehouse has all products that it keeps; the order desk tries to fill the
+/// follow-up order within a few minutes.
 #[utoipa::path(
     post,
     path = "/orders/{order}/split",
@@ -110,9 +110,10 @@ pub async fn split_order(
 
 /// Replace products of an order
 ///
-/// Creates a follow-up order that sends products of a shipped order again, without a payment, for example because the parcel was
-/// lost. It is filled or backordered like a new order. For 48 hours, a repeated request with the same key and the same body gets
-/// the same response, and sends nothing again.
+/// Creates a follow-up order that sends products of an order again, without a payment, for example because the parcel was lost. The
+/// order must be shipped, delivered or returned. The follow-up order is sent to the present address of the customer, and is filled
+/// or backordered like a new order. For 48 hours, a repeated request with the same key and the same body creates no other order. It
+/// gets the same response, but without addresses, carriers and tracking numbers.
 #[utoipa::path(
     post,
     path = "/orders/{order}/replacements",

@@ -11,6 +11,7 @@ mod follow_ups;
 mod lines;
 mod many_orders;
 mod openapi;
+mod order_view;
 mod orders;
 mod packing;
 mod parameters;

@@ -1,15 +1,11 @@
 //! `/orders`: the orders of products, one for each paid month of a subscription.
 
-use ::orders::{
-    AdvanceOutcome, BackOrderReason, EmployeeId, FollowUpReason, Order, OrderId, OrderLine, OrderList, OrderStatus,
-    Parcel, Quarter, QuarterTotal, Shipment, Step, WarehouseId,
-};
+use ::orders::{AdvanceOutcome, Order, OrderId, OrderLine, OrderList, OrderStatus, Parcel, Quarter, Step};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{AccountId, Currency, Label};
-use chrono::{DateTime, Utc};
+use billing::{Currency, Label};
 use dynamo::StoredResponse;
 use rest::body::Body;
 use rest::caller::Operator;
@@ -18,90 +14,15 @@ use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, PathId, Query};
 use rest::{AccountAction, Caller, Now, Problem};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
 use super::address::AddressView;
-use super::lines::{LineFields, LineView};
+use super::lines::LineFields;
+use super::order_view::{OrderView, OrderWithLines, QuarterTotalView};
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
 use super::requested_desk::RequestedDesk;
-
-/// An order of the products for one paid month of a subscription.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Order)]
-pub struct OrderView {
-    /// The identifier of the order: the due date of the payment, and the identifier of the subscription; for a follow-up
-    /// order also its part number.
-    id: OrderId,
-    /// The order that this follow-up order was split from or replaces; null for the main order of a paid month.
-    follows: Option<OrderId>,
-    /// Why this follow-up order exists; null for the main order of a paid month.
-    reason: Option<FollowUpReason>,
-    /// The number of follow-up orders that the paid month ever had; 0 for a follow-up order, which its main order counts.
-    #[schema(maximum = 98)]
-    follow_ups: u8,
-    /// The account that paid.
-    customer: AccountId,
-    /// The employee to whom the order is credited; null if the customer had no representative.
-    representative: Option<EmployeeId>,
-    /// The status of the order.
-    status: OrderStatus,
-    /// The reason why the order is backordered; null in any other status.
-    waits_for: Option<BackOrderReason>,
-    /// The warehouse from whose stock the products were deducted; null if none were deducted yet.
-    warehouse: Option<WarehouseId>,
-    /// The address that the order is shipped to: the customer's address when the order was placed, or a later correction.
-    /// Null if the customer had no address then, until the products are deducted from the stock.
-    address: Option<AddressView>,
-    /// When the order was shipped; null until then.
-    shipped_at: Option<DateTime<Utc>>,
-    /// The company that carries the parcel; null if it is not known.
-    carrier: Option<Label>,
-    /// The number by which the carrier finds the parcel; null if it is not known.
-    tracking_number: Option<Label>,
-    /// Whether the returned products were not sellable, so that they were not added to the stock again.
-    written_off: bool,
-    /// The amount of the payment, in minor units of the currency; 0 for a follow-up order.
-    #[schema(minimum = 0, maximum = 999_999_999_999_i64)]
-    amount: i64,
-    /// The part of the payment that was refunded, in minor units. An order whose payment is refunded in full before it is
-    /// shipped is cancelled.
-    #[schema(minimum = 0)]
-    refunded_amount: i64,
-    /// The currency of the amounts.
-    currency: Currency,
-    /// When the payment was made.
-    placed_at: DateTime<Utc>,
-    /// The version of the order; each change increases it by 1.
-    version: u64,
-}
-
-/// An order with its lines: the ordered products and their quantities.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OrderWithLines)]
-pub struct OrderWithLines {
-    #[serde(flatten)]
-    #[schema(inline)]
-    order: OrderView,
-    /// The products of the order and their quantities.
-    lines: Vec<LineView>,
-}
-
-/// The total amount of the orders that are credited to a representative in a quarter, in one currency.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = QuarterTotal)]
-pub struct QuarterTotalView {
-    /// The employee to whom the orders are credited.
-    representative: EmployeeId,
-    /// The quarter, in UTC.
-    quarter: Quarter,
-    /// The sum of all orders that are neither cancelled nor returned, without refunds, in minor units of the currency.
-    #[schema(minimum = 0)]
-    amount: i64,
-    /// The currency of the amount.
-    currency: Currency,
-}
 
 /// The quarter and the currency of a ranking.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -153,50 +74,6 @@ pub struct StepPath {
     /// The step to carry out.
     #[param(inline)]
     step: StepName,
-}
-
-impl OrderWithLines {
-    /// Creates the view of an order with its lines.
-    pub fn new(order: Order, lines: Vec<OrderLine>) -> Self {
-        Self { order: order.into(), lines: lines.into_iter().map(LineView::from).collect() }
-    }
-}
-
-impl From<Order> for OrderView {
-    fn from(order: Order) -> Self {
-        let (shipped_at, parcel) = match order.shipment {
-            Some(Shipment { shipped_at, parcel }) => (Some(shipped_at), parcel),
-            None => (None, Parcel::default()),
-        };
-        Self {
-            id: order.id,
-            follows: order.follow_up.map(|follow_up| follow_up.follows),
-            reason: order.follow_up.map(|follow_up| follow_up.reason),
-            follow_ups: order.follow_ups,
-            customer: order.customer,
-            representative: order.representative,
-            status: order.status,
-            waits_for: order.waits_for,
-            warehouse: order.warehouse,
-            address: order.address.map(AddressView::from),
-            shipped_at,
-            carrier: parcel.carrier,
-            tracking_number: parcel.tracking_number,
-            written_off: order.is_written_off,
-            amount: order.total.minor(),
-            refunded_amount: order.refunded.minor(),
-            currency: order.total.currency(),
-            placed_at: order.placed_at,
-            version: order.version,
-        }
-    }
-}
-
-impl From<QuarterTotal> for QuarterTotalView {
-    fn from(total: QuarterTotal) -> Self {
-        let (amount, currency) = (total.total.minor(), total.total.currency());
-        Self { representative: total.representative, quarter: total.quarter, amount, currency }
-    }
 }
 
 impl StepName {
@@ -362,8 +239,10 @@ pub struct OrderLinesFields {
 
 /// Change the products of an order
 ///
-/// Replaces the products of an order that is not picked yet. The products of an open order are taken from the warehouse of the
-/// order; the replaced products are in stock again. The amount of the order does not change, and other orders do not either.
+/// Replaces the products of a backordered or open order by the products in `lines`. If the order is open, its new products are
+/// deducted from the stock of its warehouse, and the replaced products are added to this stock again. The amount of the order does
+/// not change. Within a few minutes, the order desk tries to fill the backordered orders for which products became available,
+/// and the order itself if it is backordered.
 #[utoipa::path(
     put,
     path = "/orders/{order}/lines",
@@ -390,9 +269,9 @@ pub async fn change_lines(
 
 /// Correct the address of an order
 ///
-/// Changes the address that this order is shipped to, until it is shipped. An account can do so until its order is picked. The
-/// address of the customer, and of its other orders, does not change. An order that waits for an address is tried again within a
-/// few minutes.
+/// Changes the address to which an order will be shipped. An operator can change it until the order is shipped, and the account
+/// that paid until the order is picked. The address of the customer and the addresses of other orders do not change. If the order
+/// waits for an address, the order desk tries to fill it within a few minutes.
 #[utoipa::path(
     put,
     path = "/orders/{order}/address",

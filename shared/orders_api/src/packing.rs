@@ -21,7 +21,7 @@ use strum::Display;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
-use super::orders::OrderView;
+use super::order_view::OrderView;
 use super::parameters::WarehousePath;
 use super::products::Quantity;
 
@@ -47,7 +47,7 @@ pub struct OrderToPackView {
 pub struct NamedLineView {
     /// The merchant's identifier of the product.
     product: ProductId,
-    /// The name of the product; null if the product does not exist any more.
+    /// The name of the product; null if the product was added to the order a moment ago. A later request returns the name.
     name: Option<Label>,
     /// The number of pieces.
     #[schema(value_type = Quantity)]

@@ -48,7 +48,8 @@ pub struct SkuView {
 /// Set the products of a SKU
 ///
 /// A SKU of a subscription stands for a set of products, which are shipped for each paid month. This request replaces
-/// the set for new orders. Existing orders do not change.
+/// the set for orders that are placed later. Existing orders do not change, and months that were paid while the SKU had no products
+/// get no orders.
 #[utoipa::path(
     put,
     path = "/skus/{sku}",
@@ -73,7 +74,7 @@ pub async fn put(
 /// Get the products of a SKU
 ///
 /// A SKU of a subscription stands for a set of products, which are shipped for each paid month. The list is empty if
-/// nothing is shipped for this SKU.
+/// nothing is shipped for this SKU, or if the order desk does not know the SKU.
 #[utoipa::path(
     get,
     path = "/skus/{sku}",

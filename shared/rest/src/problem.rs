@@ -383,6 +383,7 @@ impl From<DeskError> for Problem {
             DeskError::UnknownReference { kind, .. } => Self::refused_field(kind.name(), error),
             DeskError::NoCountryNamed { .. } => Self::refused_field("country_name", error),
             DeskError::DateOutOfRange { field, .. } => Self::refused_field(field, error),
+            DeskError::NoLaterJob(_) => Self::refused_field("job_start", error),
             DeskError::NoWarehouse(_) => Self::refused_field("warehouse", error),
             DeskError::NotRepresentative(_) => Self::refused_field("representative", error),
             DeskError::NoWarehouseInRegion { .. } => Self::refused_field("region", error),

@@ -25,6 +25,7 @@ mod look_up;
 mod messages;
 mod order_events;
 mod orders;
+mod orders_corrections;
 mod orders_model;
 mod orders_replace;
 mod orders_stock;

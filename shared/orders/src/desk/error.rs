@@ -67,6 +67,8 @@ pub enum DeskError {
     // The message does not contain the first day of the current job: it can be the hire date, which is confidential.
     #[error("the current job of {0} cannot end before its first day")]
     BeforeCurrentJob(EmployeeId),
+    #[error("no later job of the employee begins on {0}; the first job begins on the hire date")]
+    NoLaterJob(NaiveDate),
     #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
     #[error("{0} is not a customer representative")]
@@ -108,6 +110,7 @@ impl DeskError {
             | Self::Movement(_)
             | Self::DateOutOfRange { .. }
             | Self::BeforeCurrentJob(_)
+            | Self::NoLaterJob(_)
             | Self::StillHasCustomers { .. }
             | Self::HandedOverToAnother { .. }
             | Self::NotRepresentative(_) => false,

@@ -1,6 +1,7 @@
 //! The order desk: places one order for each paid month, fills backordered orders, and advances orders until they are
 //! delivered, returned or cancelled.
 
+mod corrections;
 mod customers;
 mod error;
 mod filling;
@@ -214,9 +215,20 @@ impl OrderDesk {
         }
     }
 
-    /// Returns the new customer of `account`, with its representative, and without an address. Stores nothing.
+    /// Returns the new customer of `account`, with its representative, and without an address. Stores nothing. A
+    /// representative whose leaving is due, but waits until the customers are handed over, gets no new customer.
     async fn new_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
-        let representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
+        let today = self.today();
+        let mut representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
+        for id in self.table.employees_with_due_changes(today).await? {
+            if !representatives.contains(&id) {
+                continue;
+            }
+            let employee = self.table.get_employee(&id).await?;
+            if !employee.is_some_and(|employee| employee.gets_new_customers_on(today)) {
+                representatives.retain(|representative| *representative != id);
+            }
+        }
         let representative = choose_representative(account, &representatives).cloned();
         Ok(Customer::new(account.clone(), representative, self.clock.now()))
     }

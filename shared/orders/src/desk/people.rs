@@ -1,9 +1,9 @@
-//! Hiring employees, changing their assignments (job, department and warehouse), and correcting their data.
+//! Hiring employees, and changing their assignments (job, department and warehouse).
 
 use chrono::{Days, NaiveDate};
 
-use super::super::table::{EmployeeDetails, WriteOutcome};
-use super::super::{Assignment, Confidential, Employee, EmployeeCorrection, EmployeeId, PlannedChange, all_days};
+use super::super::table::WriteOutcome;
+use super::super::{Assignment, Confidential, Employee, EmployeeId, PlannedChange, all_days};
 use super::{DeskError, MAX_RETRIES, OrderDesk};
 use dynamo::Paging;
 
@@ -11,7 +11,12 @@ use dynamo::Paging;
 const MAX_DAYS_AHEAD: u64 = 366;
 
 /// Returns an error if `date`, the value of the field `field`, is not in the range from `earliest` to `latest`.
-fn check_date(field: &'static str, date: NaiveDate, earliest: NaiveDate, latest: NaiveDate) -> Result<(), DeskError> {
+pub(super) fn check_date(
+    field: &'static str,
+    date: NaiveDate,
+    earliest: NaiveDate,
+    latest: NaiveDate,
+) -> Result<(), DeskError> {
     match (earliest..=latest).contains(&date) {
         true => Ok(()),
         false => Err(DeskError::DateOutOfRange { field, earliest, latest }),
@@ -99,7 +104,7 @@ impl OrderDesk {
     }
 
     /// Returns the stored employee, or an error if there is none.
-    async fn existing_employee(&self, id: &EmployeeId) -> Result<Employee, DeskError> {
+    pub(super) async fn existing_employee(&self, id: &EmployeeId) -> Result<Employee, DeskError> {
         self.table.get_employee(id).await?.ok_or_else(|| DeskError::NoEmployee(id.clone()))
     }
 
@@ -174,48 +179,5 @@ impl OrderDesk {
             }
         }
         Err(DeskError::WriteConflict { item: format!("the employee {id}") })
-    }
-
-    /// Corrects the name, the hire date and the salary of an employee.
-    ///
-    /// # Errors
-    /// The hire date is before 1970 or in the future, or is not before the first day of the second job, or not before the
-    /// day on which the employee left; the employee does not exist; other requests changed the employee at the same time;
-    /// the table cannot be used; or `precondition` returned an error for the stored employee.
-    pub async fn correct_employee<E: From<DeskError>>(
-        &self,
-        id: &EmployeeId,
-        correction: &EmployeeCorrection,
-        precondition: impl Fn(&Employee) -> Result<(), E>,
-    ) -> Result<Employee, E> {
-        for _ in 0..MAX_RETRIES {
-            let details = self.table.employee_details(id).await.map_err(DeskError::from)?;
-            let EmployeeDetails { employee: before, jobs, .. } =
-                details.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
-            precondition(&before)?;
-            let stored = self.table.get_confidential_data(id).await.map_err(DeskError::from)?;
-            let stored = stored.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
-            let EmployeeCorrection { name, hired_on, salary } = correction.clone();
-            let after = Employee { name: name.unwrap_or_else(|| before.name.clone()), ..before.clone() };
-            let corrected = Confidential {
-                employee: id.clone(),
-                hired_on: hired_on.unwrap_or(stored.hired_on),
-                salary: salary.unwrap_or(stored.salary),
-            };
-            if after == before && corrected == stored {
-                return Ok(before);
-            }
-            if corrected.hired_on != stored.hired_on {
-                let second_job = jobs.iter().rev().nth(1).map(|job| job.from);
-                let ends = [second_job, before.left_on].into_iter().flatten().filter_map(|end| end.pred_opt());
-                let latest = ends.chain([self.today()]).min().unwrap_or(stored.hired_on);
-                check_date("hired_on", corrected.hired_on, all_days().0, latest)?;
-            }
-            let written = self.table.correct_employee((&before, &after), (&stored, &corrected), jobs.last()).await;
-            if written.map_err(DeskError::from)? == WriteOutcome::Done {
-                return Ok(self.existing_employee(id).await?);
-            }
-        }
-        Err(DeskError::WriteConflict { item: format!("the employee {id}") }.into())
     }
 }

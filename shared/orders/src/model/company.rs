@@ -146,6 +146,14 @@ impl Employee {
     pub fn represents_customers(&self) -> bool {
         self.assignment.as_ref().is_some_and(|assignment| assignment.represents_customers)
     }
+
+    /// Returns whether the employee can become the representative of a new customer on the day `today`: the employee is a
+    /// customer representative, and no planned change that should have been made by this day ends that.
+    pub fn gets_new_customers_on(&self, today: NaiveDate) -> bool {
+        let due = self.planned.as_ref().filter(|planned| planned.from <= today);
+        let represents = |assignment: &Assignment| assignment.represents_customers;
+        self.represents_customers() && due.is_none_or(|due| due.assignment.as_ref().is_some_and(represents))
+    }
 }
 
 /// An entry of the job history of an employee: the job that the employee started on the date `from`.
@@ -176,4 +184,14 @@ pub struct EmployeeCorrection {
     pub hired_on: Option<NaiveDate>,
     /// The salary per year.
     pub salary: Option<Money>,
+    pub job_start: Option<JobStart>,
+}
+
+/// A correction of the first day of a later job of an employee: a job that is not the first one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobStart {
+    /// The first day in the job history.
+    pub recorded: NaiveDate,
+    /// The first day in the corrected job history.
+    pub correct: NaiveDate,
 }

@@ -12,7 +12,7 @@ pub const MAX_LINES: usize = 20;
 /// The reason why [`check_lines`] rejects the lines of a SKU or an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinesError {
-    #[error("a SKU can have at most {MAX_LINES} products, not {0}")]
+    #[error("at most {MAX_LINES} products can be listed, not {0}")]
     TooMany(usize),
     #[error("the product {0} is listed twice; list each product once")]
     DuplicateProduct(ProductId),

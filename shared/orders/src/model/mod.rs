@@ -26,7 +26,7 @@ mod warehouse_choice;
 
 pub use buckets::{BucketEstimate, Buckets};
 pub use company::{
-    Assignment, Confidential, Country, Department, Employee, EmployeeCorrection, Job, JobRecord, Location,
+    Assignment, Confidential, Country, Department, Employee, EmployeeCorrection, Job, JobRecord, JobStart, Location,
     PlannedChange, ReferenceKind, Region,
 };
 pub use customer::{Customer, ShippingAddress, choose_representative};

@@ -159,19 +159,22 @@ impl OrdersTable {
         writes.log(ActionKind::ChangeEmployee, || log_entry_of(Some(employee), &after)).commit().await
     }
 
-    /// Corrects the name and the confidential data of an employee. If the hire date changes, `first_job` is the entry
-    /// of the first job in the job history, which then starts on the new hire date. Returns `Refused` if the stored
-    /// employee changed since it was read.
+    /// Corrects the name, the confidential data and the job history of an employee. Returns `Refused` if the stored employee
+    /// changed since it was read.
     pub async fn correct_employee(
         &self,
         (before, after): (&Employee, &Employee),
         (stored, corrected): (&Confidential, &Confidential),
-        first_job: Option<&JobRecord>,
+        (jobs, corrected_jobs): (&[JobRecord], &[JobRecord]),
     ) -> Result<WriteOutcome, TableError> {
         let mut writes = self.change_of_employee(before, after, Some((stored, corrected)));
-        if let Some(first_job) = first_job.filter(|job| job.from != corrected.hired_on) {
-            writes = writes.delete(key_of(&items::job_record_item(first_job)));
-            writes = writes.put(items::job_record_item(&JobRecord { from: corrected.hired_on, ..first_job.clone() }));
+        // A corrected job can begin on the day on which another job began before the correction. Its entry then replaces the
+        // entry of the other job.
+        for removed in jobs.iter().filter(|job| corrected_jobs.iter().all(|corrected| corrected.from != job.from)) {
+            writes = writes.delete(key_of(&items::job_record_item(removed)));
+        }
+        for changed in corrected_jobs.iter().filter(|job| !jobs.contains(job)) {
+            writes = writes.put(items::job_record_item(changed));
         }
         let entry = || {
             let is_changed = [
@@ -181,7 +184,10 @@ impl OrdersTable {
             ];
             let entry = ItemChange::new(&before.id, before.version.saturating_add(1));
             let changed = is_changed.into_iter().filter(|(_, is_changed)| *is_changed);
-            changed.fold(entry, |entry, (name, _)| entry.hidden_field(name))
+            let entry = changed.fold(entry, |entry, (name, _)| entry.hidden_field(name));
+            // The first job begins on the hire date, which is confidential.
+            let later_jobs = jobs.iter().zip(corrected_jobs).rev().skip(1);
+            later_jobs.fold(entry, |entry, (old, new)| entry.field("job_start", Some(old.from), Some(new.from)))
         };
         writes.log(ActionKind::ChangeEmployee, entry).commit().await
     }

@@ -43,7 +43,7 @@ const COLUMNS: [Column; 4] =
 /// The arguments of `dueday orders audit`.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// Write the opening movement of each stock from before movements were recorded
+    /// Write an opening movement for each stock that has none: a stock that an earlier version stored without movements
     #[arg(long)]
     open: bool,
 }

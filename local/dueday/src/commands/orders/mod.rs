@@ -2,6 +2,7 @@
 
 mod audit;
 mod backfill;
+mod corrections;
 mod csv_file;
 mod filling;
 mod follow_ups;
@@ -148,6 +149,9 @@ enum Action {
     People { file: PathBuf },
     /// Show employees
     Employees(people::EmployeesArgs),
+    /// Correct the name, the hire date, the salary or the first day of a job of an employee
+    #[command(after_help = corrections::AFTER_HELP)]
+    Correct(corrections::CorrectArgs),
     /// Import regions, countries, locations, departments and jobs from a CSV file; repeating changes nothing
     #[command(after_help = places::AFTER_HELP)]
     Places { file: PathBuf },
@@ -287,6 +291,7 @@ async fn run_action(
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, job_desk, open_table, file).await,
         Action::Employees(args) => people::employees(context, desk, args).await,
+        Action::Correct(args) => corrections::correct(context, desk, args).await,
         Action::Places { file } => places::import(context, job_desk, open_table, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
         Action::Import { file } => setup::import(context, job_desk, open_table, file).await,

@@ -50,7 +50,7 @@ pub struct PickListArgs {
     /// The newest orders first, instead of the oldest
     #[arg(long)]
     pub newest_first: bool,
-    /// List at most so many orders
+    /// The largest number of orders to list, from 1 to 10000 [default: all orders]
     #[arg(long, value_name = "N", value_parser = |text: &str| crate::commands::values::parse_number::<usize>(text, 1..=10_000))]
     pub limit: Option<usize>,
     /// Print CSV: one line for each product of each order

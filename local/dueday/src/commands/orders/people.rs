@@ -25,8 +25,8 @@ The columns of the file: \
 employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on.
 
 A new employee is hired. An employee whose job, department or warehouse differs is reassigned from today on. An \
-employee whose line has a date in left_on leaves on that date, which can be up to 366 days in the future. The name, the hiring date and the salary of existing \
-employees are not changed. New customers are distributed among the employees who represent customers.
+employee whose line has a date in left_on leaves on that date, which can be up to 366 days in the future. The name, the hire date and the salary of existing \
+employees are not changed; correct them with `dueday orders correct`. New customers are distributed among the employees who represent customers.
 
 Example:
   employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency
@@ -93,7 +93,7 @@ struct ImportReport {
 }
 
 #[derive(Serialize)]
-struct EmployeeView {
+pub struct EmployeeView {
     employee: String,
     name: String,
     title: Option<String>,
@@ -216,7 +216,7 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
 }
 
 impl EmployeeView {
-    fn from_employee(employee: &Employee) -> Self {
+    pub fn from_employee(employee: &Employee) -> Self {
         let assignment = employee.assignment.as_ref();
         Self {
             employee: employee.id.to_string(),

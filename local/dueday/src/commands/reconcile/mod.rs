@@ -62,10 +62,10 @@ Examples:
 pub struct ReconcileArgs {
     #[command(subcommand)]
     pub command: Option<ReconcileCommand>,
-    /// The first day [default: the last day]
+    /// The first day to compare [default: only the day of --to]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     pub from: Option<NaiveDate>,
-    /// The last day; it must have ended an hour ago in UTC [default: the latest such day]
+    /// The last day to compare; it must have ended at least an hour ago in UTC [default: the latest such day]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     pub to: Option<NaiveDate>,
     /// Do not settle payments without a receipt, and store no findings

@@ -1,12 +1,10 @@
-//! Filling of waiting orders: fill tasks, the requests of a fill task, and concurrent fills.
+//! Filling of waiting orders: fill tasks, and the requests of a fill task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
-use emulator::{Call, Fault, Faults, Injector};
-use futures::future::join_all;
 use orders::{
     Buckets, FillCounts, FillTarget, OrderDesk, OrderLine, OrderStatus, OrdersTable, PaidPeriod, Product, ProductId,
 };
@@ -19,7 +17,7 @@ const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products:
 
 /// Returns a company whose customers all have an address and pay for one SKU, which contains one piece of each of the
 /// first `lines` products.
-fn company_with_one_sku(lines: usize) -> Company {
+pub fn company_with_one_sku(lines: usize) -> Company {
     let mut company = Company::new(SMALL, 9);
     let sku = company.skus[0].0.clone();
     let line = |product: &Product| OrderLine { product: product.id.clone(), quantity: 1 };
@@ -31,21 +29,21 @@ fn company_with_one_sku(lines: usize) -> Company {
 }
 
 /// Receives a delivery of `quantity` pieces of `product`.
-async fn receive(world: &mut World, desk: &OrderDesk, product: &ProductId, quantity: u32) {
+pub async fn receive(world: &mut World, desk: &OrderDesk, product: &ProductId, quantity: u32) {
     let warehouse = world.company.warehouses[0].id.clone();
     desk.receive(product, &warehouse, quantity.into(), Ulid::generate()).await.unwrap();
     *world.received.entry(format!("PRODUCT#{product}")).or_default() += i64::from(quantity);
 }
 
 /// Returns how many of the orders of the payments `paid` have the status `status`.
-async fn count(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
+pub async fn count(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
     let contents = world.contents().await;
     paid.iter().filter(|paid| contents.orders[&format!("ORDER#{}", paid.order)].status == status).count()
 }
 
 /// Creates fill tasks for all products, although no stock arrived. Checks that the tasks fill no order, and that no
 /// task is left.
-async fn assert_nothing_to_fill(world: &World, when: &str) {
+pub async fn assert_nothing_to_fill(world: &World, when: &str) {
     let desk = world.desk_without_faults();
     fill_all(&desk).await;
     assert_eq!(desk.table.fill_tasks().await.unwrap().items, [], "{when}");
@@ -251,184 +249,4 @@ async fn cancelled_waiting_order_lets_the_newer_orders_be_filled() {
     desk.advance(paid[0].order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(fill_all(&desk).await, 2);
     world.assert_consistent(&paid, "after the cancellation").await;
-}
-
-/// Injects no fault, but lets other tasks run before each call takes effect. The field contains the number of times
-/// that a call yields.
-struct YieldBeforeEachCall(u32);
-
-impl Faults for YieldBeforeEachCall {
-    fn next(&self, _: &Call<'_>) -> Option<Fault> {
-        None
-    }
-
-    fn yields_per_call(&self) -> u32 {
-        self.0
-    }
-}
-
-/// Creates a world whose order desk yields to other tasks `yields` times before each call.
-async fn yielding_world(lines: usize, stock: u64, yields: u32) -> World {
-    let injector = Injector::new(Arc::new(YieldBeforeEachCall(yields)));
-    World::with_injector(company_with_one_sku(lines), stock, Arc::new(injector)).await
-}
-
-/// Fills waiting orders. Orders may fail because of write conflicts; a later call tries them again.
-async fn fill_with_conflicts(desk: &OrderDesk) {
-    let done = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
-    assert_eq!(done.unfinished_tasks, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
-    let mut world = yielding_world(2, 10, 1).await;
-    let (desk, paid) = (world.desk.clone(), world.company.paid[..40].to_vec());
-    for paid in &paid {
-        desk.place(paid).await.unwrap();
-    }
-    assert_eq!(count(&world, &paid, "BACKORDERED").await, 30);
-    let products: Vec<ProductId> = world.company.products[..2].iter().map(|product| product.id.clone()).collect();
-    for round in 0..4 {
-        for product in &products {
-            receive(&mut world, &desk, product, 3).await;
-        }
-        // Cancels open orders, which restores stock, and waiting orders, which the filling may fill at the same time.
-        let cancelled = [round, 12 + 3 * round, 39 - round].map(|n| paid[n].order);
-        let cancelling = join_all(cancelled.map(|order| {
-            let desk = &desk;
-            async move {
-                while let Err(error) = desk.advance(order, OrderStatus::Cancelled).await {
-                    assert!(error.is_transient(), "{error}");
-                }
-            }
-        }));
-        let fills = join_all((0..3).map(|_| fill_with_conflicts(&desk)));
-        futures::join!(fills, cancelling);
-        world.assert_consistent(&paid, &format!("round {round}")).await;
-        assert_nothing_to_fill(&world, &format!("round {round}")).await;
-    }
-    let cancelled = count(&world, &paid, "CANCELLED").await;
-    assert_eq!((cancelled, count(&world, &paid, "OPEN").await), (12, 10 + 4 * 3));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_time() {
-    let world = yielding_world(2, 20, 1).await;
-    let (desk, paid) = (world.desk.clone(), world.company.paid[..20].to_vec());
-    for paid in &paid {
-        desk.place(paid).await.unwrap();
-        desk.advance(paid.order, OrderStatus::Picked).await.unwrap();
-    }
-    let both =
-        join_all(
-            paid.iter().enumerate().map(|(n, paid)| {
-                let desk = &desk;
-                let advance = async move |next: OrderStatus, delay: usize| {
-                    for _ in 0..delay {
-                        tokio::task::yield_now().await;
-                    }
-                    loop {
-                        match desk.advance(paid.order, next).await {
-                            Err(error) if error.is_transient() => {}
-                            result => return result.is_ok(),
-                        }
-                    }
-                };
-                // Each of the two requests starts up to five scheduler turns before the other request.
-                async move {
-                    futures::join!(advance(OrderStatus::Shipped, n % 6), advance(OrderStatus::Cancelled, 5 - n % 6))
-                }
-            }),
-        );
-    let results = both.await;
-    let shipped = results.iter().filter(|(is_shipped, _)| *is_shipped).count();
-    let cancelled = results.iter().filter(|(_, is_cancelled)| *is_cancelled).count();
-    assert_eq!(shipped + cancelled, 20, "{results:?}");
-    assert!(shipped > 0 && cancelled > 0, "{results:?}");
-    assert_eq!((count(&world, &paid, "SHIPPED").await, count(&world, &paid, "CANCELLED").await), (shipped, cancelled));
-    world.assert_consistent(&paid, "after the race").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
-    let mut placed_as_waiting = 0;
-    // In each round, the stock arrives and its fill task is completed at a different moment while the order is being
-    // placed.
-    for delay in 0..24 {
-        let mut world = yielding_world(1, 0, 3).await;
-        let (placing, paid) = (world.desk.clone(), world.company.paid[0].clone());
-        let desk = world.desk_without_faults();
-        let product = world.company.products[0].id.clone();
-        let receiving = async {
-            for _ in 0..delay {
-                tokio::task::yield_now().await;
-            }
-            receive(&mut world, &desk, &product, 1).await;
-            fill_all(&desk).await;
-        };
-        let (placed, ()) = futures::join!(placing.place(&paid), receiving);
-        placed_as_waiting += u32::from(placed.unwrap() == orders::PlaceOutcome::Placed(OrderStatus::BackOrdered));
-        fill_all(&desk).await;
-        assert_eq!(count(&world, std::slice::from_ref(&paid), "OPEN").await, 1, "delay {delay}");
-    }
-    assert!(placed_as_waiting > 0);
-}
-
-#[tokio::test]
-async fn order_that_is_filled_while_its_customer_moves_keeps_its_address_or_takes_the_new_one() {
-    fill_while_customer_moves(true).await;
-    fill_while_customer_moves(false).await;
-}
-
-/// Fills the order of a customer who moves meanwhile. `has_address` is whether the customer had an address when the order was
-/// placed: then the order keeps it. Otherwise it takes the address that the customer has when it is filled.
-async fn fill_while_customer_moves(has_address: bool) {
-    // The filling stops after `step` steps, the customer moves, and then the filling continues.
-    let mut moved_before_the_order_was_filled = 0;
-    for step in 0.. {
-        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall(1))));
-        let mut company = company_with_one_sku(1);
-        let account = company.paid[0].account.clone();
-        let (_, address) = company.customers.iter_mut().find(|(customer, _)| *customer == account).unwrap();
-        let old = address.clone().unwrap();
-        if !has_address {
-            *address = None;
-        }
-        let mut world = World::with_injector(company, 0, injector).await;
-        let (desk, paid) = (world.desk_without_faults(), world.company.paid[0].clone());
-        desk.place(&paid).await.unwrap();
-        desk.set_shipping_address(&paid.account, old.clone()).await.unwrap();
-        let product = world.company.products[0].id.clone();
-        receive(&mut world, &desk, &product, 5).await;
-        let mut filling = Box::pin(world.desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC));
-        let mut is_finished = false;
-        for _ in 0..step {
-            is_finished = futures::poll!(&mut filling).is_ready();
-            if is_finished {
-                break;
-            }
-        }
-        let waits = async || {
-            let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
-            order.status == OrderStatus::BackOrdered
-        };
-        let is_waiting = waits().await;
-        let new = orders::ShippingAddress { city: "Elsewhere".parse().unwrap(), ..old.clone() };
-        desk.set_shipping_address(&paid.account, new.clone()).await.unwrap();
-        if !is_finished {
-            filling.await;
-        }
-        fill_all(&desk).await;
-        assert!(!waits().await, "step {step}");
-        let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
-        if is_waiting {
-            moved_before_the_order_was_filled += 1;
-            let expected = if has_address { old } else { new };
-            assert_eq!(order.address, Some(expected), "step {step}: the order waited when the customer moved");
-        }
-        if is_finished {
-            break;
-        }
-    }
-    assert!(moved_before_the_order_was_filled > 3);
 }

@@ -14,6 +14,7 @@ use orders::{
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
+use crate::order_desk::paused::poll_steps;
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{World, fill_all, now};
 
@@ -216,16 +217,7 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
             desk.place(&paid).await.unwrap();
             let keep = first_product(&world, 2);
             let mut first = Box::pin(split(&splitting, paid.order, Some(&keep), None));
-            let mut result = None;
-            for _ in 0..step {
-                // Without this yield, Tokio would stop the progress of the polled future after a fixed number of
-                // operations.
-                tokio::task::yield_now().await;
-                if let std::task::Poll::Ready(ready) = futures::poll!(&mut first) {
-                    result = Some(ready);
-                    break;
-                }
-            }
+            let result = poll_steps(&mut first, step).await;
             let is_finished_first = result.is_some();
             make(rival, &mut world, &desk, &paid).await;
             let result = match result {
@@ -334,16 +326,7 @@ async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() 
         desk.place(paid).await.unwrap();
         ship(&desk, paid.order).await;
         let mut first = Box::pin(replace(&world.desk, paid.order, None));
-        let mut result = None;
-        for _ in 0..step {
-            // Without this yield, Tokio would stop the progress of the polled future after a fixed number of
-            // operations.
-            tokio::task::yield_now().await;
-            if let std::task::Poll::Ready(ready) = futures::poll!(&mut first) {
-                result = Some(ready);
-                break;
-            }
-        }
+        let result = poll_steps(&mut first, step).await;
         let is_finished_first = result.is_some();
         let days = crate::order_desk::world::all_days();
         desk.hand_over(&paid.account, &"e-10".parse().unwrap(), days).await.unwrap();

@@ -2,13 +2,14 @@
 //! behind the table.
 
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use emulator::{Injector, Wire};
+use emulator::{Call, Fault, Injector, Operation, Wire};
 use orders::{Buckets, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
+use crate::order_desk::paused::poll_steps;
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::stale_indexes::StaleIndexes;
 use crate::order_desk::world::{BUCKETS, World, all_days, fill_all, new_clock};
@@ -81,15 +82,7 @@ async fn order_that_is_picked_or_filled_during_a_hand_over_is_handed_over() {
             let indexes = StaleIndexes::new(&world.engine).await;
             let desk = desk_with(&world, indexes.clone());
             let mut handing_over = Box::pin(desk.hand_over(&paid.account, &to, all_days()));
-            let mut result = None;
-            for _ in 0..step {
-                // Otherwise the runtime stops to serve this task after a number of operations.
-                tokio::task::yield_now().await;
-                if let Poll::Ready(ready) = futures::poll!(&mut handing_over) {
-                    result = Some(ready);
-                    break;
-                }
-            }
+            let result = poll_steps(&mut handing_over, step).await;
             let is_finished_first = result.is_some();
             make(rival, &mut world, &other_desk, &paid).await;
             if index == Index::UpToDate {
@@ -113,6 +106,28 @@ async fn order_that_is_picked_or_filled_during_a_hand_over_is_handed_over() {
             }
         }
         assert!(finished_later > 5, "{rival:?}, {index:?}: {finished_later}");
+    }
+}
+
+#[tokio::test]
+async fn hand_over_whose_transactions_always_conflict_ends_with_an_error() {
+    // The columns are: the number of transactions that succeed, and the item that the error names. The first transaction of a
+    // hand-over changes the customer, and the second one changes the order.
+    for (succeeding, item) in [(0, "the customer "), (1, "the order ")] {
+        let transactions = AtomicU32::new(0);
+        let conflict = move |call: &Call<'_>| {
+            let is_transaction = call.operation == Operation::DynamoDb("TransactWriteItems");
+            let is_refused = is_transaction && transactions.fetch_add(1, Ordering::Relaxed) >= succeeding;
+            is_refused.then_some(Fault::Cancelled("ConditionalCheckFailed"))
+        };
+        let world = World::with_injector(company(), 1, Arc::new(Injector::new(Arc::new(conflict)))).await;
+        let (other_desk, paid) = (world.desk_without_faults(), world.company.paid[0].clone());
+        other_desk.place(&paid).await.unwrap();
+        other_desk.hand_over(&paid.account, &"e-0".parse().unwrap(), all_days()).await.unwrap();
+        let failed = world.desk.hand_over(&paid.account, &"e-10".parse().unwrap(), all_days()).await.unwrap_err();
+        assert!(failed.is_transient() && failed.to_string().contains(item), "{failed}");
+        assert_eq!(other_desk.hand_over(&paid.account, &"e-10".parse().unwrap(), all_days()).await.unwrap(), 1);
+        world.assert_consistent(std::slice::from_ref(&paid), item).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! A second reader of the orders table: it scans all items, keeps the own items of the entities, and answers each
 //! access pattern with a plain filter. It uses no index, no edge, no key function and no type of the order desk.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use emulator::Engine;
@@ -18,6 +18,7 @@ pub struct NaiveOrder {
     pub representative: Option<String>,
     pub warehouse: Option<String>,
     pub amount: i64,
+    pub currency: String,
     /// The sum of the refunds of the payment that did not fail.
     pub refunds: i64,
     pub products: BTreeMap<String, i64>,
@@ -89,6 +90,7 @@ impl NaiveReader {
                 order.representative = text(item, "Representative");
                 order.warehouse = text(item, "Warehouse");
                 order.amount = number(item, "PaymentAmount");
+                order.currency = text(item, "Currency").unwrap();
             }
             ("ORDER", "REFUNDS") => {
                 let refunds = item["Refunds"].as_l().unwrap().iter().map(|refund| refund.as_m().unwrap());
@@ -132,11 +134,6 @@ impl NaiveReader {
         found
     }
 
-    /// Returns the refunded amount of the order `id`.
-    pub fn refunded(&self, id: &str) -> i64 {
-        self.orders[id].refunds
-    }
-
     /// Returns the ids of the employees that fulfil `condition`, sorted.
     pub fn employees_where(&self, condition: impl Fn(&NaiveEmployee) -> bool) -> Vec<String> {
         self.employees.iter().filter(|(_, employee)| condition(employee)).map(|(id, _)| id.clone()).collect()
@@ -148,24 +145,40 @@ impl NaiveReader {
         of_product.map(|((_, warehouse), quantity)| (warehouse.clone(), *quantity)).collect()
     }
 
-    /// Returns the sums of the orders of each representative in a quarter, such as `2026-Q1`, largest sum first. Orders that
-    /// are cancelled or returned do not count, and neither do refunds. Sums of 0 are left out.
-    pub fn ranking(&self, quarter: &str) -> Vec<(i64, String)> {
-        let (year, n) = quarter.split_once("-Q").unwrap();
-        let first = 3 * n.parse::<u32>().unwrap() - 2;
-        let months: BTreeSet<String> = (first..first + 3).map(|month| format!("{year}-{month:02}")).collect();
-        let mut sums = BTreeMap::<String, i64>::new();
-        for order in self.orders.values() {
-            let counts = !["CANCELLED", "RETURNED"].contains(&order.status.as_str());
-            if let (true, Some(representative)) =
-                (counts && months.contains(&order.paid_at[..7]), &order.representative)
-            {
-                *sums.entry(representative.clone()).or_default() += order.amount - order.refunds;
-            }
-        }
-        let sums = sums.into_iter().map(|(representative, sum)| (sum, representative));
-        let mut ranking: Vec<(i64, String)> = sums.filter(|(sum, _)| *sum != 0).collect();
+    /// Returns the sums of the orders of each representative in a quarter, such as `2026-Q1`, in a currency, largest sum first.
+    pub fn ranking(&self, quarter: &str, currency: &str) -> Vec<(i64, String)> {
+        let sums = self.sums().into_iter().filter(|((_, of, in_currency), _)| of == quarter && in_currency == currency);
+        let mut ranking: Vec<(i64, String)> = sums.map(|((representative, ..), sum)| (sum, representative)).collect();
         ranking.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
         ranking
+    }
+
+    /// Returns the sums of the orders of a representative by quarter and currency, oldest quarter first.
+    pub fn totals_of(&self, representative: &str) -> Vec<(String, String, i64)> {
+        let sums = self.sums().into_iter().filter(|((id, ..), _)| id == representative);
+        sums.map(|((_, quarter, currency), sum)| (quarter, currency, sum)).collect()
+    }
+
+    /// Returns the sums of the orders by representative, quarter and currency. Orders that are cancelled or returned do not
+    /// count, and neither do refunds. Sums of 0 are left out.
+    fn sums(&self) -> BTreeMap<(String, String, String), i64> {
+        let mut sums = BTreeMap::new();
+        for order in self.orders.values() {
+            let Some(representative) = &order.representative else { continue };
+            if ["CANCELLED", "RETURNED"].contains(&order.status.as_str()) {
+                continue;
+            }
+            let quarter = match &order.paid_at[5..7] {
+                "01" | "02" | "03" => 1,
+                "04" | "05" | "06" => 2,
+                "07" | "08" | "09" => 3,
+                _ => 4,
+            };
+            let quarter = format!("{}-Q{quarter}", &order.paid_at[..4]);
+            *sums.entry((representative.clone(), quarter, order.currency.clone())).or_default() +=
+                order.amount - order.refunds;
+        }
+        sums.retain(|_, sum| *sum != 0);
+        sums
     }
 }

@@ -99,6 +99,9 @@ async fn orders_document_shows_the_requests_and_read_units_of_each_access_patter
     costs.add("14", "ranking of a quarter", found.len());
     let found = table.orders_of_warehouse(&warehouse, OrderStatus::Open, false, &page).await.unwrap();
     costs.add("", "the first 50 orders to pick in a warehouse", found.items.len());
+    let page = Paging { limit: Some(100), ..Paging::all() };
+    let found = table.orders_of_warehouse(&warehouse, OrderStatus::Open, false, &page).await.unwrap();
+    costs.add("", "the first 100 orders to pick in a warehouse", found.items.len());
 
     let scan = world.engine.client_with_wire(wire).scan().table_name("dueday-orders").into_paginator().items().send();
     let items = scan.collect::<Result<Vec<_>, _>>().await.unwrap().len();

@@ -13,6 +13,7 @@ use simulator::{Company, CompanySize};
 use store::Paging;
 use ulid::Ulid;
 
+use crate::order_desk::paused::poll_steps;
 use crate::order_desk::world::{World, all_days, fill_all};
 
 const SMALL: CompanySize = CompanySize { customers: 30, employees: 20, products: 5, warehouses: 3, months: 2 };
@@ -176,13 +177,7 @@ async fn a_customer_and_its_orders_have_one_representative_after_two_concurrent_
         }
         let (e_10, e_0) = ("e-10".parse().unwrap(), "e-0".parse().unwrap());
         let mut first = Box::pin(world.desk.hand_over(account, &e_10, all_days()));
-        let mut first_result = None;
-        for _ in 0..step {
-            if let std::task::Poll::Ready(result) = futures::poll!(&mut first) {
-                first_result = Some(result);
-                break;
-            }
-        }
+        let first_result = poll_steps(&mut first, step).await;
         let is_finished_first = first_result.is_some();
         other_desk.hand_over(account, &e_0, all_days()).await.unwrap();
         other_desk.place(&paid[2]).await.unwrap();

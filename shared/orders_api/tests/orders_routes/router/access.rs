@@ -111,6 +111,11 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         ("PUT /employees/e-10/assignment", move_body("2026-10-31"), move_body("2026-11-02")),
         ("POST /employees/e-10/leave", json!({"on": "2026-10-31"}), json!({"on": "2026-11-02"})),
         ("PATCH /employees/e-10", json!({"hired_on": "2026-10-31"}), json!({"hired_on": "2026-11-02"})),
+        (
+            "PATCH /employees/e-10",
+            json!({"job_start": {"recorded": "2026-12-01", "correct": "2026-10-31"}}),
+            json!({"job_start": {"recorded": "2026-12-01", "correct": "2026-11-02"}}),
+        ),
     ] {
         let mut responses = Vec::new();
         for body in [before, after] {
@@ -228,7 +233,7 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
         (
             "PUT /skus/tea",
             json!({"lines": too_many_lines}),
-            "400 invalid-field lines: a SKU can have at most 20 products, not 21",
+            "400 invalid-field lines: at most 20 products can be listed, not 21",
         ),
         (
             "PUT /products/beans/deliveries/1",

@@ -142,6 +142,15 @@ fn cases() -> Vec<Case> {
             None,
             (json!({}), json!({"name": "changed", "salary": "changed"})),
         ),
+        case(
+            "correct_employee",
+            "PATCH /employees/e-12",
+            json!({"job_start": {"recorded": "2027-01-31", "correct": "2027-01-30"}}),
+            json!({"job_start": {"recorded": "2027-01-31", "correct": "2027-02-01"}}),
+            "employee.change",
+            None,
+            (json!({"job_start": "2027-01-31"}), json!({"job_start": "2027-01-30"})),
+        ),
         Case {
             refused: ("DELETE /employees/none/planned-change".to_owned(), Value::Null),
             ..case(

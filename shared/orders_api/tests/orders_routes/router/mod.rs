@@ -3,7 +3,10 @@
 mod access;
 mod action_log;
 mod company;
+mod corrections;
+mod erasure;
 mod follow_ups;
+mod leaving;
 mod lifecycle;
 mod lists;
 mod order_address;

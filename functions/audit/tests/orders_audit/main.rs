@@ -1,0 +1,6 @@
+//! Tests of the function's audit of the order desk: in one invocation, and in many invocations that have little time.
+//! Both find the same damage.
+
+mod one_invocation;
+mod short_invocations;
+mod world;

@@ -1,0 +1,216 @@
+//! The access patterns of the orders table return the same as a naive reader of all its items, in list pages of every
+//! size, for a company with three years of orders. `DUEDAY_COMPANY_CUSTOMERS=10000` makes the company larger.
+
+mod details;
+mod listed_order;
+mod order_lists;
+mod people;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use billing::Money;
+use chrono::{Days, NaiveDate, SubsecRound as _};
+use dynamo::{Page, TableError};
+use orders::{DateRange, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, RefundNews};
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use simulator::{Company, CompanySize};
+use store::Paging;
+use strum::IntoEnumIterator as _;
+
+use crate::order_desk::naive_reader::{NaiveOrder, NaiveReader};
+use crate::order_desk::world::{World, fill_all, now};
+
+const SEED: u64 = 7;
+/// The page sizes with which the test reads each list: the largest number of items on a list page, or `None` for all
+/// items on one list page.
+const PAGE_SIZES: [Option<usize>; 4] = [Some(1), Some(7), Some(100), None];
+/// The largest number of list pages that the test reads of one list.
+const MAX_PAGES: usize = 60;
+/// The number of random questions for each access pattern.
+const QUESTIONS: usize = 12;
+
+/// Returns the size of the sample company: three years, and 400 customers or the number in the environment variable
+/// `DUEDAY_COMPANY_CUSTOMERS`.
+fn company_size() -> CompanySize {
+    let customers = std::env::var("DUEDAY_COMPANY_CUSTOMERS").map_or(400, |count| count.parse().unwrap());
+    CompanySize { customers, months: 36, ..CompanySize::default_size() }
+}
+
+/// Creates the history that the test queries: places the orders of all paid months, advances some orders to later
+/// statuses, hands some customers over, changes the jobs of some employees, and fills the orders for which stock
+/// arrived.
+async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
+    use OrderStatus::{Cancelled, Delivered, Open, Picked, Returned, Shipped};
+    let desk = world.desk_without_faults();
+    for (n, paid) in world.company.paid.iter().enumerate() {
+        // The event of a refund can come before that of its payment.
+        if n % 20 == 0 {
+            refund(&desk, paid, paid.amount.minor(), false).await;
+        }
+        desk.place(paid).await.unwrap();
+        let steps: &[OrderStatus] = match rng.random_range(0..8) {
+            0 => &[Picked],
+            1 => &[Picked, Shipped],
+            2 => &[Picked, Shipped, Delivered],
+            3 => &[Picked, Shipped, Returned],
+            4 => &[Cancelled],
+            _ => &[],
+        };
+        let order = desk.table.get_order(paid.order).await.unwrap();
+        if order.is_some_and(|(order, _)| order.status == Open) {
+            for step in steps {
+                desk.advance(paid.order, *step).await.unwrap();
+            }
+        }
+        match n % 20 {
+            1 | 2 => refund(&desk, paid, paid.amount.minor(), false).await,
+            3 | 4 => refund(&desk, paid, paid.amount.minor() / 3, false).await,
+            5 => {
+                refund(&desk, paid, paid.amount.minor() / 3, false).await;
+                refund(&desk, paid, paid.amount.minor() / 3, true).await;
+            }
+            _ => {}
+        }
+    }
+    change_people(world, &desk, rng).await;
+    fill_all(&desk).await;
+}
+
+/// Records the refund of a part of the payment `paid`, or that this refund failed.
+async fn refund(desk: &OrderDesk, paid: &PaidPeriod, minor: i64, has_failed: bool) {
+    let (amount, refund) = (Money::new(minor, paid.amount.currency()), format!("refund of {minor}"));
+    let news = RefundNews { order: paid.order, account: paid.account.clone(), refund, amount, has_failed };
+    desk.record_refund(&news).await.unwrap();
+}
+
+async fn change_people(world: &World, desk: &OrderDesk, rng: &mut ChaCha8Rng) {
+    let ordering: Vec<&PaidPeriod> = world.company.paid.iter().collect();
+    for _ in 0..20 {
+        let customer = &ordering.choose(rng).unwrap().account;
+        let representative = format!("e-{}", 10 * rng.random_range(0..20)).parse().unwrap();
+        if desk.table.get_customer(customer).await.unwrap().is_some() {
+            desk.hand_over(customer, &representative, orders::all_days()).await.unwrap();
+        }
+    }
+    for n in [21, 22, 23] {
+        let employee = desk.table.get_employee(&format!("e-{n}").parse().unwrap()).await.unwrap().unwrap();
+        let assignment = employee.assignment.clone().unwrap();
+        let title = "Chief Picker".parse().unwrap();
+        let promoted = (n != 23).then_some(orders::Assignment { job_title: title, ..assignment });
+        desk.table.reassign(&employee, promoted.as_ref(), now().date_naive()).await.unwrap();
+    }
+}
+
+/// Returns the sizes of list pages for a list of `count` items.
+fn page_sizes(count: usize) -> impl Iterator<Item = Option<usize>> {
+    PAGE_SIZES.into_iter().filter(move |limit| limit.is_none_or(|limit| count <= limit * MAX_PAGES))
+}
+
+/// Reads all list pages. Checks that each page except the last one is full.
+async fn all_pages<T>(limit: Option<usize>, read: impl AsyncFn(Paging) -> Result<Page<T>, TableError>) -> Vec<T> {
+    let (mut items, mut after) = (Vec::new(), None);
+    loop {
+        let page = read(Paging { after, limit }).await.unwrap();
+        assert!(page.unreadable.is_empty(), "{:?}", page.unreadable);
+        assert!(page.next.is_none() || Some(page.items.len()) == limit, "a page of {} items", page.items.len());
+        items.extend(page.items);
+        assert!(items.len() < 1_000_000, "the list has no end");
+        match page.next {
+            None => return items,
+            next => after = next,
+        }
+    }
+}
+
+fn instant(at: chrono::DateTime<chrono::Utc>) -> String {
+    at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+/// Asserts that each stored order has the customer, the amount, the instant and the products of its payment.
+fn assert_as_paid(naive: &NaiveReader, company: &Company) {
+    let mut paid = 0;
+    for period in &company.paid {
+        let (_, lines) = company.skus.iter().find(|(sku, _)| *sku == period.sku).unwrap();
+        let Some(order) = naive.orders.get(&period.order.to_string()) else {
+            assert!(lines.is_empty(), "{}: no order", period.order);
+            continue;
+        };
+        let products = lines.iter().map(|line| (line.product.to_string(), i64::from(line.quantity))).collect();
+        let found = (&*order.customer, order.amount, &*order.currency, &order.paid_at, &order.products);
+        let (customer, currency) = (period.account.to_string(), period.amount.currency().to_string());
+        let expected = (&*customer, period.amount.minor(), &*currency, &instant(period.paid_at), &products);
+        assert_eq!(found, expected, "{}", period.order);
+        paid += 1;
+    }
+    assert_eq!(paid, naive.orders.len());
+}
+
+/// The questions that a test asks, and the naive reader that knows the answers.
+struct Questions<'a> {
+    world: &'a World,
+    table: &'a OrdersTable,
+    naive: NaiveReader,
+    rng: ChaCha8Rng,
+    /// The number of compared answers that were not empty, by access pattern.
+    compared: BTreeMap<&'static str, usize>,
+    /// The number of lists of orders that were read in list pages of one order each.
+    lists_by_one: usize,
+}
+
+impl Questions<'_> {
+    fn count(&mut self, pattern: &'static str, is_empty: bool) {
+        *self.compared.entry(pattern).or_default() += usize::from(!is_empty);
+    }
+
+    fn days(&mut self) -> DateRange {
+        let first = NaiveDate::from_ymd_opt(2025, 1, 1).unwrap() + Days::new(self.rng.random_range(0..1_000));
+        let length =
+            if self.rng.random_bool(0.5) { self.rng.random_range(0..10) } else { self.rng.random_range(0..400) };
+        (first, first + Days::new(length))
+    }
+
+    fn statuses(&mut self) -> Vec<OrderStatus> {
+        let all: Vec<OrderStatus> = OrderStatus::iter().collect();
+        let count = self.rng.random_range(1..=all.len());
+        all.choose_multiple(&mut self.rng, count).copied().collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let mut company = Company::new(company_size(), SEED);
+    // All payments of the same second get the same instant, so some list pages end between orders with equal instants.
+    company.paid.iter_mut().for_each(|paid| paid.paid_at = paid.paid_at.trunc_subsecs(0));
+    let world = World::new(company, 60).await;
+    make_history(&world, &mut rng).await;
+    world.assert_consistent(&world.company.paid, "after three years").await;
+    let (naive, _) = NaiveReader::read(&world.engine).await;
+    assert_as_paid(&naive, &world.company);
+    let statuses: BTreeSet<&str> = naive.orders.values().map(|order| order.status.as_str()).collect();
+    assert_eq!(statuses.len(), OrderStatus::iter().count(), "each status must occur: {statuses:?}");
+    // The refunds are compared with those of each kind of order: refunded in part, in full before and after the shipment.
+    for (is_in_full, is_cancelled) in [(false, false), (true, false), (true, true)] {
+        let is_such = |order: &&NaiveOrder| {
+            (order.refunds == order.amount, order.status == "CANCELLED") == (is_in_full, is_cancelled)
+        };
+        let refunded = naive.orders.values().filter(|order| order.refunds > 0);
+        assert!(refunded.filter(is_such).count() > 5, "in full: {is_in_full}, cancelled: {is_cancelled}");
+    }
+    let desk = world.desk_without_faults();
+    let mut questions =
+        Questions { world: &world, table: &desk.table, naive, rng, compared: BTreeMap::new(), lists_by_one: 0 };
+    for _ in 0..QUESTIONS {
+        questions.ask_for_orders().await;
+        questions.ask_for_people().await;
+        questions.ask_for_details().await;
+    }
+    assert!(desk.table.employee_details(&"unknown".parse().unwrap()).await.unwrap().is_none());
+    for (pattern, compared) in &questions.compared {
+        assert!(*compared > 0, "each answer about {pattern} was empty");
+    }
+    assert_eq!(questions.compared.len(), 16);
+    assert!(questions.lists_by_one > 0);
+}

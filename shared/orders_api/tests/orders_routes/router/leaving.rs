@@ -1,0 +1,76 @@
+//! Tests of the distribution of new customers while the leaving of a representative waits until its customers are handed over.
+
+use orders::{OrderStatus, PaidPeriod, PlaceOutcome};
+use serde_json::{Value, json};
+
+use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
+
+/// Returns the body of a request that gives an employee another assignment from March 1 on.
+fn assignment(represents_customers: bool) -> Value {
+    json!({"from": "2027-03-01", "assignment": {"job": "buying", "job_title": "Buyer", "department": "buying",
+        "represents_customers": represents_customers}})
+}
+
+/// Sets the address of the account `new` on `day`. Returns the representative that the account gets.
+async fn representative_of_new_customer(test_desk: &TestDesk, day: &str) -> Value {
+    let (account, address) = ("new".parse().unwrap(), serde_json::from_value(address_body()).unwrap());
+    test_desk.desk_on(day).set_shipping_address(&account, address).await.unwrap();
+    test_desk.get_as_operator("/customers/new").await.json["representative"].clone()
+}
+
+#[tokio::test]
+async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_new_customers() {
+    let both = ["e-10".parse().unwrap(), "e-11".parse().unwrap()];
+    assert_eq!(orders::choose_representative(&"new".parse().unwrap(), &both), Some(&both[1]));
+    let leave = ("POST /employees/e-11/leave", json!({"on": "2027-03-01"}));
+    let (buys, sells) = (assignment(false), assignment(true));
+    // The columns are: the planned change, the day on which the customer is created, the number of planned changes that cannot
+    // be made on this day, and the representative of the customer.
+    for ((request, body), day, waiting, expected) in [
+        (&leave, "2027-02-28", 0, "e-11"),
+        (&leave, "2027-03-01", 1, "e-10"),
+        (&leave, "2027-03-02", 1, "e-10"),
+        (&("PUT /employees/e-11/assignment", buys), "2027-03-02", 1, "e-10"),
+        (&("PUT /employees/e-11/assignment", sells), "2027-03-02", 0, "e-11"),
+    ] {
+        let test_desk = TestDesk::new().await;
+        let handed_over = json!({"representative": "e-11"});
+        test_desk.send_as_operator("PUT /customers/acme/representative", &handed_over).await;
+        assert_eq!(test_desk.send_as_operator(request, body).await.status, 200, "{request}");
+        assert_eq!(test_desk.desk_on(day).apply_due_changes().await, waiting, "{request} {body} {day}");
+        let representative = representative_of_new_customer(&test_desk, day).await;
+        assert_eq!(representative, expected, "{request} {body} {day}");
+    }
+}
+
+#[tokio::test]
+async fn planned_change_that_is_due_but_not_made_yet_decides_about_new_customers() {
+    for (represents_customers, expected) in [(true, "e-11"), (false, "e-10")] {
+        let test_desk = TestDesk::new().await;
+        let put = "PUT /employees/e-11/assignment";
+        assert_eq!(test_desk.send_as_operator(put, &assignment(represents_customers)).await.status, 200);
+        assert_eq!(representative_of_new_customer(&test_desk, "2027-03-01").await, expected);
+    }
+}
+
+#[tokio::test]
+async fn new_customer_has_no_representative_until_a_hand_over_if_the_leaving_of_each_one_waits() {
+    let test_desk = TestDesk::new().await;
+    for employee in ["e-10", "e-11"] {
+        let leave = format!("POST /employees/{employee}/leave");
+        assert_eq!(test_desk.send_as_operator(&leave, &json!({"on": "2027-03-01"})).await.status, 200);
+    }
+    let paid = PaidPeriod { account: "new".parse().unwrap(), ..paid_month(0) };
+    let placed = test_desk.desk_on("2027-03-01").place(&paid).await.unwrap();
+    assert_eq!(placed, PlaceOutcome::Placed(OrderStatus::BackOrdered), "the order waits for an address");
+    let representatives = async || {
+        let order = test_desk.get_as_operator(&format!("/orders/{}", paid.order)).await.json;
+        let customer = test_desk.get_as_operator("/customers/new").await.json;
+        (order["representative"].clone(), customer["representative"].clone())
+    };
+    assert_eq!(representatives().await, (Value::Null, Value::Null));
+    assert_eq!(test_desk.send_as_operator("PUT /employees/e-12", &employee_body("Mary")).await.status, 201);
+    let handed_over = json!({"representative": "e-12"});
+    assert_eq!(test_desk.send_as_operator("PUT /customers/new/representative", &handed_over).await.status, 200);
+    assert_eq!(representatives().await, (json!("e-12"), json!("e-12")));
+}
