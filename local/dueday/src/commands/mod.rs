@@ -120,7 +120,7 @@ pub(crate) enum Command {
     Subscription(subscription::SubscriptionArgs),
     /// Explain why a subscription was or was not charged on a day
     Why(why::WhyArgs),
-    /// List and resolve successful payments that have no receipt
+    /// List and resolve payments at the gateway that have no receipt
     Findings(findings::FindingsArgs),
     /// Settle an open payment whose outcome only a person can determine
     Resolve(resolve::ResolveArgs),
