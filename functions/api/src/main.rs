@@ -47,7 +47,7 @@ async fn main() -> Result<(), Error> {
         {
             Ok(gateway) => api.with_gateway(gateway, &charging),
             Err(error) => {
-                tracing::error!(%error, "{GATEWAY_UNUSABLE}");
+                tracing::error!(%error, error_type = "Config", "{GATEWAY_UNUSABLE}");
                 api
             }
         };
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Error> {
     let api = match secrets::encryption_keys(env, &sdk).await {
         Ok(keys) => api.with_encryption(keys),
         Err(error) => {
-            tracing::error!(%error, "{SECRET_UNREADABLE}: routes that need the encryption keys return 503");
+            tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}: routes that need the encryption keys return 503");
             api
         }
     };

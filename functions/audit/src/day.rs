@@ -11,6 +11,10 @@ use crate::Checks;
 /// contains the same text.
 pub const DAY_NOT_DONE_MESSAGE: &str = "a batch of the day is not done by the hour that was set";
 
+/// The log message if both batches of today are done at the hour of the check. The filter of an alarm in `template.yaml`
+/// contains the same text: the alarm fires if no check is made.
+pub const DAY_DONE_MESSAGE: &str = "both batches of the day are done";
+
 /// The response to an invocation that checks whether the batches of today are done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DayResponse {
@@ -33,7 +37,7 @@ impl Checks {
             }
         }
         match not_done.as_slice() {
-            [] => tracing::info!(%date, "both batches of the day are done"),
+            [] => tracing::info!(%date, "{DAY_DONE_MESSAGE}"),
             batches => tracing::error!(%date, ?batches, "{DAY_NOT_DONE_MESSAGE}: see `dueday status`"),
         }
         Ok(DayResponse { date, not_done })

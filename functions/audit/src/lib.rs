@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Table, TableConfig, TableError, load_sdk_config};
 
-pub use day::{DAY_NOT_DONE_MESSAGE, DayResponse};
+pub use day::{DAY_DONE_MESSAGE, DAY_NOT_DONE_MESSAGE, DayResponse};
 pub use table::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse, VIOLATIONS_MESSAGE};
 
 /// The checks of a table, with their configuration.

@@ -8,7 +8,7 @@ use delivery::{NextTry, QueuedDelivery, Schedule, ScheduleLimits};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
-use crate::{DeliveryHandler, MessageError};
+use crate::DeliveryHandler;
 
 /// The largest numbers of deliveries in progress in one invocation. A batch has at most ten messages.
 const SCHEDULE_LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 10 };
@@ -69,7 +69,7 @@ impl DeliveryHandler {
             }
             let Some((key, next_try)) = in_progress.next().await else { break };
             let next_try = next_try.unwrap_or_else(|error| {
-                tracing::error!(%error, "a message failed and stays in the queue");
+                tracing::error!(%error, error_type = "Table", "a message failed and stays in the queue");
                 failed.extend(ids.remove(&key).unwrap_or_default());
                 NextTry::Done
             });
@@ -81,7 +81,7 @@ impl DeliveryHandler {
             .map(|(then, key)| QueuedDelivery { key, not_before: Some(then).filter(|then| *then > now) })
             .collect();
         for (index, error) in self.queue.send_delayed(&waiting, self.clock.now()).await {
-            tracing::error!(error = %MessageError::from(error), "a message could not be postponed and stays in the queue");
+            tracing::error!(%error, error_type = "Queue", "a message could not be postponed and stays in the queue");
             failed.extend(waiting.get(index).and_then(|delivery| ids.remove(&delivery.key)).unwrap_or_default());
         }
         failed

@@ -49,6 +49,16 @@ enum MessageError {
     Queue(#[from] QueueError),
 }
 
+impl MessageError {
+    /// Returns the name of the error, which the log contains as `error_type`.
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Table(_) => "Table",
+            Self::Queue(_) => "Queue",
+        }
+    }
+}
+
 /// Creates the function's state from the environment variables `env`. `DUEDAY_DELIVERY_QUEUE` is the queue's URL.
 ///
 /// # Errors
@@ -58,7 +68,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DeliveryHandl
     let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
     let keys = secrets::encryption_keys(env, &sdk).await;
-    let keys = keys.inspect_err(|error| tracing::error!(%error, "{SECRET_UNREADABLE}"))?;
+    let keys = keys.inspect_err(|error| tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}"))?;
     let sender = Sender::new(AllowedAddresses::PublicOnly, DELIVERY_TIMEOUT)
         .map_err(|error| SetUpError::Http(error.to_string()))?;
     let deliverer = Deliverer::new(config.connect(&sdk), sender, keys, clock.clone());
@@ -79,7 +89,7 @@ pub async fn handle(
     let batch = DeliveryBatch::read(event.payload.records);
     let mut failed = batch.unknown;
     if let Err(error) = deliveries.create_deliveries(&batch.events).await {
-        tracing::error!(%error, "events failed and stay in the queue");
+        tracing::error!(%error, error_type = error.error_type(), "events failed and stay in the queue");
         failed.extend(batch.event_ids);
     }
     failed.extend(deliveries.try_deliveries(batch.deliveries).await);

@@ -70,7 +70,7 @@ pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Respons
         .map_err(|error| failed("Request", format!("the event is not valid: {error}")))?;
     let deadline = DateTime::<Utc>::from(event.context.deadline()).checked_sub_signed(TIME_RESERVED_FOR_SAVING);
     let report = Box::pin(eraser.erase_all(deadline)).await.map_err(|error| {
-        tracing::error!(%error, "{ERASURE_FAILED_MESSAGE}");
+        tracing::error!(%error, error_type = "Table", "{ERASURE_FAILED_MESSAGE}");
         failed("Table", error.to_string())
     })?;
     for (account, waits_for) in &report.waiting {

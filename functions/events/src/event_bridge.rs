@@ -64,7 +64,7 @@ impl EventBridge {
             Ok(true) => WEBHOOK_ENDPOINTS,
             Ok(false) => NO_WEBHOOK_ENDPOINT,
             Err(error) => {
-                tracing::warn!(%error, "the webhook endpoints cannot be read: the events are sent to the queue of deliveries");
+                tracing::warn!(%error, error_type = "Table", "the webhook endpoints cannot be read: the events are sent to the queue of deliveries");
                 WEBHOOK_ENDPOINTS
             }
         }

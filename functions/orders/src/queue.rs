@@ -66,13 +66,13 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
                 // is saved, the next payment for the SKU logs the warning again.
                 tracing::warn!(%sku, "{SKU_WITHOUT_PRODUCTS_MESSAGE}: payments for it create no orders");
                 if let Err(error) = desk.table.mark_without_products_reported(&sku).await {
-                    tracing::warn!(%error, "failed to save that the SKU was reported; the report will be repeated");
+                    tracing::warn!(%error, error_type = "Table", "failed to save that the SKU was reported; the report will be repeated");
                 }
             }
             Ok(_) => {}
             Err(error) => {
                 let id = message.message_id.unwrap_or_default();
-                tracing::error!(message = id, %error, "failed to process a message; the queue will deliver it again");
+                tracing::error!(message = id, %error, error_type = error.error_type(), "failed to process a message; the queue will deliver it again");
                 response.add_failure(id);
             }
         }

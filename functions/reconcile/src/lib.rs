@@ -199,7 +199,7 @@ impl DailyComparison {
                 }
                 // A day that cannot be compared does not prevent the comparison of the other days.
                 Err(error) => {
-                    tracing::error!(date = %on, %error, "a day could not be compared with the gateway");
+                    tracing::error!(date = %on, %error, error_type = error.error_type(), "a day could not be compared with the gateway");
                     failed.get_or_insert(error);
                 }
             }

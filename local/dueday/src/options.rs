@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use config::{CommandFlag, ConfigError, Env, Variable};
 use emulator::{Config, EXAMPLE_MERCHANT, environment_variables};
@@ -71,6 +72,15 @@ impl Options {
     /// Returns whether mails are sent to customers, and not only written to a folder.
     pub fn mails_reach_customers(&self) -> bool {
         Env::process().get(&MAIL_URL).is_some_and(|url| !url.starts_with("outbox:"))
+    }
+
+    /// Returns the first option of the command line `matches` that sets a setting of the system, such as `--table`. `--json`
+    /// is not a setting.
+    pub fn first_setting_flag(matches: &ArgMatches) -> Option<String> {
+        let settings = environment_variables().filter_map(|variable| Some((variable.name, flag_of(variable)?.0)));
+        let mut all = std::iter::once(("data", "data")).chain(settings);
+        let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        all.find(|(id, _)| is_given(id)).map(|(_, flag)| format!("--{flag}"))
     }
 
     /// Returns the value of `variable`, if the caller has set it.

@@ -20,7 +20,7 @@ pub struct QueueState {
     pub keeps_failed_messages: Option<bool>,
 }
 
-/// Reads the state of the queues of a deployment.
+/// Reads the state of the queues of a deployment: from Amazon SQS, or, on one machine, from the table and the data folder.
 #[async_trait]
 pub trait Queues: std::fmt::Debug + Send + Sync {
     /// Returns the state of each queue. The state of a queue that could not be read is unknown, and does not prevent reading the
@@ -35,7 +35,7 @@ impl QueueState {
     }
 
     /// Returns a sentence about messages in this queue that an operator must look at; `None` if there are none.
-    pub(crate) fn problem(&self) -> Option<String> {
+    pub fn problem(&self) -> Option<String> {
         let Self { name, waiting, in_progress, keeps_failed_messages } = self;
         let (Some(waiting), Some(in_progress), Some(keeps_failed_messages)) =
             (waiting, in_progress, keeps_failed_messages)

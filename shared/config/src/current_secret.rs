@@ -115,7 +115,7 @@ impl<T> State<T> {
                 self.next_read = now + MAX_AGE;
             }
             Err(error) => {
-                tracing::error!(%error, "{SECRET_UNREADABLE}");
+                tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}");
                 let delay = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DELAY);
                 self.failures = self.failures.saturating_add(1);
                 self.last_error = error;

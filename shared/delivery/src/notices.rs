@@ -162,6 +162,7 @@ impl Notices {
                 if let Err(release_error) = self.table.release_notice(&id, token).await {
                     tracing::warn!(
                         error = %release_error,
+                        error_type = "Table",
                         "the claim of a notice could not be released; it ends when its lease expires"
                     );
                 }
@@ -192,7 +193,7 @@ impl Notices {
             Ok(()) => Ok(NoticeOutcome::Sent),
             Err(error) if error.is_transient => Err(error.into()),
             Err(error) => {
-                tracing::error!(event, %error, "{NOTICE_REJECTED}");
+                tracing::error!(event, %error, error_type = "Mail", "{NOTICE_REJECTED}");
                 Ok(NoticeOutcome::Undeliverable)
             }
         }

@@ -118,7 +118,7 @@ impl<S> Dynamo<S> {
                 }
                 Ok(WriteResult::Conflict(Some(_))) => return Err(TableError::Contended { key: stored.key() }),
                 Err(error) if error.is_transient() && backoff.wait().await => {
-                    tracing::warn!(%error, "retrying a write after a transient error");
+                    tracing::warn!(%error, error_type = "Table", "retrying a write after a transient error");
                 }
                 Err(error) => return Err(error),
             }

@@ -66,7 +66,7 @@ impl Eraser {
         let mut report = ErasingReport::default();
         for error in page.unreadable {
             report.failed = report.failed.saturating_add(1);
-            tracing::error!(%error, "{ERASURE_FAILED_MESSAGE}");
+            tracing::error!(%error, error_type = "Table", "{ERASURE_FAILED_MESSAGE}");
         }
         // The futures of the steps are boxed, so that the futures of the callers stay small.
         Box::pin(self.continue_erasures(page.items, deadline, &mut report)).await?;
@@ -285,7 +285,7 @@ fn position_of_scan(erasure: &Erasure) -> Option<String> {
 impl ErasingReport {
     fn add_failure(&mut self, account: &AccountId, error: &TableError) {
         self.failed = self.failed.saturating_add(1);
-        tracing::error!(%account, %error, "{ERASURE_FAILED_MESSAGE}");
+        tracing::error!(%account, %error, error_type = "Table", "{ERASURE_FAILED_MESSAGE}");
     }
 
     fn add_unfinished(&mut self, erasure: Erasure, now: DateTime<Utc>) {

@@ -45,7 +45,7 @@ async fn receive_stripe_event(
     match events.handle(signature, &body).await {
         Ok(_) => Ok((StatusCode::OK, "{\"received\": true}\n")),
         Err(InboundError::NotVerified(error)) => {
-            tracing::warn!(%error, "{UNSIGNED_EVENT_MESSAGE}");
+            tracing::warn!(%error, error_type = "NotVerified", "{UNSIGNED_EVENT_MESSAGE}");
             Err(Problem::invalid_field("Stripe-Signature", error))
         }
         // Another worker is settling the payment at this moment. This is normal, so it is only logged. Stripe sends the
@@ -55,7 +55,7 @@ async fn receive_stripe_event(
             Err(Problem::in_progress())
         }
         Err(error) => {
-            tracing::error!(%error, "{FAILED_EVENT_MESSAGE}");
+            tracing::error!(%error, error_type = error.error_type(), "{FAILED_EVENT_MESSAGE}");
             Err(if error.is_transient() { Problem::unavailable() } else { Problem::internal() })
         }
     }

@@ -47,7 +47,7 @@ pub enum InboundOutcome {
 }
 
 /// The reason why an event was not processed. Stripe must send the event again, unless its signature is not valid.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum InboundError {
     #[error(transparent)]
     NotVerified(#[from] WebhookError),
@@ -71,6 +71,11 @@ pub enum InboundError {
 }
 
 impl InboundError {
+    /// Returns the name of the error, such as `NotSettled`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        self.into()
+    }
+
     /// Returns whether the same event may be processed successfully later.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -21,6 +21,14 @@ pub enum ProcessEventError {
 }
 
 impl ProcessEventError {
+    /// Returns the name of the error, such as `WriteConflict`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "Unreadable",
+            Self::Desk(error) => error.error_type(),
+        }
+    }
+
     /// Returns whether processing the same event again later can succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Desk(error) if error.is_transient())

@@ -90,7 +90,7 @@ impl PaymentBatch {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(SettleError::Table(error))) => Err(error),
             Ok(Err(error)) => {
-                tracing::error!(id = %subscription.id, %error, "a charge at sign-up could not be settled: an operator must resolve it");
+                tracing::error!(id = %subscription.id, %error, error_type = error.error_type(), "a charge at sign-up could not be settled: an operator must resolve it");
                 Ok(None)
             }
             Err(_) => {

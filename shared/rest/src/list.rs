@@ -40,7 +40,7 @@ impl UnreadableView {
     pub fn from_errors(errors: Vec<TableError>) -> Result<Vec<Self>, Problem> {
         let view = |error| match error {
             TableError::Unreadable { key, reason } => {
-                tracing::error!(%key, %reason, "a stored item cannot be read");
+                tracing::error!(%key, %reason, error_type = "Unreadable", "a stored item cannot be read");
                 Ok(Self { key: key.to_string(), reason })
             }
             error => Err(error.into()),

@@ -290,13 +290,13 @@ impl From<TableError> for Problem {
     /// if it is repeated.
     fn from(error: TableError) -> Self {
         if error.is_conflict() {
-            tracing::warn!(%error, "write conflict with another request");
+            tracing::warn!(%error, error_type = "Table", "write conflict with another request");
             Self::in_progress()
         } else if error.is_transient() {
-            tracing::warn!(%error, "the table is temporarily unavailable");
+            tracing::warn!(%error, error_type = "Table", "the table is temporarily unavailable");
             Self::unavailable()
         } else {
-            tracing::error!(%error, "a request to the table failed");
+            tracing::error!(%error, error_type = "Table", "a request to the table failed");
             Self::internal()
         }
     }
@@ -306,11 +306,11 @@ impl From<GatewayError> for Problem {
     fn from(error: GatewayError) -> Self {
         match &error {
             GatewayError::Unusable { .. } => {
-                tracing::error!(%error, "the payment gateway cannot be used");
+                tracing::error!(%error, error_type = error.error_type(), "the payment gateway cannot be used");
                 Self::unavailable()
             }
             GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
-                tracing::warn!(%error, "the payment gateway sent no usable response");
+                tracing::warn!(%error, error_type = error.error_type(), "the payment gateway sent no usable response");
                 Self::unavailable()
             }
         }
@@ -338,7 +338,7 @@ impl From<RefundError> for Problem {
             RefundError::AmountMismatch { .. } => Self::idempotency_key_reused(),
             RefundError::InProgress => Self::in_progress(),
             RefundError::SucceededAfterFailure { .. } => {
-                tracing::error!(%error, "a refund is stored as failed but succeeded at the payment gateway");
+                tracing::error!(%error, error_type = error.error_type(), "a refund is stored as failed but succeeded at the payment gateway");
                 Self::internal()
             }
         }
@@ -350,7 +350,7 @@ impl From<DeskError> for Problem {
         match error {
             DeskError::Table(error) => error.into(),
             DeskError::WriteConflict { .. } => {
-                tracing::warn!(%error, "repeated write conflicts with other requests");
+                tracing::warn!(%error, error_type = error.error_type(), "repeated write conflicts with other requests");
                 Self::in_progress()
             }
             DeskError::Transition(_)
@@ -393,7 +393,7 @@ impl From<DeskError> for Problem {
 
 impl From<QueueError> for Problem {
     fn from(error: QueueError) -> Self {
-        tracing::error!(%error, "the delivery queue is unavailable");
+        tracing::error!(%error, error_type = "Queue", "the delivery queue is unavailable");
         Self::unavailable()
     }
 }

@@ -222,6 +222,6 @@ fn time_of_request(sandbox: &dyn SandboxStore, headers: &HeaderMap) -> Result<Da
 }
 
 fn internal_error(error: StoreError) -> ErrorResponse {
-    tracing::error!(%error, "the sandbox could not read or write its payments");
+    tracing::error!(%error, error_type = "Store", "the sandbox could not read or write its payments");
     (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

@@ -32,6 +32,10 @@ use mail::{
     MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, Mailer, SmtpMailer, encode, parse_login, parse_sender,
 };
 
+/// The log message if Amazon SES responds with an error to the last try to send a mail, for example because a sending quota
+/// is used up. An alarm in `template.yaml` matches this text.
+pub const MAIL_NOT_ACCEPTED: &str = "Amazon SES has not accepted a mail";
+
 /// The text before the name of a configuration set in a mailer URL.
 const CONFIGURATION_SET: &str = "?configuration-set=";
 /// The maximum length of a configuration set's name, in characters ("CreateConfigurationSet" in the API reference).
@@ -151,7 +155,10 @@ impl Mailer for Ses {
             let Err(error) = request.clone().send().await else { return Ok(()) };
             match delays.next().filter(|_| is_safe_to_retry(&error)) {
                 Some(delay) => self.wait(delay).await,
-                None => return Err(mail_error(&error)),
+                None => {
+                    log_response(mail, &error);
+                    return Err(mail_error(&error));
+                }
             }
         }
     }
@@ -192,14 +199,27 @@ fn is_connection_refused(error: &SdkError<SendEmailError>) -> bool {
 /// returns `MessageRejected` to accounts in the SES sandbox, and `BadRequestException` for an invalid configuration
 /// set. If the recipient's address does not accept mail, SES reports a bounce later.
 fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
-    let is_code = |code: &&str| code.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let status = || error.raw_response().map(|response| response.status().to_string());
-    let code_or_status = error.code().filter(is_code).map(str::to_owned).or_else(status);
+    let code_or_status = error.code().filter(|code| is_error_code(code)).map(str::to_owned).or_else(status);
     let reason = code_or_status.map_or_else(
         || "Amazon SES could not be reached or did not respond".to_owned(),
         |code_or_status| format!("Amazon SES responded with {code_or_status}"),
     );
     MailError { reason, is_transient: true }
+}
+
+/// Logs that SES responded with `error` to the last try to send `mail`. If SES did not respond, nothing is logged, because
+/// the mail may have been sent.
+fn log_response(mail: &Mail, error: &SdkError<SendEmailError>) {
+    if error.raw_response().is_some() {
+        let reason = mail_error(error).reason;
+        let error_type = error.code().filter(|code| is_error_code(code)).unwrap_or("Unknown");
+        tracing::warn!(account = %mail.account, kind = %mail.kind, error = reason, error_type, "{MAIL_NOT_ACCEPTED}");
+    }
+}
+
+fn is_error_code(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn message_tag(name: &str, value: &str) -> Result<MessageTag, MailError> {

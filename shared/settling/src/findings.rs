@@ -60,13 +60,17 @@ pub enum FindingError {
     NoReceipt { payment: GatewayToken, reason: &'static str },
 }
 
-/// Returns a message about the open findings `open`; `None` if there are none. While there are open findings, no day of
+/// Returns a message about the open findings `open`; `None` if there are none. A finding is about a successful payment, or, in
+/// a restored table, about a debit in progress. While there are open findings, no day of
 /// the payment batch is complete.
 pub fn unresolved_findings(open: &[Finding]) -> Option<String> {
     let payments: Vec<&str> = open.iter().take(3).map(|finding| finding.payment.as_str()).collect();
     let more = if open.len() > payments.len() { " and others" } else { "" };
     (!open.is_empty()).then(|| {
-        format!("successful payments have no receipt: {}{more}; resolve them (dueday findings)", payments.join(", "))
+        format!(
+            "payments at the gateway have no receipt in the table: {}{more}; a person must resolve them (dueday findings)",
+            payments.join(", ")
+        )
     })
 }
 

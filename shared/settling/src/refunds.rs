@@ -39,7 +39,7 @@ pub struct Refunds {
 }
 
 /// The reason why a refund failed or was not requested.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum RefundError {
     #[error(transparent)]
     Table(#[from] TableError),
@@ -59,6 +59,13 @@ pub enum RefundError {
         "inconsistency: the refund {id} is stored as failed, but has not failed at the gateway: too much may be refunded"
     )]
     SucceededAfterFailure { id: Ulid },
+}
+
+impl RefundError {
+    /// Returns the name of the error, such as `SucceededAfterFailure`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        self.into()
+    }
 }
 
 impl Refunds {
@@ -147,7 +154,7 @@ impl Refunds {
         }
         match self.settle(refund.clone()).await {
             Err(RefundError::Gateway(error)) => {
-                tracing::warn!(refund = %refund.id, %error, "the outcome of a refund is still unknown, and the refund stays pending");
+                tracing::warn!(refund = %refund.id, %error, error_type = error.error_type(), "the outcome of a refund is still unknown, and the refund stays pending");
                 Ok(refund)
             }
             settled => settled,
@@ -264,12 +271,12 @@ impl Refunds {
             self.store_failure(refund, REFUSED_BY_GATEWAY.to_owned()).await?;
             return Err(error.into());
         }
-        tracing::warn!(refund = %refund.id, %error, "the outcome of a refund is unknown");
+        tracing::warn!(refund = %refund.id, %error, error_type = error.error_type(), "the outcome of a refund is unknown");
         match self.find_at_gateway(&refund).await {
             Ok(Some(made)) => self.store_reported_state(refund, made, true).await,
             Ok(None) => Ok(refund),
             Err(error) => {
-                tracing::warn!(refund = %refund.id, %error, "the look-up of a refund failed, and the refund stays pending");
+                tracing::warn!(refund = %refund.id, %error, error_type = error.error_type(), "the look-up of a refund failed, and the refund stays pending");
                 Ok(refund)
             }
         }

@@ -44,7 +44,7 @@ pub enum SettleOutcome {
 }
 
 /// The reason why an attempt could not be settled.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum SettleError {
     #[error(transparent)]
     Table(#[from] TableError),
@@ -56,6 +56,13 @@ pub enum SettleError {
         "the gateway reports that the payment {payment} succeeded, but {reason}: settle it by hand (dueday resolve)"
     )]
     Contradicts { payment: GatewayToken, reason: String },
+}
+
+impl SettleError {
+    /// Returns the name of the error, such as `MissingReceipt`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        self.into()
+    }
 }
 
 /// The reason why a settlement is not written.
@@ -216,7 +223,7 @@ impl Settling {
     /// already settled.
     pub async fn write_charge_total_or_warn(&self, today: NaiveDate, shard: u32) {
         if let Err(error) = self.write_charge_total(today, shard).await {
-            tracing::warn!(%error, "the charge total of the day could not be updated: the next update includes these charges");
+            tracing::warn!(%error, error_type = "Table", "the charge total of the day could not be updated: the next update includes these charges");
         }
     }
 

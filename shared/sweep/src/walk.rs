@@ -53,7 +53,7 @@ impl<T: Task> Sweep<T> {
         self.table.put_run_record(&record).await?;
         let mut walk = ShardWalk::new(from, RowLog { batch: Self::BATCH, run: record.id, shard });
         if let Err(error) = self.process_pages(scope, run, &mut walk).await {
-            tracing::error!(%error, shard, ?lane, "a walk over a shard stopped because of an error");
+            tracing::error!(%error, error_type = "Table", shard, ?lane, "a walk over a shard stopped because of an error");
             walk.stopped = Some(error.to_string());
         }
         self.monitor.end_walk(walk.counts.into());
@@ -66,7 +66,7 @@ impl<T: Task> Sweep<T> {
             stopped: walk.stopped.clone().or_else(|| walk.deferred.clone()),
         };
         if let Err(error) = self.table.close_run_record(&record, end).await {
-            tracing::error!(%error, shard, "could not close a run record");
+            tracing::error!(%error, error_type = "Table", shard, "could not close a run record");
         }
         Ok(walk)
     }

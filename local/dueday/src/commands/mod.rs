@@ -52,8 +52,8 @@ mod why;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::context::Context;
 use crate::options::Options;
@@ -120,7 +120,7 @@ pub(crate) enum Command {
     Subscription(subscription::SubscriptionArgs),
     /// Explain why a subscription was or was not charged on a day
     Why(why::WhyArgs),
-    /// List and resolve successful payments that have no receipt
+    /// List and resolve payments at the gateway that have no receipt
     Findings(findings::FindingsArgs),
     /// Settle an open payment whose outcome only a person can determine
     Resolve(resolve::ResolveArgs),
@@ -178,6 +178,27 @@ impl Arguments {
     /// Returns whether the command is `simulate`.
     pub fn is_simulation(&self) -> bool {
         matches!(self.command, Some(Command::Simulate(_)))
+    }
+
+    /// Refuses the options of `matches` that set a setting, such as `--table`, if the command uses no setting: it writes or
+    /// prints only files that are the same for each table.
+    ///
+    /// # Errors
+    /// An error that names the first of these options.
+    fn refuse_unused_settings(&self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        if !matches!(self.command, Some(Command::Deploy(_) | Command::Completions(_))) {
+            return Ok(());
+        }
+        let Some(flag) = Options::first_setting_flag(matches) else { return Ok(()) };
+        let mut named = Arguments::command();
+        named.build();
+        let mut matches = matches;
+        while let Some((name, of_subcommand)) = matches.subcommand() {
+            named = named.find_subcommand(name).cloned().unwrap_or(named);
+            matches = of_subcommand;
+        }
+        let reason = format!("{} does not use the option {flag}", named.get_bin_name().unwrap_or_default());
+        Err(named.error(ErrorKind::ArgumentConflict, reason))
     }
 
     /// Returns whether the command may send mails.
@@ -242,7 +263,11 @@ pub fn read_arguments() -> Arguments {
     // Only a built command contains the subcommand `help`.
     dueday.build();
     let matches = help_groups::with_groups(dueday).try_get_matches();
-    let arguments = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
+    let arguments = matches.and_then(|matches| {
+        let arguments = Arguments::from_arg_matches(&matches)?;
+        arguments.refuse_unused_settings(&matches)?;
+        Ok(arguments)
+    });
     arguments.unwrap_or_else(|error| {
         let error = with_plain_usage(error, std::env::args_os());
         // The arguments could not be parsed, so the option `--json` is searched among the texts of the arguments.

@@ -73,7 +73,7 @@ struct RunsReport {
     date: NaiveDate,
     complete: bool,
     state: DayState,
-    /// The number of successful payments without a receipt. No day is complete until a person has resolved all of them.
+    /// The number of open findings: payments at the gateway without a receipt. No day is complete until a person has resolved all of them.
     open_findings: usize,
     shards: Vec<ShardProof>,
     /// The stored comparison of the day with the gateway.

@@ -29,6 +29,7 @@ use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
 use crate::machine::listen::{listen, listen_failure, reachable_address, url};
 use crate::machine::order_filler::OrderFiller;
+use crate::machine::queues::LocalQueues;
 use crate::machine::tokens::{Authentication, read_or_create_token_issuer};
 use crate::terminal::output;
 use crate::{Exit, Failure};
@@ -110,7 +111,8 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let api = api
         .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
         .with_encryption(locked_folder.keys.clone())
-        .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any));
+        .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any))
+        .with_queues(Arc::new(LocalQueues::new(deployment.table.clone(), &context.options)));
     let filler = OrderFiller::new(desk.clone());
     let orders = OrdersApi::new(desk, Arc::new(StoredPayments(deployment.table.clone())), context.clock.clone());
     let document = rest::openapi::merged_document(api::document(), orders_api::document());

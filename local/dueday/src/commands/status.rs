@@ -1,12 +1,15 @@
 //! `dueday status`: shows what the system has done yesterday and today, and what needs a person.
 
+use api::{QueueState, Queues as _};
 use clap::Args;
 use days::{BatchDay, LatestAudit, LatestComparison, SystemStatus};
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
+use crate::machine::queues::{LocalQueues, describe_messages};
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -24,18 +27,31 @@ Examples:
   dueday status --table TABLE --json")]
 pub struct StatusArgs {}
 
+/// The output of the command.
+#[derive(Debug, Serialize)]
+struct StatusOutput {
+    #[serde(flatten)]
+    status: SystemStatus,
+    /// The queues of the local system; `None` for a table on AWS, because this program cannot read queues in Amazon SQS.
+    queues: Option<Vec<QueueState>>,
+}
+
 pub async fn status(context: &Context, _: &StatusArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (zone, now) = (context.config.billing.zone, context.clock.now());
-    let status = SystemStatus::read(&open_table.table, &open_table.settings, zone, now).await?;
-    let is_on_aws = context.options.table().is_some();
-    context.print(&status, || text(&status, is_on_aws))?;
-    Ok(Exit::done_if(status.problems.is_empty()))
+    let mut status = SystemStatus::read(&open_table.table, &open_table.settings, zone, now).await?;
+    let queues = match context.options.table() {
+        Some(_) => None,
+        None => Some(LocalQueues::new(open_table.table, &context.options).read().await),
+    };
+    status.problems.extend(queues.iter().flatten().filter_map(QueueState::problem));
+    let output = StatusOutput { status, queues };
+    context.print(&output, || text(&output))?;
+    Ok(Exit::done_if(output.status.problems.is_empty()))
 }
 
-/// Returns the text of `status`. On AWS, the text states where to look at the queues, because this program cannot read
-/// queues in Amazon SQS.
-fn text(status: &SystemStatus, is_on_aws: bool) -> String {
+/// Returns the text of the output. On AWS, the text states where to look at the queues.
+fn text(StatusOutput { status, queues }: &StatusOutput) -> String {
     let day = |day: &BatchDay| {
         let state = match day.state.is_done() {
             true => output::green(&day.state.to_string()),
@@ -46,7 +62,9 @@ fn text(status: &SystemStatus, is_on_aws: bool) -> String {
     let limits: Vec<String> = status.limits.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let charged = &status.charged_today;
     let sums = if charged.payments == 0 { String::new() } else { format!(" ({})", charged.sums) };
-    let queues = is_on_aws.then(|| ("queues", "shown by GET /status".to_owned()));
+    let queue = |queue: &QueueState| format!("{} {}", queue.name, describe_messages(queue));
+    let queues = queues.as_ref().map(|queues| queues.iter().map(queue).collect::<Vec<_>>().join(", "));
+    let queues = queues.unwrap_or_else(|| "shown by GET /status".to_owned());
     let lines = [
         ("charging", if status.charging { "on".to_owned() } else { "off".to_owned() }),
         ("limits", limits.join(", ")),
@@ -55,8 +73,9 @@ fn text(status: &SystemStatus, is_on_aws: bool) -> String {
         ("payments without receipt", status.open_findings.to_string()),
         ("latest comparison", status.latest_comparison.as_ref().map_or("none".to_owned(), describe_comparison)),
         ("latest audit", status.latest_audit.as_ref().map_or("none in 90 days".to_owned(), describe_audit)),
+        ("queues", queues),
     ];
-    let lines: String = lines.iter().chain(&queues).map(|(name, value)| format!("{name:24}  {value}\n")).collect();
+    let lines: String = lines.iter().map(|(name, value)| format!("{name:24}  {value}\n")).collect();
     let problems = match status.problems.as_slice() {
         [] => "Nothing needs a person.\n".to_owned(),
         problems => problems.iter().map(|problem| format!("{}\n", output::red(problem))).collect(),

@@ -212,7 +212,7 @@ impl LockedFolder {
         let notices = Notices::new(table, mailer(context).await?, merchant, config.billing.zone, clock);
         let api = self.api.clone().unwrap_or_else(|| DEFAULT_API_URL.to_owned());
         let notices = notices.with_card_links(Some(api));
-        Ok(NoticeSender::new(notices, EventFile::new(context.options.data.join("not-mailed.jsonl"))))
+        Ok(NoticeSender::new(notices, EventFile::new(unmailed_events_file(&context.options))))
     }
 
     /// Writes the addresses of this process's servers to the lock file, where other commands read them.
@@ -230,6 +230,11 @@ impl LockedFolder {
 /// Returns the path of the folder of the stored events.
 pub fn events_folder(options: &Options) -> PathBuf {
     options.data.join("events")
+}
+
+/// Returns the path of the file with the events whose mails are not sent yet.
+pub fn unmailed_events_file(options: &Options) -> PathBuf {
+    options.data.join("not-mailed.jsonl")
 }
 
 /// Returns the path of the file with the events of payments whose order could not be placed.

@@ -59,6 +59,22 @@ impl EventFile {
         }
     }
 
+    /// Returns the number of events that are still to be processed. While another process processes them, an event can be
+    /// counted twice.
+    ///
+    /// # Errors
+    /// If one of the two files cannot be read.
+    pub fn count(&self) -> io::Result<u64> {
+        let mut events = 0;
+        for path in [self.path(), &self.retry_path()] {
+            match fs::read_to_string(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                text => events += u64::try_from(text?.lines().count()).unwrap_or(u64::MAX),
+            }
+        }
+        Ok(events)
+    }
+
     fn retry_path(&self) -> PathBuf {
         self.0.with_extension("again")
     }

@@ -16,6 +16,7 @@ pub mod notice_sender;
 pub mod open_table;
 pub mod order_filler;
 pub mod private_folder;
+pub mod queues;
 mod secret_file;
 pub mod stored_lines;
 pub mod tokens;

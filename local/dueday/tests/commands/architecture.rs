@@ -3,6 +3,7 @@
 
 mod borders;
 mod crates;
+mod log_lines;
 mod modules;
 mod source;
 
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use borders::BORDERS;
 pub use crates::Crates;
+
+use crate::documents::text_files;
 
 /// The lines of the document before and after the generated drawing.
 const DRAWING_BEGIN: &str = "<!-- The crates, drawn by `UPDATE_EXAMPLES=1 cargo test --test commands architecture` -->";
@@ -23,6 +26,16 @@ const CRATE_FOLDERS: [&str; 3] = ["functions", "shared", "local"];
 /// Returns the folder of the workspace.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Returns each source file of the functions and of the shared crates, without their tests: its path and its text.
+fn source_files() -> impl Iterator<Item = (String, String)> {
+    let is_code = |path: &str| {
+        ["functions/", "shared/"].iter().any(|folder| path.starts_with(folder))
+            && path.contains("/src/")
+            && path.ends_with(".rs")
+    };
+    text_files().filter(move |(path, _)| is_code(path))
 }
 
 /// Returns the dependency graph of the workspace's crates, and one Markdown table of crates for each folder.

@@ -78,7 +78,20 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     api.send("PUT /accounts/acme", json!({ "email": "a@example.com", "name": "Acme" })).await;
     let (_, event, _) = merchant.next_delivery("account.created").await;
     assert_eq!(event["subject"], "acme");
+    let (_, shown) = api.send("GET /status", Value::Null).await;
+    let deliveries = json!({"name": "Deliveries", "waiting": 1, "in_progress": 0, "keeps_failed_messages": false});
+    assert_eq!(shown["queues"][0], deliveries, "{shown}");
     assert!(!first.has_ended() && first.kill());
+
+    // Without a server, the command reads the same queues. An event whose order could not be placed needs a person.
+    std::fs::write(data.join("not-ordered.jsonl"), "{}\n").unwrap();
+    let (code, shown, stderr) = output(dueday(&data).args(["status", "--json"]));
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((code, &shown["queues"][0]), (1, &deliveries), "{shown}{stderr}");
+    assert_eq!(shown["queues"].as_array().unwrap().iter().filter(|queue| queue["waiting"] == 1).count(), 2, "{shown}");
+    let problem = json!("messages in the queue PaidNotOrdered that could not be processed: 1");
+    assert!(shown["problems"].as_array().unwrap().contains(&problem), "{shown}");
+    std::fs::remove_file(data.join("not-ordered.jsonl")).unwrap();
 
     // The delivery waits for its next attempt; the second server loads it from the table.
     merchant.status.store(204, Ordering::SeqCst);

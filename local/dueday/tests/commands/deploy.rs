@@ -164,3 +164,22 @@ fn profiles_are_replaced_only_with_the_flag_replace() {
     assert_eq!(output(init(folder.path(), &other).arg("--replace")).0, 0);
     assert_eq!(read_written_file(folder.path()), first.replace("Europe/Vienna", "Asia/Tokyo"));
 }
+
+#[test]
+fn options_that_have_no_effect_are_refused_before_anything_is_written() {
+    let folder = create_project_folder();
+    let before = read_written_file(folder.path());
+    for option in [("--table", "dueday"), ("--data", "elsewhere"), ("--time-zone", "Europe/Vienna")] {
+        let (code, _, error) = output(&mut init(folder.path(), &[&ANSWERS[..], &[option]].concat()));
+        let reason = format!("dueday deploy init does not use the option {}", option.0);
+        assert!(code == 2 && error.contains(&reason), "{code} {error}");
+        assert!(error.contains("Usage: dueday deploy init"), "{error}");
+        // An option before the name of the command has the same meaning.
+        let mut command = dueday(folder.path());
+        command.args([option.0, option.1, "deploy", "init", "--folder"]).arg(folder.path());
+        assert_eq!(output(&mut command).0, 2, "{option:?}");
+    }
+    assert_eq!(read_written_file(folder.path()), before);
+    let (code, text, error) = output(init(folder.path(), &ANSWERS).arg("--json"));
+    assert!(code == 0 && text.starts_with('{'), "{text}{error}");
+}

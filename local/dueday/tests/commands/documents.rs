@@ -1,13 +1,14 @@
 //! Checks that the crates, tests and files exist that a document mentions, and that no text of the project contains words
-//! that readers have misread.
+//! that readers have misread. Checks that each command that a document names can be typed.
 
+mod named_commands;
 mod plain_words;
 mod text_files;
 
 use std::collections::BTreeSet;
 
 use super::architecture::{Crates, root};
-use text_files::text_files;
+pub use text_files::text_files;
 
 fn read_document(name: &str) -> String {
     std::fs::read_to_string(root().join("docs").join(name)).unwrap()

@@ -71,29 +71,94 @@ fn template_alarms_have_at_most_the_number_of_metrics_that_cloudwatch_allows() {
 }
 
 #[test]
-fn template_alarm_about_throttled_tables_covers_both_tables_and_their_indexes() {
+fn template_alarms_about_throttled_tables_cover_reads_and_writes_of_each_table_and_of_its_indexes() {
     let template = template();
-    let mut watched = BTreeSet::new();
-    for (condition, metric) in metrics(&template, "TableThrottledAlarm") {
-        let metric = &metric["MetricStat"]["Metric"];
-        let dimensions = metric["Dimensions"].as_sequence().unwrap();
-        let index = dimensions.get(1).map(|dimension| text(&dimension["Value"]));
-        watched.insert((referenced(&dimensions[0]["Value"]), index, text(&metric["MetricName"]), condition));
+    for (table, name) in [("Table", "TableName.Value"), ("OrdersTable", "OrdersTableName.Value")] {
+        let alarm = format!("{table}ThrottledAlarm");
+        let mut watched = BTreeSet::new();
+        for (condition, metric) in metrics(&template, &alarm) {
+            assert_eq!(condition, None, "{alarm}");
+            let metric = &metric["MetricStat"]["Metric"];
+            let dimensions = metric["Dimensions"].as_sequence().unwrap();
+            assert_eq!(referenced(&dimensions[0]["Value"]), name);
+            let index = dimensions.get(1).map(|dimension| text(&dimension["Value"]));
+            watched.insert((index, text(&metric["MetricName"])));
+        }
+        let indexes = template["Resources"][table]["Properties"]["GlobalSecondaryIndexes"].as_sequence().unwrap();
+        let indexes = indexes.iter().map(|index| Some(text(&index["IndexName"])));
+        let expected: BTreeSet<_> = std::iter::once(None)
+            .chain(indexes)
+            .flat_map(|index| {
+                ["ReadThrottleEvents", "WriteThrottleEvents"].map(|name| (index.clone(), name.to_owned()))
+            })
+            .collect();
+        assert_eq!(watched, expected, "{alarm}");
     }
-    let mut expected = BTreeSet::new();
-    for (table, name, condition) in
-        [("Table", "TableName.Value", None), ("OrdersTable", "OrdersTableName.Value", Some("HasOrders".to_owned()))]
-    {
-        let mut add = |index: Option<String>, metric: &str| {
-            expected.insert((name.to_owned(), index, metric.to_owned(), condition.clone()));
-        };
-        add(None, "ReadThrottleEvents");
-        add(None, "WriteThrottleEvents");
-        for index in template["Resources"][table]["Properties"]["GlobalSecondaryIndexes"].as_sequence().unwrap() {
-            add(Some(text(&index["IndexName"])), "WriteThrottleEvents");
+    assert_eq!(text(&template["Resources"]["OrdersTableThrottledAlarm"]["Condition"]), "HasOrders");
+}
+
+/// Each schedule of the stack, and the alarm that fires if the schedule does not start.
+const ALARMS_OF_SCHEDULES: [(&str, &str); 8] = [
+    ("AuditFunction.Audit", "AuditContinuedAlarm"),
+    ("AuditFunction.DayDone", "DayCheckedAlarm"),
+    ("EraseFunction.Schedule", "SchedulesNotStartedAlarm"),
+    ("HeartbeatSchedule", "HeartbeatsAlarm"),
+    ("OrdersFunction.Fill", "SchedulesNotStartedAlarm"),
+    ("PaymentsDaily.Schedule", "PaymentsNotSeenDone"),
+    ("ReconcileFunction.Schedule", "DayComparedAlarm"),
+    ("RemindersDaily.Schedule", "RemindersNotSeenDone"),
+];
+
+#[test]
+fn template_has_an_alarm_for_each_schedule_that_does_not_start() {
+    let template = template();
+    let mut schedules = BTreeSet::new();
+    for (name, resource) in template["Resources"].as_mapping().unwrap() {
+        let name = text(name);
+        for (event, declared) in resource["Properties"]["Events"].as_mapping().into_iter().flatten() {
+            if declared["Type"] == "ScheduleV2" {
+                schedules.insert(format!("{name}.{}", text(event)));
+            }
+        }
+        if resource["Type"] == "AWS::Scheduler::Schedule" {
+            schedules.insert(name);
         }
     }
-    assert_eq!(watched, expected);
+    assert_eq!(schedules, ALARMS_OF_SCHEDULES.map(|(schedule, _)| schedule.to_owned()).into());
+    for (schedule, alarm) in ALARMS_OF_SCHEDULES {
+        let alarm = &template["Resources"][alarm]["Properties"];
+        let wanted = (&alarm["TreatMissingData"], &alarm["ComparisonOperator"]);
+        assert_eq!(wanted, (&"breaching".into(), &"LessThanThreshold".into()), "{schedule}");
+    }
+    let watched: BTreeSet<(String, Option<String>)> = metrics(&template, "SchedulesNotStartedAlarm")
+        .into_iter()
+        .map(|(condition, metric)| {
+            let metric = &metric["MetricStat"]["Metric"];
+            assert_eq!(text(&metric["MetricName"]), "Invocations");
+            (referenced(&metric["Dimensions"][0]["Value"]), condition)
+        })
+        .collect();
+    let orders = ("OrdersFunction".to_owned(), Some("HasOrders".to_owned()));
+    assert_eq!(watched, BTreeSet::from([("EraseFunction".to_owned(), None), orders]));
+}
+
+#[test]
+fn template_alarms_about_errors_cover_each_function() {
+    let template = template();
+    let mut watched = BTreeMap::new();
+    for (condition, metric) in metrics(&template, "FunctionsFailedAlarm") {
+        let metric = &metric["MetricStat"]["Metric"];
+        assert_eq!(text(&metric["MetricName"]), "Errors");
+        watched.insert(referenced(&metric["Dimensions"][0]["Value"]), condition);
+    }
+    let alarms = of_type(&template, "AWS::CloudWatch::Alarm");
+    for (alarm, condition) in alarms {
+        let alarm = &template["Resources"][alarm.as_str()]["Properties"];
+        if alarm["MetricName"] == "Errors" {
+            watched.insert(referenced(&alarm["Dimensions"][0]["Value"]), condition);
+        }
+    }
+    assert_eq!(watched, of_type(&template, "AWS::Serverless::Function"));
 }
 
 #[test]

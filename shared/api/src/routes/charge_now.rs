@@ -79,7 +79,7 @@ impl Api {
             && !was_processing
             && let Err(error) = self.table.replace_stored_response(request, &response).await
         {
-            tracing::warn!(%error, "a repeated sign-up request will return the state unknown instead of processing");
+            tracing::warn!(%error, error_type = "Table", "a repeated sign-up request will return the state unknown instead of processing");
         }
         Ok(json_response(status_code(&sign_up), response))
     }

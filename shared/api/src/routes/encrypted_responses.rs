@@ -56,7 +56,7 @@ impl Api {
         let decrypted = match replayed {
             Replayed::SameRequest(stored) if !stored.json.starts_with('{') => {
                 let json = self.encryption_keys()?.decrypt(&stored.json, &context_of(request)).map_err(|error| {
-                    tracing::error!(%error, "the stored response to an earlier request cannot be decrypted");
+                    tracing::error!(%error, error_type = "Decryption", "the stored response to an earlier request cannot be decrypted");
                     Problem::conflict(
                         "the request was carried out before, but its response with the secret cannot be decrypted; \
                          find the webhook endpoint in the list, and rotate its secret",

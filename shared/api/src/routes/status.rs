@@ -36,13 +36,13 @@ pub struct StatusView {
     sums_today: Vec<SumView>,
     /// The date of the oldest payment that is due and not settled; null if no payment is due.
     oldest_due_on: Option<NaiveDate>,
-    /// The number of successful payments without a receipt, which a person must resolve.
+    /// The number of open findings: payments at the gateway without a receipt, which a person must resolve.
     open_findings: usize,
     /// The latest audit; null if there was none in the last 90 days.
     latest_audit: Option<LatestAuditView>,
     /// The latest day that was compared with the gateway; null if no day was compared.
     latest_comparison: Option<LatestComparisonView>,
-    /// The queues of the deployment; empty on one machine, which has none.
+    /// The queues of the deployment. On one machine, their messages are in the table and in files of the data folder.
     queues: Vec<QueueState>,
     /// What a person must look at, as sentences; empty if nothing.
     problems: Vec<String>,

@@ -154,11 +154,11 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
             Problem::conflict(error.to_string())
         }
         EndpointError::DeliveryLost(_) => {
-            tracing::error!(%error, "{DELIVERY_UNREADABLE} and cannot be repeated");
+            tracing::error!(%error, error_type = error.error_type(), "{DELIVERY_UNREADABLE} and cannot be repeated");
             Problem::conflict(error.to_string())
         }
         EndpointError::NoEncryptionKeys => {
-            tracing::error!(%error, "a webhook endpoint was not created or changed");
+            tracing::error!(%error, error_type = error.error_type(), "a webhook endpoint was not created or changed");
             Problem::unavailable()
         }
         EndpointError::Table(error) => error.into(),

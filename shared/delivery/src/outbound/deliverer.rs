@@ -105,7 +105,7 @@ impl Deliverer {
         error: &TableError,
         now: DateTime<Utc>,
     ) -> Result<NextTry, TableError> {
-        tracing::error!(%error, "{ENDPOINT_UNREADABLE}; its deliveries wait");
+        tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}; its deliveries wait");
         match now.checked_add_signed(UNREADABLE_ENDPOINT_WAIT).filter(|_| !delivery.is_too_old(now)) {
             Some(then) => Ok(NextTry::EndpointWaits(then)),
             None => {

@@ -18,7 +18,7 @@ const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
 const MAX_ENDPOINTS: usize = 20;
 
 /// The reason why a webhook endpoint was not created or changed, or an event not redelivered.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum EndpointError {
     /// The URL is not valid.
     #[error("{0}")]
@@ -42,6 +42,13 @@ pub enum EndpointError {
     DeliveryLost(TableError),
     #[error(transparent)]
     Table(#[from] TableError),
+}
+
+impl EndpointError {
+    /// Returns the name of the error, such as `DeliveryLost`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A change of a webhook endpoint. Absent fields stay unchanged.

@@ -17,10 +17,10 @@ impl Deliverer {
         let mut pending = Vec::new();
         let subscribers = self.table.get_webhook_subscribers().await?;
         for error in &subscribers.unreadable {
-            tracing::error!(%error, "{ENDPOINT_UNREADABLE} and receives no events");
+            tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE} and receives no events");
         }
         for error in subscribers.items.iter().filter_map(|subscriber| subscriber.error.as_ref()) {
-            tracing::error!(%error, "{ENDPOINT_UNREADABLE}; its deliveries wait");
+            tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}; its deliveries wait");
         }
         for event in events {
             for subscriber in subscribers.items.iter().filter(|subscriber| subscriber.receives(&event.event_type)) {
@@ -44,7 +44,7 @@ impl Deliverer {
             // An unreadable delivery is only logged, so that the other deliveries do not have to wait until an operator
             // has repaired it.
             Err(error @ TableError::Unreadable { .. }) => {
-                tracing::error!(%error, "{DELIVERY_UNREADABLE} and is not made");
+                tracing::error!(%error, error_type = "Table", "{DELIVERY_UNREADABLE} and is not made");
                 Ok(false)
             }
             Err(error) => Err(error),

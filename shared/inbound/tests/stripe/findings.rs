@@ -192,7 +192,7 @@ async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged()
         payments.handle(serde_json::json!({"date": "2026-04-10"}), deadline).await
     };
     let error = scheduled().await.unwrap_err().to_string();
-    assert!(error.contains("successful payments have no receipt"), "{error}");
+    assert!(error.contains("payments at the gateway have no receipt in the table"), "{error}");
     world.resolve_finding(&second, FindingDecision::CloseAlthoughPaid).await.unwrap();
     scheduled().await.unwrap();
 }

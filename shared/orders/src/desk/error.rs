@@ -11,7 +11,7 @@ use billing::{AccountId, Label};
 use dynamo::TableError;
 
 /// The reason why the order desk did not carry out a request.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum DeskError {
     #[error(transparent)]
     Table(#[from] TableError),
@@ -83,6 +83,11 @@ pub enum DeskError {
 }
 
 impl DeskError {
+    /// Returns the name of the error, such as `WriteConflict`, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        self.into()
+    }
+
     /// Returns whether the same request can succeed later without a change of the data.
     pub fn is_transient(&self) -> bool {
         match self {

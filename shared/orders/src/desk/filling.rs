@@ -27,13 +27,13 @@ impl OrderDesk {
         let mut tasks = match self.separate_fill_tasks().await {
             Ok(tasks) => {
                 for error in tasks.unreadable {
-                    tracing::error!(%error, "failed to read a fill task");
+                    tracing::error!(%error, error_type = "Table", "failed to read a fill task");
                     counts.failed += 1;
                 }
                 tasks.items
             }
             Err(error) => {
-                tracing::error!(%error, "failed to list the fill tasks");
+                tracing::error!(%error, error_type = "Table", "failed to list the fill tasks");
                 return FillCounts { failed: 1, ..counts };
             }
         };
@@ -47,7 +47,7 @@ impl OrderDesk {
             match desk.fill_page(&task, deadline, &mut counts).await {
                 Ok(unfinished) => tasks.extend(unfinished),
                 Err(error) => {
-                    tracing::error!(target = %task.target, %error, "failed to work on a fill task");
+                    tracing::error!(target = %task.target, %error, error_type = "Table", "failed to work on a fill task");
                     counts.failed += 1;
                 }
             }
@@ -64,7 +64,7 @@ impl OrderDesk {
         for task in tasks.items.iter().filter(|task| !task.further.is_empty()) {
             // A task that cannot be separated keeps its further products for the next invocation.
             if let Err(error) = self.separate_fill_task(task).await {
-                tracing::error!(target = %task.target, %error, "failed to separate the products of a fill task");
+                tracing::error!(target = %task.target, %error, error_type = "Table", "failed to separate the products of a fill task");
             }
         }
         self.table.fill_tasks().await
@@ -99,7 +99,7 @@ impl OrderDesk {
                 Ok(None | Some(OrderStatus::BackOrdered)) => {}
                 Ok(Some(_)) => counts.filled += 1,
                 Err(error) => {
-                    tracing::error!(order = %waiting.order, %error, "failed to fill a backordered order");
+                    tracing::error!(order = %waiting.order, %error, error_type = error.error_type(), "failed to fill a backordered order");
                     counts.failed += 1;
                     // Request another pass over the orders of the target, which tries this order again.
                     self.table.request_fill(&task.target, self.clock.ulid()).await?;

@@ -152,14 +152,14 @@ impl OrderDesk {
         let due = match self.table.employees_with_due_changes(self.today()).await {
             Ok(due) => due,
             Err(error) => {
-                tracing::error!(%error, "failed to list the employees with a planned change");
+                tracing::error!(%error, error_type = "Table", "failed to list the employees with a planned change");
                 return 1;
             }
         };
         let mut failed = 0;
         for employee in due {
             if let Err(error) = self.apply_due_change(&employee).await {
-                tracing::error!(%employee, %error, "failed to make the planned change of an employee");
+                tracing::error!(%employee, %error, error_type = error.error_type(), "failed to make the planned change of an employee");
                 failed += 1;
             }
         }

@@ -1,6 +1,7 @@
 //! Tests of the SES mailer with the real AWS SDK, against a stand-in for Amazon SES.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use aws_sdk_sesv2::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
 use emulator::{Limits, serve};
 use mail::{Mail, MailError, MailKind, Mailer, tags};
-use ses::Ses as SesMailer;
+use ses::{MAIL_NOT_ACCEPTED, Ses as SesMailer};
 use testkit::{SesFault, SesServer};
 
 use crate::example_mails::{
@@ -165,6 +166,46 @@ async fn throttled_mail_is_retried_for_a_limited_time() {
     let total_delay: Duration = ses.delays.lock().unwrap().drain(3..).sum();
     assert!(accepted == 0 && (4..30).contains(&requests), "{requests}");
     assert!(total_delay >= Duration::from_secs(6) && total_delay <= Duration::from_secs(14), "{total_delay:?}");
+}
+
+/// A log writer that keeps the output in memory.
+#[derive(Clone, Default)]
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for LogBuffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The metric filter of an alarm counts these lines.
+#[tokio::test]
+async fn error_response_of_ses_is_logged_with_its_code_and_a_lost_response_is_not() {
+    let ses = Ses::new("ses:").await;
+    // When a log statement is executed for the first time, `tracing` stores whether it is enabled. So execute it once before.
+    assert!(ses.send_with_faults(&[SesFault::SendingPaused]).await.0.is_err());
+    let kept = LogBuffer::default();
+    let writer = kept.clone();
+    let lines = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+    let logging = tracing::subscriber::set_default(lines);
+    for fault in [SesFault::SendingPaused, SesFault::LostAfter, SesFault::LimitExceeded] {
+        assert!(ses.send_with_faults(&[fault]).await.0.is_err());
+    }
+    assert!(ses.send_with_faults(&[SesFault::TooManyRequests]).await.0.is_ok());
+    drop(logging);
+    let logged = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    let logged: Vec<serde_json::Value> = logged.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let logged = logged.iter().map(|line| &line["fields"]).filter(|fields| fields["message"] == MAIL_NOT_ACCEPTED);
+    let types: Vec<&str> = logged
+        .inspect(|fields| assert!(!fields.to_string().contains('@'), "{fields}"))
+        .map(|fields| fields["error_type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types, ["SendingPausedException", "LimitExceededException"]);
 }
 
 #[tokio::test]
