@@ -181,13 +181,14 @@ impl DailyComparison {
         let deadline = deadline.checked_sub_signed(TIME_RESERVED_FOR_SAVING);
         let (mut last, mut failed) = (None, None);
         for on in days {
-            let ended = self.table.get_reconciliation(on).await?.filter(|day| day.ended_at.is_some());
+            let stored = self.table.get_reconciliation(on).await?;
+            let ended = stored.as_ref().filter(|day| day.ended_at.is_some());
             if let Some(ended) = ended.filter(|day| request.date.is_none() && !needs_comparison(day)) {
-                last.get_or_insert(Response::from(&ended));
+                last.get_or_insert(Response::from(ended));
                 continue;
             }
             self.account.check::<InvocationError>(&self.table, self.gateway.as_ref()).await?;
-            match reconciler.reconcile(on, deadline).await {
+            match reconciler.reconcile_after(stored, on, deadline).await {
                 Ok(day) => {
                     log_result(&day);
                     let response = Response::from(&day);
@@ -199,13 +200,14 @@ impl DailyComparison {
                 }
                 // A day that cannot be compared does not prevent the comparison of the other days.
                 Err(error) => {
+                    let error = InvocationError::from(error);
                     tracing::error!(date = %on, %error, error_type = error.error_type(), "a day could not be compared with the gateway");
                     failed.get_or_insert(error);
                 }
             }
         }
         match failed {
-            Some(error) => Err(error.into()),
+            Some(error) => Err(error),
             None => Ok(last.expect("there is at least one day")),
         }
     }

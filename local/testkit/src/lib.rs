@@ -32,7 +32,7 @@ pub use issuers::{ExpectedRights, IssuerToken, issuer_tokens};
 pub use recorded_mails::RecordedMails;
 pub use replaced_secret::replaced_secret;
 pub use runtime_api::{InvocationResult, RuntimeApi};
-pub use script::{Script, fault_at_call, fault_in_first_calls};
+pub use script::{Script, fault_at_call, fault_in_first_calls, test_fault_at_each_call, without_faults};
 pub use secrets_manager::start_secrets_manager;
 pub use ses_server::{SesFault, SesMail, SesServer};
 pub use settings::config;

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use emulator::{Call, Fault, Faults, Operation};
+use emulator::{Call, Fault, Faults, Injector, Operation};
 
 /// The faults of the next calls of each operation, in the order of the calls. A call has no fault if its entry is
 /// `None`, or if the list of its operation is used up.
@@ -34,6 +34,31 @@ impl Faults for Script {
 /// Returns a closure that injects `fault` at the call with this number.
 pub fn fault_at_call(number: u64, fault: Fault) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static {
     move |call| (call.number == number).then_some(fault)
+}
+
+/// Returns an injector that is active only during its runs, and injects no fault.
+pub fn without_faults() -> Arc<Injector> {
+    Arc::new(Injector::active_during_runs(Arc::new(|_: &Call<'_>| None)))
+}
+
+/// Calls `test` once for each of `faults` and each call, with an injector that injects the fault at this call, and with the
+/// name of both. Ends when the fault would follow the last call.
+///
+/// # Panics
+/// If `test` makes fewer than `min_calls` calls in the runs of its injector.
+pub async fn test_fault_at_each_call(faults: &[Fault], min_calls: u64, test: impl AsyncFn(&Arc<Injector>, &str)) {
+    for fault in faults {
+        for at in 1.. {
+            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, *fault))));
+            // The future of a test may be larger than the stack of its thread allows.
+            Box::pin(test(&injector, &format!("{fault:?} at call {at}"))).await;
+            let calls = injector.calls();
+            if at > calls {
+                assert!(calls >= min_calls, "{calls} calls were made");
+                break;
+            }
+        }
+    }
 }
 
 /// Returns a closure that injects `fault` at the first `times` calls of `operation`.

@@ -1,7 +1,7 @@
 //! Reconciliation: reads the lists of payments, refunds and disputes at the gateway, and compares the table with these
 //! lists, account by account.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ impl Reconciliation {
             ..GatewayLists::of_payments(Vec::new(), since)
         };
         let mut broken = Vec::new();
-        for customer in customers(partition) {
+        for customer in partition.customers() {
             match self.send_with_retries(|| gateway.payments_of(customer, since)).await? {
                 Ok(payments) => {
                     let is_of_table = |payment: &Payment| payment.table.is_none_or(|table| table == self.table);
@@ -187,16 +187,6 @@ impl Reconciliation {
             }
         }
     }
-}
-
-/// Returns every customer token of the gateway that `partition` contains.
-fn customers(partition: &AccountPartition) -> BTreeSet<&GatewayToken> {
-    let current = partition.subscriptions.iter().map(|subscription| &subscription.payment_method.customer);
-    let open = partition.subscriptions.iter().filter_map(|subscription| subscription.attempt.as_ref());
-    let open = open.map(|attempt| &attempt.payment_method.customer);
-    let receipts = partition.receipts.iter().filter_map(|receipt| receipt.customer.as_ref());
-    let attempts = partition.attempts.iter().filter_map(|attempt| attempt.customer.as_ref());
-    current.chain(open).chain(receipts).chain(attempts).collect()
 }
 
 /// Returns the payments whose receipts do not contain the customer, and that no list of a customer contains. Earlier

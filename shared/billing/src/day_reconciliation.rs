@@ -37,6 +37,9 @@ pub struct DayReconciliation {
     pub report_only: bool,
     /// The gateway's lists that could not be compared, because the gateway does not offer them.
     pub not_compared: BTreeSet<GatewayList>,
+    /// Whether the payments of every customer in the table were compared, in place of the payments of the day, which the
+    /// gateway does not list. Only true in a table that was restored from a backup.
+    pub customers_compared: bool,
     /// The number of differences by kind.
     pub differences: BTreeMap<DifferenceKind, u64>,
     /// The differences that were found first, at most [`MAX_STORED_DIFFERENCES`].
@@ -177,6 +180,7 @@ impl DayReconciliation {
             counts: ReconciledCounts::default(),
             report_only: false,
             not_compared: BTreeSet::new(),
+            customers_compared: false,
             differences: BTreeMap::new(),
             first_differences: Vec::new(),
             version: 1,

@@ -21,8 +21,9 @@ const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
 /// The number of the newest audits that are read to find the latest audit that has ended.
 const READ_AUDITS: usize = 20;
 
-/// The number of the latest compared days whose differences from the gateway are reported as problems.
-const READ_COMPARISONS: usize = 7;
+/// The number of the latest compared days whose differences from the gateway are reported as problems. A difference stays
+/// a problem until it is corrected, or until a person has accepted it, and the day was compared again.
+const READ_COMPARISONS: usize = 100;
 
 /// The state of the whole system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -124,8 +124,23 @@ impl Reconciler {
         on: NaiveDate,
         deadline: Option<DateTime<Utc>>,
     ) -> Result<DayReconciliation, ReconcileError> {
+        let stored = self.table.get_reconciliation(on).await?;
+        self.reconcile_after(stored, on, deadline).await
+    }
+
+    /// Compares the day `on` like [`Reconciler::reconcile`], without reading its stored comparison again: `stored` is that
+    /// comparison, or `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of [`Reconciler::reconcile`].
+    pub async fn reconcile_after(
+        &mut self,
+        stored: Option<DayReconciliation>,
+        on: NaiveDate,
+        deadline: Option<DateTime<Utc>>,
+    ) -> Result<DayReconciliation, ReconcileError> {
         self.check_day(on)?;
-        let mut day = self.begin(on).await?;
+        let mut day = self.begin(stored, on).await?;
         self.seen.clear();
         if day.counts.payments > 0 && day.ended_at.is_none() {
             self.table
@@ -171,11 +186,15 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Returns the stored comparison of the day `on` with which this call continues: the interrupted one, or a new one.
-    async fn begin(&self, on: NaiveDate) -> Result<DayReconciliation, ReconcileError> {
+    /// Returns the comparison of the day `on` with which this call continues: `stored` if it was interrupted, or a new one.
+    async fn begin(
+        &self,
+        stored: Option<DayReconciliation>,
+        on: NaiveDate,
+    ) -> Result<DayReconciliation, ReconcileError> {
         let report_only = self.settlement == Settlement::ReportOnly;
         let new = DayReconciliation { report_only, ..DayReconciliation::new(on, self.clock.now()) };
-        match self.table.get_reconciliation(on).await? {
+        match stored {
             Some(interrupted) if interrupted.ended_at.is_none() && interrupted.report_only == report_only => {
                 Ok(interrupted)
             }

@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use gateways::TimeRange;
 
 use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
-use crate::day::{ReconcileError, Reconciler};
+use crate::day::{ReconcileError, Reconciler, Settlement};
 use crate::retry::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 
@@ -14,23 +14,41 @@ use crate::without_receipt::MissingReceiptResult;
 const CONCURRENT_REQUESTS: usize = 16;
 
 impl Reconciler {
-    /// Compares one list page of the gateway's payments in `range` with the receipts, and records the result in `day`.
+    /// Compares one list page of the gateway's payments in `range` with the receipts, and records the result in `day`. If
+    /// the gateway does not offer this list and the table was restored from a backup, compares the payments of the next
+    /// customers in the table.
     pub(crate) async fn compare_payments(
         &mut self,
         range: &TimeRange,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
-        let (gateway, after) = (self.gateway.clone(), day.position.take());
-        let Some(page) = with_retries(|| gateway.payments_in(range, after.as_deref())).await? else {
+        if !day.not_compared.contains(&GatewayList::Payments) {
+            let (gateway, after) = (self.gateway.clone(), day.position.take());
+            if let Some(page) = with_retries(|| gateway.payments_in(range, after.as_deref())).await? {
+                self.compare_listed_payments(&page.items, day).await?;
+                day.position = page.next;
+                return Ok(());
+            }
             day.not_compared.insert(GatewayList::Payments);
-            return Ok(());
-        };
+        }
+        match self.settlement {
+            Settlement::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
+            Settlement::SettleOrStoreFinding | Settlement::ReportOnly => Ok(()),
+        }
+    }
+
+    /// Compares `listed`, payments of the compared day, with the receipts, and records the result in `day`.
+    pub(crate) async fn compare_listed_payments(
+        &mut self,
+        listed: &[Payment],
+        day: &mut DayReconciliation,
+    ) -> Result<(), ReconcileError> {
         let is_compared =
             |payment: &&Payment| payment.status == PaymentStatus::Succeeded && self.is_of_this_table(payment);
-        let payments: Vec<&Payment> = page.items.iter().filter(is_compared).collect();
+        let payments: Vec<&Payment> = listed.iter().filter(is_compared).collect();
         let is_processing =
             |payment: &&Payment| payment.status == PaymentStatus::Processing && self.is_of_this_table(payment);
-        for payment in page.items.iter().filter(is_processing) {
+        for payment in listed.iter().filter(is_processing) {
             day.counts.processing = day.counts.processing.saturating_add(1);
             self.block_if_missing_in_backup(payment).await?;
         }
@@ -54,7 +72,6 @@ impl Reconciler {
                 }
             }
         }
-        day.position = page.next;
         Ok(())
     }
 

@@ -9,9 +9,15 @@
 //!
 //! `compare.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment that the
 //! gateway reports late, or stored as a finding (`settling::Findings`). All other differences are only reported.
+//!
+//! A gateway need not list the payments of a day. In a table that was restored from a backup, `customer_lists.rs` then
+//! compares the payments of each customer. [`DaysToCompare`] decides whether the comparisons of such a table are sufficient
+//! for its confirmation.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod compare;
+mod confirmation;
+mod customer_lists;
 mod day;
 mod gateway_lists;
 mod records;
@@ -23,6 +29,7 @@ pub use compare::{
     PaymentComparison, compare_dispute, compare_payment, compare_receipt, compare_refund, compare_stored_dispute,
     compare_stored_refund,
 };
+pub use confirmation::{ConfirmationProblem, DaysToCompare};
 pub use day::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
 pub use seen::{MAX_SEEN_PAYMENTS, SeenPayments};
 

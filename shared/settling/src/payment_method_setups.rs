@@ -9,12 +9,12 @@ use ulid::Ulid;
 
 use crate::GatewayAccountCheck;
 use billing::{
-    Account, AccountId, Changes, GatewayToken, LeadDays, PaymentMethodSetup, Refusal, Status, Subscription,
-    SubscriptionId,
+    Account, AccountId, ActionKind, Actor, ActorName, Changes, GatewayToken, LeadDays, NewAction, PaymentMethodSetup,
+    Refusal, Status, Subscription, SubscriptionId,
 };
 use clock::Clock;
 use gateways::{CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError};
-use store::{ChangeOutcome, Paging, Table, TableError};
+use store::{ChangeOutcome, ChangeRecords, Paging, Table, TableError};
 
 /// The reason why a payment method setup was not opened or completed.
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +112,8 @@ impl PaymentMethodSetups {
     /// Reads the state of the checkout page of `setup` from the gateway. If the customer has entered a payment method,
     /// stores it in the subscriptions and returns the completed setup; otherwise returns `setup` unchanged. The payment
     /// method of a subscription is unchanged if it was entered later than the payment method of this setup, so an older
-    /// setup never replaces a newer payment method. If the call is interrupted, the next call completes the setup.
+    /// setup never replaces a newer payment method. The change of each subscription has an entry in the action log; its actor
+    /// is the customer with the id of the setup. If the call is interrupted, the next call completes the setup.
     ///
     /// # Errors
     /// [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.
@@ -147,13 +148,17 @@ impl PaymentMethodSetups {
         let payment_method = Some(entered.clone());
         let changes = Changes { payment_method, payment_method_at, ..Changes::default() };
         let disputes = self.table.get_disputes_by_account(&setup.account).await?;
+        let actor = Actor::Customer(ActorName::new(&setup.id.to_string()));
+        let action = NewAction { at: self.clock.now(), actor, kind: ActionKind::ChangeSubscription, reason: None };
         for id in ids {
+            let records = ChangeRecords { request: None, action: Some(&action) };
             let change = |stored: &Subscription| {
                 Ok::<_, Refusal>(
                     stored.change(&changes, self.lead, today)?.with_dispute_mark_if_method_changed(stored, &disputes),
                 )
             };
-            let changed = self.table.change_subscription(&setup.account, id, None, |_| String::new(), change).await?;
+            let changed =
+                self.table.change_subscription(&setup.account, id, records, |_| String::new(), change).await?;
             match changed {
                 ChangeOutcome::Applied(_) => {}
                 // The subscription was cancelled or erased after the setup was opened, so it needs no payment method.

@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use super::items::is_erased_account;
 use super::{Item, Key, Payments, Table, TableError, keys};
 use billing::{
-    Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, LoggedAction, Receipt, Refund, Subscription,
-    WaivedPeriod,
+    Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, GatewayToken, LoggedAction, Receipt, Refund,
+    Subscription, WaivedPeriod,
 };
 use dynamo::{Entity, Items, Query, Scan, is_expired, key_of, s, values};
 
@@ -172,6 +172,16 @@ impl AccountPartition {
         let is_without_history = attempts.is_empty() && waived.is_empty() && actions.is_empty();
         let is_readable = self.unreadable.is_empty();
         account.is_none() && subscriptions.is_empty() && is_without_records && is_without_history && is_readable
+    }
+
+    /// Returns every customer token of the gateway that the partition contains.
+    pub fn customers(&self) -> BTreeSet<&GatewayToken> {
+        let current = self.subscriptions.iter().map(|subscription| &subscription.payment_method.customer);
+        let open = self.subscriptions.iter().filter_map(|subscription| subscription.attempt.as_ref());
+        let open = open.map(|attempt| &attempt.payment_method.customer);
+        let receipts = self.receipts.iter().filter_map(|receipt| receipt.customer.as_ref());
+        let attempts = self.attempts.iter().filter_map(|attempt| attempt.customer.as_ref());
+        current.chain(open).chain(receipts).chain(attempts).collect()
     }
 
     /// Returns the receipts that have not expired at `now`. DynamoDB deletes an expired receipt only within a few days.

@@ -1,10 +1,9 @@
 //! `dueday confirm-table`: an operator confirms that a restored or copied table may be charged.
 
-use billing::{ActionKind, DayReconciliation, GatewayList};
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use billing::{ActionKind, Label};
 use clap::Args;
+use reconciling::{ConfirmationProblem, DaysToCompare};
 use serde::Serialize;
-use store::Settings;
 
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
@@ -20,10 +19,24 @@ notices that DynamoDB has given the table another id, switches charging off, and
 gateway (`dueday reconcile`) each day from the latest run in the backup to the day on which the copy was noticed. The \
 command refuses a table without these comparisons, and names the days. It leaves charging off.
 
+A gateway of your own may not list the payments of a day. `dueday reconcile` then compares the payments of each customer \
+in the backup. It cannot find the payments of customers who are not in the backup, because they signed up after it or \
+because a new payment method belongs to another customer of the gateway. Look for such payments at the gateway, and then \
+confirm the table with --without-lists and a reason.
+
 Examples:
   dueday reconcile --from 2027-01-29 --to 2027-01-30 --table TABLE --gateway stripe
-  dueday confirm-table --table TABLE")]
+  dueday confirm-table --table TABLE
+  dueday confirm-table --without-lists --because 'no new customer has paid since the backup' --table TABLE")]
 pub struct ConfirmTableArgs {
+    /// Confirm the table although its gateway does not list the payments of a day, so that only the customers in the
+    /// backup were compared
+    #[arg(long, requires = "because")]
+    pub without_lists: bool,
+    /// The reason for the decision with --without-lists; it is stored in the action log; do not write personal data into
+    /// it
+    #[arg(long, value_name = "REASON", requires = "without_lists")]
+    pub because: Option<Label>,
     #[command(flatten)]
     pub confirmation: ConfirmationArgs,
 }
@@ -40,8 +53,8 @@ struct TableConfirmation {
 ///
 /// # Errors
 /// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the latest run in
-/// the backup was not compared with the gateway or has differences, or if another person confirms the table at the same
-/// time.
+/// the backup was not compared with the gateway or has differences, if the gateway does not list payments and
+/// `args.without_lists` is false, or if another person confirms the table at the same time.
 pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, settings) = (&open_table.table, &open_table.settings);
@@ -59,19 +72,27 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
             context.clock.now()
         }
     };
-    let (first, last) = (first_day_to_compare(settings), noticed_at.date_naive());
-    for day in first.iter_days().take_while(|day| *day <= last) {
-        let compared = table.get_reconciliation(day).await?;
-        if let Some(problem) = problem_of(compared.as_ref(), noticed_at) {
-            let command = context.command_line(&format!("reconcile --from {first} --to {last}"));
-            return Err(Failure::Refused(format!("{day} {problem}: run `{command}` first")));
-        }
+    let days = DaysToCompare::of_table(settings, noticed_at);
+    let DaysToCompare { first, last, .. } = days;
+    if let Some(problem) = days.problem(table, args.without_lists).await? {
+        let next_step = match problem {
+            ConfirmationProblem::OnlyCustomersCompared(_) => {
+                let decide = context.command_line("confirm-table --without-lists --because REASON");
+                format!("look for the payments of other customers at the gateway, then run `{decide}`")
+            }
+            ConfirmationProblem::AllListed { .. } => {
+                format!("run `{}`", context.command_line("confirm-table"))
+            }
+            _ => format!("run `{}` first", context.command_line(&format!("reconcile --from {first} --to {last}"))),
+        };
+        return Err(Failure::Refused(format!("{problem}: {next_step}")));
     }
+    let whose = if args.without_lists { " of the customers in the backup" } else { "" };
     args.confirmation.confirm(&format!(
-        "The settings were written for the table {before}. The payments from {first} to {last} agree with the gateway. May this \
-         table ({dynamodb_id}) be charged, and does no other table of the same customers exist that is charged?"
+        "The settings were written for the table {before}. The payments{whose} from {first} to {last} agree with the gateway. May \
+         this table ({dynamodb_id}) be charged, and does no other table of the same customers exist that is charged?"
     ))?;
-    let action = context.action(ActionKind::ConfirmTable, None);
+    let action = context.action(ActionKind::ConfirmTable, args.because.as_ref());
     if !table.confirm_copy(&before, &dynamodb_id, Some(&action)).await? {
         return Err(Failure::Refused("another person has confirmed the table at the same time".to_owned()));
     }
@@ -80,36 +101,4 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
         format!("confirmed. Charging is off: `{hint}` switches it on, and the next run charges what is due\n")
     })?;
     Ok(Exit::Done)
-}
-
-/// Returns the first day (in UTC) whose payments may be missing in a restored table: the day of the latest run in the
-/// backup. Each run stores its time in the settings, except in a copy that is not confirmed. The day is computed from
-/// an hour earlier, because the clocks of two machines may differ by up to an hour.
-fn first_day_to_compare(settings: &Settings) -> NaiveDate {
-    let latest_run_at = settings.latest_run_at.unwrap_or(settings.created_at());
-    (latest_run_at - TimeDelta::hours(1)).date_naive()
-}
-
-/// Returns the reason why the comparison of a day does not prove that the table agrees with the gateway; `None` if the
-/// comparison proves it. A comparison that began before `noticed_at` may have been restored with the backup, so it
-/// proves nothing.
-fn problem_of(compared: Option<&DayReconciliation>, noticed_at: DateTime<Utc>) -> Option<String> {
-    let Some(compared) = compared.filter(|compared| compared.started_at >= noticed_at) else {
-        return Some("was not compared with the gateway since the copy was noticed".to_owned());
-    };
-    if compared.ended_at.is_none() {
-        return Some("was not compared to its end".to_owned());
-    }
-    if compared.report_only {
-        return Some("was compared with --report-only".to_owned());
-    }
-    if compared.not_compared.contains(&GatewayList::Payments) {
-        return Some("has no comparison of payments, because the gateway does not list them".to_owned());
-    }
-    let differences: u64 = compared.differences.values().sum();
-    (differences > 0).then(|| {
-        format!(
-            "has differences ({differences}), each of which must be corrected or accepted (`dueday reconcile accept`)"
-        )
-    })
 }

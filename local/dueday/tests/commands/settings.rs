@@ -1,6 +1,6 @@
 //! Tests of the commands that change the settings of a table on AWS: `dueday settings` and `dueday confirm-table`.
 
-use billing::DayReconciliation;
+use billing::{DayReconciliation, GatewayList};
 use chrono::{DateTime, TimeDelta, Utc};
 use store::Table;
 
@@ -50,4 +50,42 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
     let confirmed = confirm().1;
     assert!(confirmed.starts_with("confirmed. Charging is off"), "{confirmed}");
     assert_eq!(remote.json(&["charging", "on", "--json"])["charging"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restored_table_whose_gateway_lists_no_days_is_confirmed_only_with_a_reason() {
+    let remote = RemoteTable::new().await;
+    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let noticed_at: DateTime<Utc> = "2027-01-30T12:00:00Z".parse().unwrap();
+    table.record_run_time("2027-01-30T08:00:00Z".parse().unwrap()).await.unwrap();
+    table.init_dynamodb_id("another-table").await.unwrap();
+    table.record_copy(noticed_at).await.unwrap();
+    let with_reason = ["confirm-table", "--yes", "--without-lists", "--because", "no customer is new"];
+    let (code, _, stderr) = remote.run(&with_reason);
+    assert!(code == 2 && stderr.contains("2027-01-30 was not compared with the gateway"), "{stderr}");
+
+    let started_at = noticed_at + TimeDelta::days(1);
+    let new = DayReconciliation::new("2027-01-30".parse().unwrap(), started_at);
+    let listed = DayReconciliation { ended_at: Some(started_at), ..new.clone() };
+    let unlisted = DayReconciliation { not_compared: [GatewayList::Payments].into(), ..listed.clone() };
+    let by_customer = DayReconciliation { customers_compared: true, ..unlisted.clone() };
+    assert!(table.create_reconciliation(&new).await.unwrap());
+    let mut stored = new;
+    for (next, arguments, refusal) in [
+        (listed, &with_reason[..], "the gateway lists the payments of each day from 2027-01-30 to 2027-01-30: run"),
+        // A comparison by an earlier version, which did not compare the customers.
+        (unlisted, &with_reason[..], "2027-01-30 has no comparison of payments"),
+        (by_customer, &with_reason[..2], "only the customers in the backup were compared: look for the payments"),
+    ] {
+        stored = table.update_reconciliation(&stored, next).await.unwrap();
+        let (code, _, stderr) = remote.run(arguments);
+        assert!(code == 2 && stderr.contains(refusal), "{refusal}: {stderr}");
+    }
+    let (_, _, stderr) = remote.run(&with_reason[..3]);
+    assert!(stderr.contains("--because <REASON>"), "{stderr}");
+    let confirmed = remote.json(&[&with_reason[..], &["--json"]].concat());
+    assert_eq!(confirmed["charging"], false);
+    let log = remote.json(&["log", "--json"]);
+    let entry = log.as_array().unwrap().iter().find(|entry| entry["action"] == "table.confirm").unwrap();
+    assert_eq!(entry["reason"], "no customer is new");
 }

@@ -9,7 +9,7 @@ use emulator::{Deployment, Fault, Injector, Wire};
 use gateways::ChargeRequest;
 use reconciling::{Reconciler, Settlement};
 use store::Paging;
-use testkit::{Faulty, fault_at_call};
+use testkit::{Faulty, test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, numbered_subscription};
 
@@ -62,18 +62,23 @@ impl ComparedWorld {
         self.world.sandbox.charge_at(&request, billing_time(DAY) + TimeDelta::hours(3)).unwrap();
     }
 
-    /// Compares the day. `injector` decides on the faults of the requests. Returns `None` if the comparison failed or was killed.
-    async fn reconcile(&self, injector: &Arc<Injector>) -> Option<DayReconciliation> {
+    /// Returns a reconciler. `injector` decides on the faults of its requests.
+    async fn reconciler(&self, injector: &Arc<Injector>) -> Reconciler {
         let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
         let Deployment { table, config, .. } = self.world.system.with_wire(wire);
         let table_id = self.world.table.get_settings().await.unwrap().unwrap().table_id;
-        let mut reconciler = Reconciler::new(
+        Reconciler::new(
             (table, table_id),
             Arc::new(Faulty::new(self.world.gateway.clone(), injector.clone())),
             (config.billing.policy, Settlement::SettleOrStoreFinding),
             self.world.clock.clone(),
             date("2026-03-11"),
-        );
+        )
+    }
+
+    /// Compares the day. `injector` decides on the faults of the requests. Returns `None` if the comparison failed or was killed.
+    async fn reconcile(&self, injector: &Arc<Injector>) -> Option<DayReconciliation> {
+        let mut reconciler = self.reconciler(injector).await;
         injector.run(reconciler.reconcile(date(DAY), None)).await.and_then(Result::ok)
     }
 
@@ -101,27 +106,32 @@ impl ComparedWorld {
 
 #[tokio::test]
 async fn fault_at_any_call_of_a_comparison_changes_nothing_in_its_result() {
-    for fault in FAULTS {
-        let mut at = 1;
-        loop {
-            let compared = ComparedWorld::new().await;
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
-            let first = compared.reconcile(&injector).await;
-            let calls = injector.calls();
-            let name = format!("{fault:?} at call {at}");
-            let without_faults = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(0, fault))));
-            let day = match first {
-                Some(day) if day.ended_at.is_some() => day,
-                _ => compared.reconcile(&without_faults).await.expect(&name),
-            };
-            compared.assert_compared(&day, &name).await;
-            let again = compared.reconcile(&without_faults).await.expect(&name);
-            compared.assert_compared(&again, &format!("{name}, compared again")).await;
-            if at > calls {
-                assert!(calls > 20, "the comparison makes {calls} calls");
-                break;
-            }
-            at += 1;
-        }
+    test_fault_at_each_call(&FAULTS, 20, async |injector, name| {
+        let compared = ComparedWorld::new().await;
+        let day = match compared.reconcile(injector).await {
+            Some(day) if day.ended_at.is_some() => day,
+            _ => compared.reconcile(&without_faults()).await.expect(name),
+        };
+        compared.assert_compared(&day, name).await;
+        let again = compared.reconcile(&without_faults()).await.expect(name);
+        compared.assert_compared(&again, &format!("{name}, compared again")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn stored_comparison_that_the_caller_has_read_is_not_read_again() {
+    let mut calls = Vec::new();
+    for is_read_by_caller in [false, true] {
+        let (compared, injector) = (ComparedWorld::new().await, without_faults());
+        let first = compared.reconcile(&without_faults()).await.unwrap();
+        let mut reconciler = compared.reconciler(&injector).await;
+        let again = match is_read_by_caller {
+            true => injector.run(reconciler.reconcile_after(Some(first), date(DAY), None)).await,
+            false => injector.run(reconciler.reconcile(date(DAY), None)).await,
+        };
+        compared.assert_compared(&again.unwrap().unwrap(), "compared again").await;
+        calls.push(injector.calls());
     }
+    assert_eq!(calls[0], calls[1] + 1, "the request for the stored comparison");
 }

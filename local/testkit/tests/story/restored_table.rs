@@ -1,16 +1,28 @@
-//! Test of a restored table: a table is restored from a backup, and the gateway has made payments since the backup. No run
+//! Tests of a restored table: a table is restored from a backup, and the gateway has made payments since the backup. No run
 //! charges payments of the restored table until each day since the backup was compared with the gateway, and a person has
 //! confirmed the table.
 
-use billing::{Account, Receipt, Subscription};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::any;
+use billing::{
+    Account, ActionKind, Actor, DayReconciliation, GatewayList, LoggedAction, NewAction, PaymentMethod, Receipt,
+    Subscription,
+};
 use chrono::TimeDelta;
-use emulator::{Deployment, Engine};
-use reconciling::{Reconciler, Settlement};
+use emulator::{Deployment, Engine, Fault, Limits, Operation, serve};
+use gateways::{HttpGateway, LISTS_PATH};
+use reconciling::{ConfirmationProblem, DaysToCompare, Reconciler, Settlement};
+use sandbox::{LedgerEntry, Sandbox};
 use store::Paging;
 use sweep::BatchRequest;
 use testkit::sample;
 
-use crate::world::{World, billing_time, date, new_subscription, nonzero_counts, numbered_subscription};
+use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
 
 /// Returns a deployment with a new table that contains a copy of all items in the table of `world`.
 async fn restore_backup(world: &World) -> Deployment {
@@ -102,4 +114,116 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert_eq!(world.charged_due_dates().len(), 2);
     // The original table is not affected.
     assert!(world.table.get_settings().await.unwrap().unwrap().charging);
+}
+
+/// Serves `sandbox` over HTTP like a merchant's own gateway that does not list the payments of a time range.
+async fn serve_without_lists(sandbox: Arc<Sandbox>) -> HttpGateway {
+    let router = Router::new()
+        .route(&format!("{LISTS_PATH}/{{*list}}"), any(|| async { StatusCode::NOT_FOUND }))
+        .fallback_service(sandbox::gateway_router(sandbox));
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, router, Limits::default()));
+    HttpGateway::new(&url, Duration::from_secs(5))
+}
+
+/// Returns the number of payments of `subscription` that the gateway has made.
+fn payments_at_gateway(world: &World, subscription: &Subscription) -> usize {
+    let is_of = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Payment(payment) if payment.request.subscription == subscription.id);
+    world.sandbox.entries().iter().filter(|entry| is_of(entry)).count()
+}
+
+/// Compares March 9 to 11 in `restored`, at the gateway of `restored`.
+async fn reconcile_days(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) -> Vec<DayReconciliation> {
+    let settings = restored.table.get_settings().await.unwrap().unwrap();
+    let mut reconciler = Reconciler::new(
+        (restored.table.clone(), settings.table_id),
+        gateway,
+        (restored.config.billing.policy.clone(), Settlement::of_table(&settings)),
+        restored.clock.clone(),
+        date("2026-03-12"),
+    );
+    let mut days = Vec::new();
+    for on in date("2026-03-09").iter_days().take(3) {
+        days.push(reconciler.reconcile(on, None).await.unwrap());
+    }
+    days
+}
+
+/// Each subscription has its own customer at the gateway. Of the subscriptions 0, 1 and 2, the backup contains one receipt and
+/// two open attempts, one of which reaches the gateway only after the backup. 3 was paid after the backup. 4 was debited after
+/// it, and the bank is still processing the debit. 5 is due when the copy is noticed.
+#[tokio::test]
+async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_and_charges_nothing_twice() {
+    let world = World::new().await;
+    let mut all = Vec::new();
+    for (n, day) in (0..).zip([9, 9, 9, 10, 10, 11]) {
+        let method = if n == 4 { "pm_usBankAccount_success" } else { "pm_card_visa" };
+        let payment_method = PaymentMethod { customer: format!("cus_{n}").parse().unwrap(), ..card(method) };
+        let subscription = Subscription { payment_method, ..numbered_subscription(n, day, "2026-03-01") };
+        world.store(&subscription).await;
+        all.push(subscription);
+    }
+    world.script.add(Operation::Charge, [Some(Fault::LostAfter), Some(Fault::LostBefore)]);
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-09").await), [("in_doubt", 2), ("paid", 1)]);
+    let restored = restore_backup(&world).await;
+    world.run_payments_at("2026-03-10", billing_time("2026-03-10") + TimeDelta::hours(12)).await;
+    let charged: Vec<usize> = all.iter().map(|subscription| payments_at_gateway(&world, subscription)).collect();
+    assert_eq!(charged, [1, 1, 1, 1, 1, 0]);
+
+    let gateway = Arc::new(serve_without_lists(world.sandbox.clone()).await);
+    let restored = Deployment { gateway: gateway.clone(), ..restored };
+    let batch = restored.payments().await.unwrap();
+    world.clock.set(billing_time("2026-03-11"));
+    let deadline = billing_time("2026-03-12") + TimeDelta::hours(2);
+    batch.run(&BatchRequest::for_date(date("2026-03-11")), deadline).await.unwrap_err();
+    world.clock.set(billing_time("2026-03-12"));
+    let settings = restored.table.get_settings().await.unwrap().unwrap();
+    let days = DaysToCompare::of_table(&settings, settings.copy_noticed_at.unwrap());
+    let (first, last) = (date("2026-03-09"), date("2026-03-11"));
+    let not_compared = Some(ConfirmationProblem::NotCompared(first));
+    assert_eq!(days.problem(&restored.table, true).await.unwrap(), not_compared, "a reason replaces no comparison");
+
+    let compared = reconcile_days(&restored, gateway).await;
+    for day in &compared {
+        assert!(day.not_compared.contains(&GatewayList::Payments) && day.customers_compared, "{day:#?}");
+        assert_eq!((day.ended_at.is_some(), day.difference_count()), (true, 0), "{day:#?}");
+    }
+    let settled: u64 = compared.iter().map(|day| day.counts.settled).sum();
+    assert_eq!(settled, 3, "the successful payments without a receipt in the backup");
+    let processing: Vec<u64> = compared.iter().map(|day| day.counts.processing).collect();
+    assert_eq!(processing, [0, 1, 0]);
+    let findings = restored.table.get_open_findings().await.unwrap();
+    assert!(matches!(findings.as_slice(), [debit] if debit.account == all[4].account), "{findings:?}");
+
+    let only_customers = Some(ConfirmationProblem::OnlyCustomersCompared(first));
+    assert_eq!(days.problem(&restored.table, false).await.unwrap(), only_customers);
+    assert_eq!(days.problem(&restored.table, true).await.unwrap(), None);
+    let action = NewAction {
+        at: billing_time("2026-03-12"),
+        actor: Actor::Operator(None),
+        kind: ActionKind::ConfirmTable,
+        reason: Some("no customer is new".parse().unwrap()),
+    };
+    let (before, id) = (settings.dynamodb_id.unwrap(), restored.table.dynamodb_id().await.unwrap().unwrap());
+    assert!(restored.table.confirm_copy(&before, &id, Some(&action)).await.unwrap());
+    let logged = restored.table.get_actions_without_account(&Paging::all(), action.at).await.unwrap().items;
+    let reasons: Vec<_> = logged.iter().filter(|entry| entry.kind == ActionKind::ConfirmTable).collect();
+    assert!(matches!(reasons.as_slice(), [LoggedAction { reason: Some(_), .. }]), "{logged:?}");
+
+    restored.table.set_charging(true, None).await.unwrap();
+    let report = batch.run(&BatchRequest::for_date(date("2026-03-12")), deadline).await.unwrap();
+    assert_eq!(nonzero_counts(&report), [("failed", 1), ("paid", 1)], "the debit is not made again");
+    for (n, subscription) in all.iter().enumerate() {
+        assert_eq!(payments_at_gateway(&world, subscription), 1, "subscription {n}");
+        assert_eq!(receipts(&restored, subscription).await.len(), usize::from(n != 4), "subscription {n}");
+    }
+
+    // At a gateway that lists the payments of each day, the option is refused.
+    let with_lists = restore_backup(&world).await;
+    with_lists.table.record_copy(billing_time("2026-03-11")).await.unwrap();
+    reconcile_days(&with_lists, world.sandbox.clone()).await;
+    let all_listed = Some(ConfirmationProblem::AllListed { first, last });
+    assert_eq!(days.problem(&with_lists.table, true).await.unwrap(), all_listed);
+    assert_eq!(days.problem(&with_lists.table, false).await.unwrap(), None);
 }

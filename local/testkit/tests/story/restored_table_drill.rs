@@ -1,6 +1,6 @@
 //! A drill with a fault at every step: a table is restored from a backup that contains open, due and paid subscriptions,
-//! while the gateway has moved on. Whatever call of the comparison fails, and wherever its process is killed, the documented
-//! steps end with one charge and one receipt for each month.
+//! while the gateway has moved on. Whatever call of the comparison, of the confirmation or of the first run fails, and wherever
+//! the process is killed, the documented steps end with one charge and one receipt for each month.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use billing::{
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
 use emulator::{Deployment, Engine, Fault, Injector, Wire};
-use reconciling::{Reconciler, Settlement};
+use reconciling::{DaysToCompare, Reconciler, Settlement};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{Faulty, fault_at_call};
+use testkit::{Faulty, test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_subscription};
 
@@ -118,18 +118,44 @@ impl RestoredWorld {
         self.restored.table.accept_difference(&accepted, &action).await.unwrap();
     }
 
-    /// Confirms the table, switches charging on, and runs the payments of the day.
-    async fn confirm_and_run(&self, name: &str) {
-        let table = &self.restored.table;
-        let before = table.get_settings().await.unwrap().unwrap().dynamodb_id.unwrap();
-        let id = table.dynamodb_id().await.unwrap().unwrap();
-        assert!(table.confirm_copy(&before, &id, None).await.unwrap(), "{name}");
-        table.set_charging(true, None).await.unwrap();
-        let batch = self.restored.sweep(self.restored.charge_due()).await.unwrap();
-        let deadline = billing_time(NOW) + TimeDelta::hours(1);
-        let report = batch.run(&BatchRequest::for_date(date(NOW)), deadline).await.unwrap();
-        assert_eq!(nonzero_counts(&report), [("declined", 1), ("failed", 1), ("paid", 1)], "{name}");
-        let findings = table.get_open_findings().await.unwrap();
+    /// Compares each day without faults, and accepts the payment whose subscription is missing.
+    async fn reconcile_without_faults(&self, name: &str) {
+        let days = Box::pin(self.reconcile(&without_faults())).await.expect(name);
+        self.accept_payment_of_missing_subscription(&days, name).await;
+        let again = Box::pin(self.reconcile(&without_faults())).await.expect(name);
+        assert!(again.iter().all(DayReconciliation::is_clean), "{name}: {again:#?}");
+    }
+
+    /// Confirms the table as `dueday confirm-table` does, switches charging on, and runs the payments of the day, all with
+    /// the requests of `injector`. Returns the counts of the run; `None` if a step failed or was killed.
+    async fn confirm_and_run(&self, injector: &Arc<Injector>) -> Option<Vec<(&'static str, u64)>> {
+        let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
+        let gateway = Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone()));
+        let deployment = Deployment { gateway, ..self.restored.over(self.engine.client_with_wire(wire)) };
+        let confirm_and_run = async {
+            let table = &deployment.table;
+            let (settings, id) = (table.get_settings().await.ok()??, table.dynamodb_id().await.ok()??);
+            let before = settings.dynamodb_id.clone().unwrap();
+            if before != id {
+                let days = DaysToCompare::of_table(&settings, settings.copy_noticed_at.unwrap());
+                assert_eq!((days.first, days.last), (date(FIRST_DAY), date(NOTICED)));
+                assert_eq!(days.problem(table, false).await.ok()?, None);
+                let (at, actor) = (self.world.clock.now(), Actor::Operator(None));
+                let action = NewAction { at, actor, kind: ActionKind::ConfirmTable, reason: None };
+                assert!(table.confirm_copy(&before, &id, Some(&action)).await.ok()?);
+            }
+            table.set_charging(true, None).await.ok()?;
+            let batch = deployment.payments().await.ok()?;
+            let deadline = self.world.clock.now() + TimeDelta::hours(1);
+            batch.run(&BatchRequest::for_date(date(NOW)), deadline).await.ok()
+        };
+        let report = injector.run(confirm_and_run).await.flatten()?;
+        Some(nonzero_counts(&report))
+    }
+
+    /// Asserts that the debit that the bank is processing is the only open finding.
+    async fn assert_only_debit_is_blocked(&self, name: &str) {
+        let findings = self.restored.table.get_open_findings().await.unwrap();
         let [finding] = findings.as_slice() else { panic!("{name}: {findings:?}") };
         assert_eq!(finding.account, self.subscriptions[DEBITED].account, "{name}: the debit is not made again");
     }
@@ -158,34 +184,36 @@ impl RestoredWorld {
     }
 }
 
+/// The counts of the first run after the confirmation.
+const FIRST_RUN: [(&str, u64); 3] = [("declined", 1), ("failed", 1), ("paid", 1)];
+
 #[tokio::test]
 async fn fault_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing_twice() {
-    for fault in FAULTS {
-        let mut at = 1;
-        loop {
-            let drill = RestoredWorld::new().await;
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
-            let first = drill.reconcile(&injector).await;
-            let (calls, name) = (injector.calls(), format!("{fault:?} at call {at}"));
-            let without_faults = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(0, fault))));
-            let days = match first {
-                Some(days) => days,
-                None => {
-                    // A killed process may have leased the open attempt.
-                    drill.world.clock.set(billing_time(NOW) + TimeDelta::minutes(15));
-                    drill.reconcile(&without_faults).await.expect(&name)
-                }
-            };
-            drill.accept_payment_of_missing_subscription(&days, &name).await;
-            let again = drill.reconcile(&without_faults).await.expect(&name);
-            assert!(again.iter().all(DayReconciliation::is_clean), "{name}: {again:#?}");
-            drill.confirm_and_run(&name).await;
-            drill.assert_charged_once(&name).await;
-            if at > calls {
-                assert!(calls > 40, "the comparison makes {calls} calls");
-                break;
-            }
-            at += 1;
+    test_fault_at_each_call(&FAULTS, 40, async |injector, name| {
+        let drill = Box::pin(RestoredWorld::new()).await;
+        if Box::pin(drill.reconcile(injector)).await.is_none() {
+            // A killed process may have leased the open attempt.
+            drill.world.clock.set(billing_time(NOW) + TimeDelta::minutes(15));
         }
-    }
+        Box::pin(drill.reconcile_without_faults(name)).await;
+        assert_eq!(Box::pin(drill.confirm_and_run(&without_faults())).await.expect(name), FIRST_RUN, "{name}");
+        drill.assert_only_debit_is_blocked(name).await;
+        drill.assert_charged_once(name).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn kill_at_any_call_of_the_confirmation_and_of_the_first_run_charges_nothing_twice() {
+    test_fault_at_each_call(&[Fault::CrashAfter], 40, async |injector, name| {
+        let drill = Box::pin(RestoredWorld::new()).await;
+        Box::pin(drill.reconcile_without_faults(name)).await;
+        Box::pin(drill.confirm_and_run(injector)).await;
+        // A killed process may have leased the shards of the run and an attempt.
+        drill.world.clock.set(billing_time(NOW) + TimeDelta::hours(1));
+        Box::pin(drill.confirm_and_run(&without_faults())).await.expect(name);
+        drill.assert_only_debit_is_blocked(name).await;
+        drill.assert_charged_once(name).await;
+    })
+    .await;
 }

@@ -68,16 +68,18 @@ async fn status_names_the_latest_compared_day_if_it_is_old() {
 }
 
 #[tokio::test]
-async fn differences_of_the_last_days_and_violations_of_the_audit_that_ended_stay_problems() {
+async fn differences_of_the_last_months_and_violations_of_the_audit_that_ended_stay_problems() {
     let world = World::new().await;
-    for (day, differences) in [("2026-03-06", 2), ("2026-03-07", 0)] {
-        let new = DayReconciliation::new(date(day), billing_time("2026-03-08"));
+    // Each day since January was compared, and only the first day has differences.
+    for day in date("2026-01-05").iter_days().take_while(|day| *day <= date("2026-03-07")) {
+        let differences = if day == date("2026-01-05") { 2 } else { 0 };
+        let new = DayReconciliation::new(day, billing_time("2026-03-08"));
         assert!(world.table.create_reconciliation(&new).await.unwrap());
         let differences = [(DifferenceKind::ReceiptWithoutPayment, differences)].into_iter().filter(|(_, n)| *n > 0);
         let next = DayReconciliation { differences: differences.collect(), ..new.clone() };
         world.table.update_reconciliation(&new, next).await.unwrap();
     }
-    let differences = "differences between the table and the gateway on 2026-03-06: 2".to_owned();
+    let differences = "differences between the table and the gateway on 2026-01-05: 2".to_owned();
     assert!(status_on(&world, "2026-03-08").await.problems.contains(&differences));
 
     // The audit of the next night has begun, and has found nothing so far.

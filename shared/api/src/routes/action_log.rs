@@ -21,10 +21,11 @@ use crate::Api;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Actor)]
 pub struct ActorView {
-    /// The kind of the actor: `operator`, `account`, `command` or `anonymous`.
+    /// The kind of the actor: `operator`, `account`, `command`, `customer` or `anonymous`. A
+    /// `customer` entered a payment method on a page of the gateway.
     pub kind: String,
-    /// The subject of the token, or the name of the user who ran the command; null if there is none. A name that
-    /// contains `@` is replaced by a hash. An account sees only its own name.
+    /// The subject of the token, the name of the user who ran the command, or the id of the payment method setup; null if
+    /// there is none. A name that contains `@` is replaced by a hash. An account sees only its own names.
     pub name: Option<String>,
 }
 
@@ -75,7 +76,7 @@ impl From<LoggedAction> for ActionView {
 /// Returns the entry without the names of other people and without the reason, as an account may see it.
 pub(super) fn visible_to_account(logged: LoggedAction) -> LoggedAction {
     let actor = match logged.actor.kind() {
-        ActorKind::Account => logged.actor,
+        ActorKind::Account | ActorKind::Customer => logged.actor,
         kind => Actor::from_parts(kind, None),
     };
     LoggedAction { actor, reason: None, ..logged }

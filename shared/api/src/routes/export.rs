@@ -42,6 +42,8 @@ pub struct AccountExport {
     exported_at: DateTime<Utc>,
     /// The account; null if it was erased, and only records of its payments are left.
     account: Option<AccountView>,
+    /// The erasure of the account; null if none was requested.
+    erasure: Option<ExportedErasure>,
     /// The subscriptions.
     subscriptions: Vec<SubscriptionView>,
     /// The receipts.
@@ -63,6 +65,15 @@ pub struct AccountExport {
     actions: Vec<ActionView>,
     /// The stored items that cannot be read.
     unreadable: Vec<UnreadableView>,
+}
+
+/// The erasure of an account.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ExportedErasure {
+    /// The time at which the erasure was requested.
+    requested_at: DateTime<Utc>,
+    /// The time at which the erasure ended; null while it is in progress.
+    erased_at: Option<DateTime<Utc>>,
 }
 
 /// The dispute of a payment.
@@ -247,8 +258,12 @@ impl AccountExport {
             error => Err(error),
         });
         let subscriptions = partition.subscriptions.into_iter().map(SubscriptionView::from);
+        let erased = partition.erased.map(|erased| (erased.requested_at, Some(erased.erased_at)));
+        let requested = partition.account.as_ref().and_then(|account| account.erasure_requested_at);
+        let erasure = erased.or(requested.map(|requested_at| (requested_at, None)));
         Ok(Self {
             exported_at: now,
+            erasure: erasure.map(|(requested_at, erased_at)| ExportedErasure { requested_at, erased_at }),
             account: partition.account.map(AccountView::from),
             subscriptions: subscriptions.map(SubscriptionView::with_masked_tokens).collect(),
             receipts: partition.receipts.into_iter().map(ReceiptView::from).collect(),

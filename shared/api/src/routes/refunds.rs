@@ -20,7 +20,7 @@ use crate::actions::new_action;
 use crate::parameters::ReceiptPath;
 use crate::{Api, missing};
 
-/// The amount to refund.
+/// The amount to refund, and the reason.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateRefund)]
@@ -29,8 +29,7 @@ pub struct NewRefund {
     #[serde(default)]
     amount: Option<MinorUnits>,
     /// The reason for the refund, for the action log. Do not write personal data into it.
-    #[serde(default)]
-    reason: Option<Label>,
+    reason: Label,
 }
 
 /// A refund of a payment or of a part of it.
@@ -76,7 +75,7 @@ impl From<Refund> for RefundView {
 
 /// Refund a payment
 ///
-/// Refunds the whole payment or a part of it. The header Idempotency-Key is required. Requests with the same key are
+/// Refunds the whole payment or a part of it. The header Idempotency-Key and a reason are required. Requests with the same key are
 /// the same refund, for as long as the receipt is stored. Repeat the request under the same key if there was no
 /// response, and while the refund is pending. A key that was used with another body is refused with 422.
 #[utoipa::path(
@@ -114,7 +113,7 @@ pub async fn create(
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
     let action = new_action(ActionKind::CreateRefund, actor, now);
-    let action = NewAction { reason: body.value.reason, ..action };
+    let action = NewAction { reason: Some(body.value.reason), ..action };
     let refund = refunds.refund(&path.account, &receipt, key.id(), amount, Some(&action)).await?;
     let status = match refund.status {
         RefundStatus::Pending => StatusCode::ACCEPTED,

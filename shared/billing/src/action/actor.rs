@@ -19,6 +19,8 @@ pub enum Actor {
     /// The command `dueday`. Contains the name of the user who runs the command, if the operating system reports a
     /// name.
     Command(Option<ActorName>),
+    /// A customer who entered a payment method on a page of the gateway. Contains the id of the payment method setup.
+    Customer(Option<ActorName>),
     /// A caller of the API without a token: a customer who opens a link, or every caller of a local system that checks
     /// no tokens.
     Anonymous,
@@ -31,11 +33,12 @@ pub enum ActorKind {
     Operator,
     Account,
     Command,
+    Customer,
     Anonymous,
 }
 
-/// The name of an actor: the subject of a token, or the name of a user of the operating system. The name never contains
-/// an e-mail address.
+/// The name of an actor: the subject of a token, the name of a user of the operating system, or the id of a payment method
+/// setup. The name never contains an e-mail address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActorName(String);
 
@@ -74,6 +77,7 @@ impl Actor {
             ActorKind::Operator => Self::Operator(name),
             ActorKind::Account => Self::Account(name),
             ActorKind::Command => Self::Command(name),
+            ActorKind::Customer => Self::Customer(name),
             ActorKind::Anonymous => Self::Anonymous,
         }
     }
@@ -84,6 +88,7 @@ impl Actor {
             Self::Operator(_) => ActorKind::Operator,
             Self::Account(_) => ActorKind::Account,
             Self::Command(_) => ActorKind::Command,
+            Self::Customer(_) => ActorKind::Customer,
             Self::Anonymous => ActorKind::Anonymous,
         }
     }
@@ -91,7 +96,9 @@ impl Actor {
     /// Returns the name of the actor; `None` if it has none.
     pub fn name(&self) -> Option<&str> {
         match self {
-            Self::Operator(name) | Self::Account(name) | Self::Command(name) => name.as_ref().map(ActorName::as_str),
+            Self::Operator(name) | Self::Account(name) | Self::Command(name) | Self::Customer(name) => {
+                name.as_ref().map(ActorName::as_str)
+            }
             Self::Anonymous => None,
         }
     }

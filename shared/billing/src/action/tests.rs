@@ -63,7 +63,13 @@ fn logged_action_contains_the_changed_fields_and_no_personal_data() {
 fn every_action_kind_and_actor_can_be_read_again() {
     assert_eq!("subscription.pause".parse(), Ok(ActionKind::PauseSubscription));
     let name = ActorName::new("jane");
-    for actor in [Actor::Operator(name.clone()), Actor::Account(None), Actor::Command(name), Actor::Anonymous] {
+    for actor in [
+        Actor::Operator(name.clone()),
+        Actor::Account(None),
+        Actor::Command(name.clone()),
+        Actor::Customer(name),
+        Actor::Anonymous,
+    ] {
         let kind: ActorKind = actor.kind().to_string().parse().unwrap();
         assert_eq!(Actor::from_parts(kind, actor.name().and_then(ActorName::new)), actor);
     }

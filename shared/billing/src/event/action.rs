@@ -14,8 +14,8 @@ pub struct ActionData {
     /// The kind of the change, such as `subscription.pause`.
     pub action: ActionKind,
     pub actor: ActorKind,
-    /// The subject of the token, or the name of the user who ran the command; `None` if there is no name, or if the
-    /// actor is an account. A name that contains `@` is replaced by a hash.
+    /// The subject of the token, the name of the user who ran the command, or the id of the payment method setup; `None` if
+    /// there is no name, or if the actor is an account. A name that contains `@` is replaced by a hash.
     pub actor_name: Option<String>,
     /// The account that the change concerns; `None` if it concerns no account.
     pub account: Option<AccountId>,

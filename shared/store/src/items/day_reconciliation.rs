@@ -26,6 +26,9 @@ pub struct DayReconciliationItem {
     report_only: Option<bool>,
     /// The gateway's lists that could not be compared; absent if all were compared.
     not_compared: Option<Vec<GatewayList>>,
+    /// Present if the payments of every customer in the table were compared, because the gateway does not list those of
+    /// the day.
+    customers_compared: Option<bool>,
     /// The number of differences by kind.
     differences: BTreeMap<DifferenceKind, u64>,
     first_differences: Vec<Difference>,
@@ -51,6 +54,7 @@ impl Entity<Payments> for DayReconciliation {
             counts: self.counts,
             report_only: self.report_only.then_some(true),
             not_compared: (!not_compared.is_empty()).then_some(not_compared),
+            customers_compared: self.customers_compared.then_some(true),
             differences: self.differences.clone(),
             first_differences: self.first_differences.clone(),
             version: self.version,
@@ -71,6 +75,7 @@ impl Entity<Payments> for DayReconciliation {
             counts: item.counts,
             report_only: item.report_only.unwrap_or(false),
             not_compared,
+            customers_compared: item.customers_compared.unwrap_or(false),
             differences: item.differences,
             first_differences: item.first_differences,
             version: item.version,

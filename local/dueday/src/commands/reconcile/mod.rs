@@ -91,6 +91,9 @@ pub struct ReconciledDay {
     pub counts: ReconciledCounts,
     /// The gateway's lists that could not be compared.
     pub not_compared: BTreeSet<GatewayList>,
+    /// Whether the payments of every customer in the table were compared, because the gateway does not list those of the
+    /// day.
+    pub customers_compared: bool,
     /// The number of differences by kind.
     pub differences: BTreeMap<DifferenceKind, u64>,
     /// The first differences.
@@ -105,6 +108,7 @@ impl From<DayReconciliation> for ReconciledDay {
             ended_at: day.ended_at,
             counts: day.counts,
             not_compared: day.not_compared,
+            customers_compared: day.customers_compared,
             differences: day.differences,
             first_differences: day.first_differences,
         }
@@ -119,6 +123,9 @@ impl ReconciledDay {
         let lists: Vec<String> = self.not_compared.iter().map(ToString::to_string).collect();
         if !lists.is_empty() {
             parts.push(format!("could not be compared: {}", lists.join(", ")));
+        }
+        if self.customers_compared {
+            parts.push("only the payments of customers in the table were compared".to_owned());
         }
         if self.ended_at.is_none() {
             parts.push("not complete".to_owned());

@@ -270,7 +270,7 @@ async fn api_policy_matches_the_requests_of_its_routes() {
     let page = world.system.deployment.table.get_subscriptions_by_account(&account, &all).await.unwrap();
     let subscription = format!("/accounts/new/subscriptions/{}", page.items[0].id);
     let receipt = sample_receipt(&world).await;
-    assert_eq!(send(&router, &format!("POST {receipt}/refund"), r#"{"amount": 100}"#).await, 201);
+    assert_eq!(send(&router, &format!("POST {receipt}/refund"), r#"{"amount": 100, "reason": "late"}"#).await, 201);
     let (status, setup) = send_and_read(&router, "POST /accounts/new/payment-method-setups", "{}").await;
     assert_eq!(status, 201, "{setup}");
     let setup = setup["id"].as_str().unwrap();

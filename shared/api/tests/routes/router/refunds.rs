@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World};
 
+/// The body of a request for a refund of the remaining amount.
+const REST: &str = r#"{"reason": "late"}"#;
+
 /// Creates a world with a payment of 12.99 EUR. Returns the world, and the method and path of the request for a refund
 /// of this payment.
 async fn charge_payment() -> (World, String) {
@@ -22,7 +25,7 @@ async fn refunded_amount(world: &World) -> Value {
 #[tokio::test]
 async fn refund_without_an_idempotency_key_is_refused() {
     let (world, refund) = charge_payment().await;
-    for body in ["{}", r#"{"amount": 100}"#, ""] {
+    for body in ["{}", r#"{"amount": 100, "reason": "late"}"#, ""] {
         let problem = world.request(&refund, body).await.problem();
         assert!(problem.starts_with("400 invalid-field Idempotency-Key: is required"), "{body}: {problem}");
     }
@@ -32,24 +35,35 @@ async fn refund_without_an_idempotency_key_is_refused() {
 }
 
 #[tokio::test]
+async fn refund_without_a_reason_is_refused_and_makes_nothing() {
+    let (world, refund) = charge_payment().await;
+    for (body, reason) in [
+        (r#"{"amount": 100}"#, "is required"),
+        ("{}", "is required"),
+        ("", "is required"),
+        (r#"{"amount": 100, "reason": null}"#, "must"),
+        (r#"{"amount": 100, "reason": ""}"#, "must"),
+    ] {
+        let problem = world.request_with_key(&refund, "part", body).await.problem();
+        assert!(problem.starts_with(&format!("400 invalid-field reason: {reason}")), "{body}: {problem}");
+    }
+    assert_eq!(refunded_amount(&world).await, 0);
+}
+
+#[tokio::test]
 async fn same_key_with_another_body_is_refused_and_with_the_same_body_is_the_same_refund() {
     let (world, refund) = charge_payment().await;
-    let first = world.request_with_key(&refund, "part", r#"{"amount": 100}"#).await;
+    let first = world.request_with_key(&refund, "part", r#"{"amount": 100, "reason": "late"}"#).await;
     assert_eq!((first.status, &first.json()["amount"]), (201, &100.into()));
-    let again = world.request_with_key(&refund, "part", r#"{ "amount": 100 }"#).await;
+    let again = world.request_with_key(&refund, "part", r#"{ "reason": "late", "amount": 100 }"#).await;
     assert_eq!((again.status, again.json()), (201, first.json()), "the same request");
-    for body in ["{}", r#"{"amount": 200}"#] {
+    for body in [REST, r#"{"amount": 200, "reason": "late"}"#] {
         let problem = world.request_with_key(&refund, "part", body).await.problem();
         assert!(problem.starts_with("422 idempotency-key-reused"), "{body}: {problem}");
     }
-    let rest = world.request_with_key(&refund, "rest", "{}").await;
+    let rest = world.request_with_key(&refund, "rest", REST).await;
     assert_eq!((rest.status, &rest.json()["amount"]), (201, &1199.into()));
-    assert_eq!(
-        world.request_with_key(&refund, "rest", "").await.json(),
-        rest.json(),
-        "an empty body is an empty object"
-    );
-    let problem = world.request_with_key(&refund, "rest", r#"{"amount": 1199}"#).await.problem();
+    let problem = world.request_with_key(&refund, "rest", r#"{"amount": 1199, "reason": "late"}"#).await.problem();
     assert!(problem.starts_with("422 idempotency-key-reused"), "{problem}");
     assert_eq!(refunded_amount(&world).await, 1299);
 }
@@ -65,9 +79,9 @@ async fn receipt_number_names_the_same_receipt_and_the_same_refund_as_its_id() {
     let missing = world.request(&format!("GET /accounts/acme/receipts/{other_month}"), "").await;
     assert_eq!(missing.status, 404);
 
-    let first = world.request_with_key(&refund, "part", r#"{"amount": 100}"#).await;
+    let first = world.request_with_key(&refund, "part", r#"{"amount": 100, "reason": "late"}"#).await;
     let by_number = format!("POST /accounts/acme/receipts/{number}/refund");
-    let again = world.request_with_key(&by_number, "part", r#"{"amount": 100}"#).await;
+    let again = world.request_with_key(&by_number, "part", r#"{"amount": 100, "reason": "late"}"#).await;
     assert_eq!((again.status, again.json()["id"].clone()), (201, first.json()["id"].clone()));
     assert_eq!(refunded_amount(&world).await, 100, "the second request names the same refund");
     let receipt = world.request(&format!("GET /accounts/acme/receipts/{number}"), "").await.json();
@@ -87,7 +101,7 @@ async fn repeated_refund_by_number_is_one_refund_for_an_account_called_receipts_
     let mut refunds = Vec::new();
     for name in ["id", "number"] {
         let path = format!("POST /accounts/receipts/receipts/{}/refund", receipt[name].as_str().unwrap());
-        let refund = world.request_with_key(&path, "part", r#"{"amount": 100}"#).await;
+        let refund = world.request_with_key(&path, "part", r#"{"amount": 100, "reason": "late"}"#).await;
         assert_eq!(refund.status, 201, "{}", refund.text);
         refunds.push(refund.json()["id"].clone());
     }

@@ -137,6 +137,7 @@ async fn invalid_bodies_are_refused_in_plain_words() {
                     json!({"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa"}})
                 }
                 "create_webhook_endpoint" => json!({"url": "https://example.com", "types": ["payment.succeeded"]}),
+                "refund_receipt" => json!({"reason": "late"}),
                 _ => json!({}),
             };
             let path = path.replace("/accounts/{account}/subscriptions/{subscription}", "{gold}");
