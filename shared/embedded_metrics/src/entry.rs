@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use metrique_writer::{Entry, EntryConfig, EntryWriter};
 use metrique_writer::core::config::EntryDimensions;
+use metrique_writer::{Entry, EntryConfig, EntryWriter};
 
 use super::fields::EventFields;
 use super::{CURRENCY, FUNCTION_NAME};
@@ -42,6 +42,11 @@ const MILLISECONDS: &str = "_ms";
 
 static DIMENSIONS_OF_CURRENCY: EntryDimensions =
     EntryDimensions::new_static(&[Cow::Borrowed(&[Cow::Borrowed(CURRENCY)])]);
+
+/// Returns whether log events with this message have metrics.
+pub(super) fn has_metrics(message: &str) -> bool {
+    EVENTS.iter().any(|(text, ..)| *text == message)
+}
 
 /// The metrics of one log event, with their dimensions.
 pub(super) struct MetricsEntry<'a> {

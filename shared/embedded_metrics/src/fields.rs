@@ -6,6 +6,25 @@ use std::fmt::Debug;
 use tracing::Event;
 use tracing::field::{Field, Visit};
 
+/// The message of a log event, which is read before all other fields.
+#[derive(Default)]
+struct Message(String);
+
+/// Returns the message of `event`; empty if it has none.
+pub(super) fn message_of(event: &Event<'_>) -> String {
+    let mut message = Message::default();
+    event.record(&mut message);
+    message.0
+}
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
 /// The numbers and the texts of a log event, by the names of the fields.
 #[derive(Default, Debug)]
 pub(super) struct EventFields {

@@ -50,6 +50,9 @@ impl<W: Write> MetricsLayer<W> {
 
 impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for MetricsLayer<W> {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if !entry::has_metrics(&fields::message_of(event)) {
+            return;
+        }
         let fields = EventFields::read(event);
         let Some(entry) = MetricsEntry::new(&self.function, &fields) else { return };
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);

@@ -42,7 +42,8 @@ fn numbers_of_a_run_become_metrics_of_the_function() {
         tracing::info!(requests = 3_u64, mean_ms = 250_u64, "charges at the gateway");
         tracing::info!(due = 3_u64, "another message");
     });
-    let metrics = |metrics: Value| json!([{ "Namespace": "Dueday", "Dimensions": [["FunctionName"]], "Metrics": metrics }]);
+    let metrics =
+        |metrics: Value| json!([{ "Namespace": "Dueday", "Dimensions": [["FunctionName"]], "Metrics": metrics }]);
     let expected = [
         json!({
             "_aws": {

@@ -51,7 +51,7 @@ async fn receive_stripe_event(
         // Another worker is settling the payment at this moment. This is normal, so it is only logged. Stripe sends the
         // event again later.
         Err(error @ InboundError::AttemptLeased { .. }) => {
-            tracing::info!(%error, "an event is rejected until the lease of its attempt ends");
+            tracing::info!(%error, error_type = error.error_type(), "an event is rejected until the lease of its attempt ends");
             Err(Problem::in_progress())
         }
         Err(error) => {

@@ -10,13 +10,13 @@ use std::io::stdout;
 
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::layer::{Identity, Layered};
-use tracing_subscriber::{Layer, Registry};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Identity, Layered};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 /// The log events of a function that are written.
 pub type FilteredRegistry = Layered<Targets, Registry>;

@@ -92,7 +92,8 @@ pub struct CorrectionFields {
 #[serde(deny_unknown_fields)]
 #[schema(as = JobStart)]
 pub struct JobStartFields {
-    /// The first day of the job in the job history.
+    /// The first day of the job in the job history. If no later job begins on this day, but one begins on `correct`, the
+    /// correction was made before, and nothing is changed.
     #[schema(value_type = NaiveDate)]
     pub(super) recorded: CivilDate,
     /// The correct first day of the job. It must be after the first day of the job before, before the first day of the job after

@@ -84,6 +84,9 @@ fn template_alarms_about_throttled_tables_cover_reads_and_writes_of_each_table_a
             let index = dimensions.get(1).map(|dimension| text(&dimension["Value"]));
             watched.insert((index, text(&metric["MetricName"])));
         }
+        // DynamoDB publishes no value while it throttles no request, and CloudWatch would ignore that.
+        let expression = &template["Resources"][alarm.as_str()]["Properties"]["Metrics"][0]["Expression"];
+        assert_eq!(text(expression), "SUM(FILL(METRICS(), 0))", "{alarm}");
         let indexes = template["Resources"][table]["Properties"]["GlobalSecondaryIndexes"].as_sequence().unwrap();
         let indexes = indexes.iter().map(|index| Some(text(&index["IndexName"])));
         let expected: BTreeSet<_> = std::iter::once(None)
@@ -146,7 +149,8 @@ fn template_has_an_alarm_for_each_schedule_that_does_not_start() {
 fn template_alarms_about_errors_cover_each_function() {
     let template = template();
     let mut watched = BTreeMap::new();
-    for (condition, metric) in metrics(&template, "FunctionsFailedAlarm") {
+    let of_batches = metrics(&template, "BatchesFailedAlarm");
+    for (condition, metric) in metrics(&template, "FunctionsFailedAlarm").into_iter().chain(of_batches) {
         let metric = &metric["MetricStat"]["Metric"];
         assert_eq!(text(&metric["MetricName"]), "Errors");
         watched.insert(referenced(&metric["Dimensions"][0]["Value"]), condition);

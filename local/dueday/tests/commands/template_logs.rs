@@ -95,7 +95,11 @@ fn template_metric_filters_match_exactly_the_logged_messages() {
         let Value::Tagged(metric) = &counted["MetricName"] else { panic!("no !Sub: {name:?}") };
         let is_shown = dashboard.contains(&format!("[\"Dueday\", \"{}\"", metric.value.as_str().unwrap()));
         let is_watched = alarms.iter().any(|alarm| {
-            alarm["MetricName"] == counted["MetricName"] && alarm["Namespace"] == counted["MetricNamespace"]
+            let listed =
+                alarm["Metrics"].as_sequence().into_iter().flatten().map(|metric| &metric["MetricStat"]["Metric"]);
+            [*alarm].into_iter().chain(listed).any(|watched| {
+                watched["MetricName"] == counted["MetricName"] && watched["Namespace"] == counted["MetricNamespace"]
+            })
         });
         assert!(is_watched || is_shown, "no alarm and no dashboard shows the metric of the filter {name:?}");
     }

@@ -108,7 +108,11 @@ fn metrics_in(line: &serde_json::Value) -> Vec<Metric> {
 fn shown_metrics(dashboard: &Value) -> BTreeSet<Metric> {
     let body = &dashboard["Properties"]["DashboardBody"];
     let Value::Tagged(body) = body else { panic!("no !Sub: {body:?}") };
-    let lines = body.value[0].as_str().unwrap().lines().filter(|line| line.contains(&format!("{NAMESPACE}\"")) || line.contains(&format!("{{{NAMESPACE},")));
+    let lines = body.value[0]
+        .as_str()
+        .unwrap()
+        .lines()
+        .filter(|line| line.contains(&format!("{NAMESPACE}\"")) || line.contains(&format!("{{{NAMESPACE},")));
     let metrics = lines.filter(|line| line.contains(FUNCTION_NAME)).map(|line| {
         let name = line.split('"').find(|text| text.contains('-')).unwrap_or_else(|| panic!("no metric: {line}"));
         let function = line.split("${").last().and_then(|rest| rest.split('}').next()).unwrap();
@@ -122,8 +126,10 @@ fn shown_metrics(dashboard: &Value) -> BTreeSet<Metric> {
 /// Returns the metrics with the dimension `FunctionName` that an alarm watches.
 fn watched_metrics(resources: &Value) -> BTreeSet<Metric> {
     let alarms = resources.as_mapping().unwrap().values();
-    let alarms = alarms.filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm").map(|alarm| &alarm["Properties"]);
-    let alarms = alarms.filter(|alarm| alarm["Namespace"] == NAMESPACE && alarm["Dimensions"][0]["Name"] == FUNCTION_NAME);
+    let alarms =
+        alarms.filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm").map(|alarm| &alarm["Properties"]);
+    let alarms =
+        alarms.filter(|alarm| alarm["Namespace"] == NAMESPACE && alarm["Dimensions"][0]["Name"] == FUNCTION_NAME);
     let metrics = alarms.map(|alarm| {
         let Value::Tagged(function) = &alarm["Dimensions"][0]["Value"] else { panic!("no !Ref: {alarm:?}") };
         let names = [function.value.as_str().unwrap(), alarm["MetricName"].as_str().unwrap()].map(str::to_owned);

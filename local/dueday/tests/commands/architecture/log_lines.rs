@@ -3,10 +3,11 @@
 use super::source::tokens;
 use super::source_files;
 
-/// Returns the tokens between the parentheses of each `error!` and `warn!` in `tokens`.
+/// Returns the tokens between the parentheses of each log statement in `tokens`, such as `error!`.
 fn log_statements(tokens: &[String]) -> Vec<&[String]> {
     let starts = tokens.windows(3).enumerate().filter(|(_, three)| {
-        ["error", "warn"].contains(&three[0].as_str()) && (three[1].as_str(), three[2].as_str()) == ("!", "(")
+        ["error", "warn", "info", "debug", "trace"].contains(&three[0].as_str())
+            && (three[1].as_str(), three[2].as_str()) == ("!", "(")
     });
     let statement = |(place, _): (usize, &[String])| {
         let inside = &tokens[place + 3..];

@@ -125,7 +125,9 @@ impl Stack {
     /// own or with a search, whose metric is counted for one currency.
     pub fn run_metrics(&self) -> usize {
         let dashboard = serde_yaml_ng::to_string(&self.template["Resources"]["Dashboard"]).unwrap();
-        let written = |line: &&str| line.contains("\"Dueday\"") && line.contains("\"FunctionName\"") || line.contains("{Dueday,FunctionName");
+        let written = |line: &&str| {
+            line.contains("\"Dueday\"") && line.contains("\"FunctionName\"") || line.contains("{Dueday,FunctionName")
+        };
         dashboard.lines().filter(written).count()
     }
 

@@ -8,6 +8,7 @@ use billing::{Account, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use delivery::{Notices, Publisher};
+use embedded_metrics::MetricsLayer;
 use emulator::{Stream, Wire};
 use events_function::NO_WEBHOOK_ENDPOINT;
 use serde_json::{Value, json};
@@ -143,8 +144,9 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     meter.take();
     let log = LogBytes::default();
     let writer = log.clone();
-    let lines =
-        tracing_subscriber::registry().with(LevelFilter::INFO).with(logs::line_layer(true, move || writer.clone()));
+    let metrics = MetricsLayer::new("stack-NoticesFunction-0123456789AB".to_owned(), log.clone());
+    let lines = logs::line_layer(true, move || writer.clone());
+    let lines = tracing_subscriber::registry().with(LevelFilter::INFO).with(metrics).with(lines);
     let logging = tracing::subscriber::set_default(lines);
 
     system.clock.set(six_o_clock("2024-01-03"));
