@@ -37,7 +37,7 @@ const LONGEST_AUDIT: TimeDelta = TimeDelta::days(31);
 /// The response to the audit of a part of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TableResponse {
-    /// The id of the audit.
+    /// The id of this audit, which checks the whole table in several invocations.
     pub audit: String,
     /// Whether all items were checked. Otherwise the next invocation continues.
     pub complete: bool,

@@ -8,7 +8,7 @@ use payments::ChargeConfig;
 use store::TableConfig;
 use sweep::RunLimits;
 
-/// The settings of all Lambda functions.
+/// The settings of the Lambda functions, collected in one struct for a deployment in one process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     pub table: TableConfig,

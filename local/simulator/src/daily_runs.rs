@@ -31,7 +31,8 @@ pub struct DailyRuns {
 }
 
 impl DailyRuns {
-    /// Creates the daily runs of `deployment`, whose clock is `clock`, without a rate limit for the gateway.
+    /// Creates the daily runs of `deployment`. `clock` must be the clock of the deployment. The runs have no rate limit
+    /// for requests to the gateway.
     ///
     /// # Errors
     /// [`SimulationError::Table`] if the table cannot be read.

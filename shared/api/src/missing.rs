@@ -27,7 +27,7 @@ pub fn setup_not_found() -> Problem {
     Problem::not_found("there is no such payment method setup, or it is no longer stored")
 }
 
-/// 404: there is no such card link.
+/// 404: there is no such card link (the link in a mail to enter a card for an owed payment).
 pub fn card_link_not_found() -> Problem {
     Problem::not_found("this link does not exist, or has expired")
 }

@@ -68,7 +68,7 @@ pub enum ReasonCode {
     Paid,
     Waived,
     Stopped,
-    /// The payment is owed or will be owed, and the payment method is disputed.
+    /// The payment method is disputed, so neither a payment that is owed now nor a later one is charged.
     Disputed,
     Ending,
     NotBegun,

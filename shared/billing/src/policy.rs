@@ -74,7 +74,7 @@ fn unknown_catch_up(text: &str) -> ParseCatchUpError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = ParseOnResumeError, parse_err_fn = unknown_on_resume)]
 pub enum OnResume {
-    /// The month is owed, and payable on the day of the resumption.
+    /// The last month that fell due during the pause is owed, and payable on the day of the resumption.
     #[default]
     Charge,
     /// The month is waived, unless it falls due on the day of the resumption. The next payment is on the next payment

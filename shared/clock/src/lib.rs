@@ -19,8 +19,8 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn ulid(&self) -> Ulid;
     /// Returns unpredictable random bytes for a new signing secret.
     fn random_secret(&self) -> [u8; 32];
-    /// Returns whether this is the clock of the machine, which may be wrong. A simulated clock is not compared with
-    /// other clocks.
+    /// Returns whether this is the clock of the machine. It may be wrong, so a run compares it with the time of
+    /// DynamoDB's responses. A simulated clock is not compared.
     fn is_system_clock(&self) -> bool {
         false
     }

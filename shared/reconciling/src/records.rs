@@ -10,7 +10,8 @@ use crate::compare::{compare_receipt, compare_stored_dispute, compare_stored_ref
 use crate::day::{ReconcileError, Reconciler};
 use crate::retry::with_retries;
 
-/// The number of accounts after which the position is stored.
+/// The number of accounts after which the comparison stores its position, from which it continues after an
+/// interruption.
 const ACCOUNTS_PER_UPDATE: usize = 1_000;
 /// The number of requests to the gateway after which the position is stored.
 const REQUESTS_PER_UPDATE: u32 = 100;

@@ -103,7 +103,8 @@ counts!(
         in_doubt,
         /// Payments that were not charged because their payment method is disputed. They are still owed.
         disputed,
-        /// Rows that were not charged, because no payment was due any more.
+        /// Rows of the payment index for which nothing was charged, for example because the payment was no longer due
+        /// when the worker read the subscription.
         skipped,
     }
 );

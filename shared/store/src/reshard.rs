@@ -16,7 +16,8 @@ use dynamo::Rewrite;
 use dynamo::from_item;
 use dynamo::{UpdateItemOutcome, n};
 
-/// The load of the indexes in the busiest second of a day.
+/// The highest load that the index shards must carry: the payments and imports per second on the busiest day, and the
+/// size of an index entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeakLoad {
     /// The number of payments per second, in all shards together.

@@ -23,7 +23,8 @@ pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
     if sk.starts_with(keys::ACTIONS) && (has_account || pk.starts_with(keys::ACTIONS_OF_MONTH)) {
         return Ok(Some(ItemImage::Action(Box::new(Entity::from_item(item)?))));
     }
-    // Only operators see findings; no event is published for them.
+    // No event is published for a finding, such as a successful payment without a receipt, because only operators may
+    // see findings.
     if !has_account || sk.starts_with(keys::FINDINGS) {
         return Ok(None);
     }

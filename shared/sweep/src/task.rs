@@ -73,7 +73,8 @@ pub type RowResultOf<T> = RowResult<<T as Task>::Outcome>;
 /// The counts of the rows of the batch `T` by outcome.
 pub type CountsOf<T> = <<T as Task>::Outcome as Outcome>::Counts;
 
-/// The totals of a run besides the counts of its rows.
+/// The sums of the payments of a run, the number of its payments without a reminder, and the time of its oldest attempt
+/// in doubt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunTotals {
     pub sums: RunSums,

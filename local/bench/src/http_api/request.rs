@@ -113,7 +113,7 @@ impl RequestSet {
         (0..self.count).map(|n| self.request(n, today)).collect()
     }
 
-    /// Returns the `n`th request.
+    /// Returns the request with the index `n`, counted from 0.
     fn request(&self, n: usize, today: NaiveDate) -> Request {
         let subscriptions = format!("/accounts/{}/subscriptions", self.account(n));
         match self.kind {

@@ -1,4 +1,4 @@
-//! `dueday run`: runs a batch once.
+//! `dueday run`: runs the payment batch or the reminder batch once.
 
 use std::future::Future;
 use std::pin::pin;

@@ -38,7 +38,7 @@ fn documents_name_only_tests_that_exist() {
     assert!(missing.is_empty(), "docs/guarantees.md or docs/operations.md names tests that do not exist: {missing:?}");
 }
 
-/// Returns every path in backticks that begins with a folder of the repository.
+/// Returns every path in backticks that begins with a top-level folder or file of the repository.
 fn quoted_paths(document: &str) -> BTreeSet<String> {
     let is_path = |text: &&str| {
         let top = text.split('/').next().unwrap_or_default();

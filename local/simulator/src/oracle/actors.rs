@@ -11,7 +11,8 @@ use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
 use crate::stored::SubscriptionName;
 
-/// An actor, with the data that the oracle needs.
+/// A batch run, an API request, the webhook receiver or an operator that acts in the simulation, with the data that the
+/// oracle needs.
 #[derive(Clone, Debug)]
 pub struct Actor {
     pub role: Role,

@@ -298,7 +298,7 @@ fn subscription_of((pk, sk): &ItemKey) -> Option<SubscriptionName> {
     Some((account.to_owned(), (*parts.get(position)?).to_owned()))
 }
 
-/// Returns the status in the item of a subscription.
+/// Returns the status in the item of a subscription; `None` if the status is missing or invalid.
 fn status_of(item: &serde_json::Value) -> Option<crate::stored::StoredStatus> {
     crate::stored::StoredStatus::read(text(item, "Status")?)
 }

@@ -26,7 +26,8 @@ use flawed::{Flaw, FlawedGateway};
 /// idempotency keys.
 const CHECK_WAIT: Duration = Duration::from_secs(11 * 60);
 
-/// Pairs of a flaw and the first words of a promise (a behaviour that the check requires) that the flaw violates.
+/// The flaws of a gateway. Beside each flaw: the first words of the required behaviour (the promise) that the check
+/// must report as violated.
 const FLAWS: [(Flaw, &str); 37] = [
     (Flaw::ReturnsNewAccountEachTime, "the account has an id"),
     (Flaw::ReportsWrongAmounts, "a successful payment has the metadata"),

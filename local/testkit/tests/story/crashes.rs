@@ -232,7 +232,7 @@ async fn payment_run_with_a_fault_at_any_call_has_the_same_final_state() {
     }
 }
 
-/// Returns the counts that a run in this scenario reports without a fault.
+/// Returns the counts that are expected from a run of this scenario without a fault.
 fn counts_without_fault(scenario: &Scenario) -> Vec<(&'static str, u64)> {
     vec![(
         match scenario.name {

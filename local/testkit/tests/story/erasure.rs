@@ -29,7 +29,7 @@ use crate::world::{World, billing_time, cancel, card, date};
 const ORDERS: &str = "orders";
 const LAST_DAY: &str = "2026-04-12";
 
-/// The texts that occur only in the personal data of an account.
+/// Texts of the test accounts' personal data. After an erasure, no item may contain them.
 const PERSONAL: [&str; 12] = [
     "canary@example.com",
     "canary-plan@example.com",

@@ -156,7 +156,7 @@ async fn damaged_index_dates_are_repaired_if_nothing_else_is_wrong() {
             next_reminder_on: Some(date("2026-05-09")),
             ..s.clone()
         }),
-        // The due date is wrong, so no date that follows from it is right.
+        // The due date itself is damaged. The index dates are computed from it, so the checker proposes no repair.
         ("", |s| Subscription { next_payment_on: None, due_on: date("2026-06-10"), ..s.clone() }),
     ];
     for (expected, damage) in damages {

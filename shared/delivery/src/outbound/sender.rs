@@ -1,5 +1,5 @@
-//! Sends one delivery to a webhook endpoint: a signed POST request with a timeout, which follows no redirects and is
-//! sent only to allowed addresses.
+//! Sends one delivery to a webhook endpoint: a signed POST request with a timeout. It follows no redirects, and
+//! connects only to allowed IP addresses (normally only public ones).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The state of one conformance check, and the charges and lists that the checks of its promises share.
+//! The state of one run of the conformance check, and the functions for charges and lists that several checks of the
+//! gateway's promises use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

@@ -17,7 +17,7 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Uses `count` buckets, or 1 bucket if `count` is 0.
+    /// Creates the number of buckets (partitions of GSI-2): `count`, or 1 if `count` is 0.
     pub fn new(count: u32) -> Self {
         Self(count.max(1))
     }

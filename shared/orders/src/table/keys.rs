@@ -42,7 +42,7 @@ pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL";
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
 /// The sort key of the edges by which the employees with a planned change are listed.
 pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
-/// The sort key of the edges by which all warehouses are listed.
+/// The sort key that the list entries of all warehouses share. A query of GSI-1 with this `SK` returns all warehouses.
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
 /// The sort key of the edges by which all products are listed.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";

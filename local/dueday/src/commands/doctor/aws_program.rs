@@ -54,8 +54,8 @@ impl AwsError {
 pub type Response = Result<Value, AwsError>;
 
 impl AwsProgram {
-    /// Runs the AWS CLI with `arguments`: a service, an operation and its options. Returns its JSON output. The operation
-    /// must only read.
+    /// Runs the AWS CLI with `arguments`: a service, an operation and its options. Returns its JSON output. The caller
+    /// must choose an operation that changes nothing; this function does not check it.
     ///
     /// # Errors
     /// [`AwsError`] if the program is not installed, or the request failed.

@@ -13,7 +13,7 @@ const WEBHOOK_SECRET: &str = "secret of Stripe's webhooks";
 const MAIL_LOGIN: &str = "user and password of the mail server";
 const ENCRYPTION_KEYS: &str = "encryption keys";
 
-/// The key for requests to the gateway.
+/// The valid key of the configured gateway: Stripe's API key, or the signing keys of the merchant's own gateway.
 #[derive(Clone)]
 pub enum GatewayKey {
     Stripe(String),

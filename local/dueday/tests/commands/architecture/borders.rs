@@ -188,7 +188,7 @@ fn architecture_log_filter_names_every_crate_of_the_functions() {
     {
         expected.extend(crates.targets(&name).iter().cloned());
     }
-    // The crate `logs` only sets the levels; it logs nothing.
+    // The crate `logs` only sets the log levels; it writes no log lines itself.
     expected.remove("logs");
     assert_eq!(
         listed, expected,

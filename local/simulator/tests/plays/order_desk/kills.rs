@@ -95,7 +95,7 @@ async fn process(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<ReceivedEvent
     failed
 }
 
-/// Adds a stock delivery, which is requested again until it succeeds.
+/// Adds a stock delivery. Repeats the same request until it succeeds; the stock is increased only once.
 async fn receive(world: &World, desk: &OrderDesk, place: usize, quantity: u64) {
     let product = &world.company.products[place % world.company.products.len()].id;
     let warehouse = &world.company.warehouses[place % world.company.warehouses.len()].id;

@@ -211,7 +211,8 @@ pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, T
     })
 }
 
-/// Returns the id of the employee in the partition key of an edge.
+/// Returns the id of the employee from the partition key of `item`, which is an edge: an item that links the employee
+/// to another entity.
 pub(in crate::table) fn employee_id_in(item: &Item) -> Result<EmployeeId, TableError> {
     id_in_pk(&key_of(item), keys::EMPLOYEES)
 }
