@@ -88,7 +88,7 @@ pub async fn correct(context: &Context, desk: &OrderDesk, args: &CorrectArgs) ->
     let view = CorrectedView { employee: EmployeeView::from_employee(&details.employee), jobs };
     context.print(&view, || {
         let rows = view.jobs.iter().map(|job| vec![job.from.to_string(), job.title.clone(), job.department.clone()]);
-        format!("the data of {id} are corrected; the job history is\n{}\n", table(&COLUMNS, rows))
+        format!("the data of {id} are correct now; the job history:\n{}\n", table(&COLUMNS, rows))
     })?;
     Ok(Exit::Done)
 }
