@@ -103,8 +103,7 @@ counts!(
         in_doubt,
         /// Payments that were not charged because their payment method is disputed. They are still owed.
         disputed,
-        /// Rows of the payment index for which nothing was charged, for example because the payment was no longer due
-        /// when the worker read the subscription.
+        /// Rows for which nothing was charged, for example because the payment was no longer due.
         skipped,
     }
 );
