@@ -199,13 +199,14 @@ impl DailyComparison {
                 }
                 // A day that cannot be compared does not prevent the comparison of the other days.
                 Err(error) => {
+                    let error = InvocationError::from(error);
                     tracing::error!(date = %on, %error, error_type = error.error_type(), "a day could not be compared with the gateway");
                     failed.get_or_insert(error);
                 }
             }
         }
         match failed {
-            Some(error) => Err(error.into()),
+            Some(error) => Err(error),
             None => Ok(last.expect("there is at least one day")),
         }
     }
