@@ -75,9 +75,9 @@ impl From<Refund> for RefundView {
 
 /// Refund a payment
 ///
-/// Refunds the whole payment or a part of it. The header Idempotency-Key and a reason are required. Requests with the same key are
-/// the same refund, for as long as the receipt is stored. Repeat the request under the same key if there was no
-/// response, and while the refund is pending. A key that was used with another body is refused with 422.
+/// Refunds the whole payment or a part of it. The header Idempotency-Key and a reason are required. Requests with the
+/// same key are the same refund, for as long as the receipt is stored. Repeat the request under the same key if there was
+/// no response, and while the refund is pending. A key that was used with another body is refused with 422.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/receipts/{receipt}/refund",
