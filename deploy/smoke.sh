@@ -214,7 +214,7 @@ else
 fi
 
 begin "Refund the payment"
-request POST "/accounts/$account/receipts/$receipt/refund" '{"amount": 123}'
+request POST "/accounts/$account/receipts/$receipt/refund" '{"amount": 123, "reason": "Smoke test"}'
 expect 201
 [ "$(field status "$body")" = succeeded ] || fail "the refund has not succeeded: $body"
 

@@ -109,7 +109,8 @@ impl ReconciliationStep {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Difference {
     pub kind: DifferenceKind,
-    /// The gateway's id of the payment, refund or dispute; our id of a refund that the gateway does not have.
+    /// The gateway's id of the payment, refund or dispute; our id of a refund that the gateway does not have; the id of an
+    /// account whose customer was not compared.
     pub id: String,
     /// The description of the difference.
     pub what: String,
@@ -136,6 +137,9 @@ pub enum DifferenceKind {
     DisputeNotStored,
     /// A dispute is stored that the gateway does not have.
     DisputeNotAtGateway,
+    /// The payments of a customer of an account could not be compared. Only in a table that was restored from a backup, at a
+    /// gateway that does not list the payments of a day. The id of the difference is the id of the account.
+    CustomerNotCompared,
 }
 
 impl DifferenceKind {
@@ -163,6 +167,9 @@ impl DifferenceKind {
             }
             Self::DisputeNotAtGateway => {
                 "Compare with the gateway, and correct the dispute: docs/customers.md, \"A customer disputes a payment\"."
+            }
+            Self::CustomerNotCompared => {
+                "Compare the day again; if the customer no longer exists at the gateway, check there that no payment is missing, and accept the difference."
             }
         }
     }

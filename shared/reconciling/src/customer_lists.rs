@@ -1,39 +1,56 @@
 //! The comparison of payments at a gateway that does not list the payments of a day, in a table that was restored from a
 //! backup: compares the payments of each customer that the table contains.
 
-use billing::DayReconciliation;
-use gateways::TimeRange;
+use billing::{DayReconciliation, Difference, DifferenceKind, GatewayToken, Payment};
+use chrono::{DateTime, Utc};
+use gateways::{GatewayError, TimeRange};
+use store::AccountPartition;
 
 use crate::day::{ReconcileError, Reconciler};
 use crate::retry::with_retries;
 
-/// The number of accounts after which the position is stored.
+/// The number of accounts after which the comparison stores its position, from which it continues after an interruption.
 const ACCOUNTS_PER_UPDATE: usize = 1_000;
-/// The number of requests to the gateway after which the position is stored.
+/// The number of requests to the gateway after which the comparison stores its position.
 const REQUESTS_PER_UPDATE: usize = 100;
+/// The number of customers between two stored positions for which the gateway may have no usable response. If there are more,
+/// the gateway is out of order, and the comparison is interrupted.
+const MAX_FAILURES: usize = 10;
 
 impl Reconciler {
     /// Compares the payments in `range` of all customers of the next accounts with the receipts, and records the result in
     /// `day`. Sends one request to the gateway for each customer. A payment of a customer whom the table does not contain is
-    /// not found.
+    /// not found. A customer whose payments the gateway does not list, for example because the customer was removed there,
+    /// becomes a difference.
     pub(crate) async fn compare_payments_of_customers(
         &mut self,
         range: &TimeRange,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
-        let gateway = self.gateway.clone();
         let mut partitions = self.table.partitions_after(day.position.take());
-        let mut requests = 0_usize;
+        let (mut requests, mut failures) = (0_usize, 0_usize);
         for _ in 0..ACCOUNTS_PER_UPDATE {
             let Some(partition) = partitions.next().await? else {
                 day.customers_compared = true;
                 return Ok(());
             };
+            if !partition.unreadable.is_empty() {
+                self.add(day, not_compared(&partition, "an item of the account cannot be read"));
+            }
             let customers = partition.customers();
             for customer in &customers {
-                let mut payments = with_retries(|| gateway.payments_of(customer, range.from)).await?;
-                payments.retain(|payment| range.contains(payment.created_at));
-                self.compare_listed_payments(&payments, day).await?;
+                match self.payments_of(customer, range.from).await {
+                    Ok(mut payments) => {
+                        payments.retain(|payment| range.contains(payment.created_at));
+                        self.compare_listed_payments(&payments, day).await?;
+                    }
+                    Err(GatewayError::Unknown { .. }) if failures < MAX_FAILURES => {
+                        failures = failures.saturating_add(1);
+                        let reason = "the gateway does not list the payments of a customer of the account";
+                        self.add(day, not_compared(&partition, reason));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
             requests = requests.saturating_add(customers.len());
             if requests >= REQUESTS_PER_UPDATE {
@@ -43,4 +60,18 @@ impl Reconciler {
         day.position = partitions.position().map(str::to_owned);
         Ok(())
     }
+
+    /// Returns the payments of `customer` since `from`. Asks the gateway once more if it has no usable response.
+    async fn payments_of(&self, customer: &GatewayToken, from: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+        match with_retries(|| self.gateway.payments_of(customer, from)).await {
+            Err(GatewayError::Unknown { .. }) => with_retries(|| self.gateway.payments_of(customer, from)).await,
+            listed => listed,
+        }
+    }
+}
+
+/// Returns the difference for a customer of the account in `partition` who could not be compared, with the reason.
+fn not_compared(partition: &AccountPartition, reason: &str) -> Difference {
+    let account = partition.key.split_once('#').map_or(partition.key.as_str(), |(_, account)| account);
+    Difference { kind: DifferenceKind::CustomerNotCompared, id: account.to_owned(), what: reason.to_owned() }
 }

@@ -33,7 +33,11 @@ impl Reconciler {
         }
         match self.settlement {
             Settlement::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
-            Settlement::SettleOrStoreFinding | Settlement::ReportOnly => Ok(()),
+            // The table was confirmed after the comparison of its customers was interrupted: without the position, the step ends.
+            Settlement::SettleOrStoreFinding | Settlement::ReportOnly => {
+                day.position = None;
+                Ok(())
+            }
         }
     }
 

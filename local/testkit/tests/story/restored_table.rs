@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse as _;
 use axum::routing::any;
 use billing::{
-    Account, ActionKind, Actor, DayReconciliation, GatewayList, LoggedAction, NewAction, PaymentMethod, Receipt,
-    Subscription,
+    AcceptedDifference, Account, ActionKind, Actor, DayReconciliation, DifferenceKind, GatewayList, LoggedAction,
+    NewAction, PaymentMethod, Receipt, Subscription,
 };
 use chrono::TimeDelta;
 use emulator::{Deployment, Engine, Fault, Limits, Operation, serve};
@@ -116,11 +119,16 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert!(world.table.get_settings().await.unwrap().unwrap().charging);
 }
 
-/// Serves `sandbox` over HTTP like a merchant's own gateway that does not list the payments of a time range.
-async fn serve_without_lists(sandbox: Arc<Sandbox>) -> HttpGateway {
+/// Serves `sandbox` over HTTP like a merchant's own gateway that does not list the payments of a time range, and does not know
+/// the customer `removed`.
+async fn serve_without_lists(sandbox: Arc<Sandbox>, removed: &'static str) -> HttpGateway {
     let router = Router::new()
         .route(&format!("{LISTS_PATH}/{{*list}}"), any(|| async { StatusCode::NOT_FOUND }))
-        .fallback_service(sandbox::gateway_router(sandbox));
+        .fallback_service(sandbox::gateway_router(sandbox))
+        .layer(from_fn(move |request: Request, next: Next| async move {
+            let is_removed = request.method() == Method::GET && request.uri().to_string().contains(removed);
+            if is_removed { StatusCode::NOT_FOUND.into_response() } else { next.run(request).await }
+        }));
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, router, Limits::default()));
@@ -171,7 +179,7 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
     let charged: Vec<usize> = all.iter().map(|subscription| payments_at_gateway(&world, subscription)).collect();
     assert_eq!(charged, [1, 1, 1, 1, 1, 0]);
 
-    let gateway = Arc::new(serve_without_lists(world.sandbox.clone()).await);
+    let gateway = Arc::new(serve_without_lists(world.sandbox.clone(), "cus_none").await);
     let restored = Deployment { gateway: gateway.clone(), ..restored };
     let batch = restored.payments().await.unwrap();
     world.clock.set(billing_time("2026-03-11"));
@@ -226,4 +234,56 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
     let all_listed = Some(ConfirmationProblem::AllListed { first, last });
     assert_eq!(days.problem(&with_lists.table, true).await.unwrap(), all_listed);
     assert_eq!(days.problem(&with_lists.table, false).await.unwrap(), None);
+}
+
+/// The gateway has removed a customer of the backup, as a merchant does who erases a customer.
+#[tokio::test]
+async fn customer_whom_the_gateway_has_removed_does_not_stop_the_comparison_and_is_accepted_by_a_person() {
+    let world = World::new().await;
+    for n in 0..3 {
+        let payment_method = PaymentMethod { customer: format!("cus_{n}").parse().unwrap(), ..card("pm_card_visa") };
+        world.store(&Subscription { payment_method, ..numbered_subscription(n, 9, "2026-03-01") }).await;
+    }
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-09").await), [("paid", 3)]);
+    let restored = restore_backup(&world).await;
+    world.clock.set(billing_time("2026-03-11"));
+    restored.table.record_copy(billing_time("2026-03-11")).await.unwrap();
+    world.clock.set(billing_time("2026-03-12") + TimeDelta::hours(12));
+    let gateway = Arc::new(serve_without_lists(world.sandbox.clone(), "cus_1").await);
+    let account = numbered_subscription(1, 9, "2026-03-01").account;
+    let removed = (DifferenceKind::CustomerNotCompared, account.to_string());
+    for day in reconcile_days(&restored, gateway.clone()).await {
+        let found: Vec<_> = day.first_differences.iter().map(|found| (found.kind, found.id.clone())).collect();
+        assert!(found.contains(&removed), "{day:#?}");
+        assert!(day.ended_at.is_some() && day.customers_compared, "{day:#?}");
+    }
+    // The receipt of the removed customer has no payment that the gateway still shows.
+    let on = date("2026-03-11");
+    let (reason, at) = ("the customer was removed".parse().unwrap(), billing_time("2026-03-12"));
+    let accepted = AcceptedDifference { on, kind: removed.0, id: removed.1, reason, at };
+    let action = NewAction {
+        at,
+        actor: Actor::Operator(None),
+        kind: ActionKind::AcceptDifference,
+        reason: Some(accepted.reason.clone()),
+    };
+    assert!(restored.table.accept_difference(&accepted, &action).await.unwrap());
+    let compared = reconcile_days(&restored, gateway).await;
+    assert_eq!((compared[2].difference_count(), compared[2].counts.accepted), (0, 1), "{:#?}", compared[2]);
+}
+
+#[tokio::test]
+async fn comparison_of_customers_that_was_interrupted_before_the_confirmation_ends_afterwards() {
+    let world = World::new().await;
+    let interrupted = DayReconciliation {
+        position: Some("ACC#a ACC#a".to_owned()),
+        not_compared: [GatewayList::Payments].into(),
+        ..DayReconciliation::new(date("2026-03-09"), billing_time("2026-03-11"))
+    };
+    assert!(world.table.create_reconciliation(&interrupted).await.unwrap());
+    world.clock.set(billing_time("2026-03-12") + TimeDelta::hours(12));
+    let restored = &world.system.deployment;
+    let comparison = reconcile_days(restored, world.sandbox.clone());
+    let compared = tokio::time::timeout(Duration::from_secs(60), comparison).await.expect("the comparison ends");
+    assert!(compared[0].ended_at.is_some() && !compared[0].customers_compared, "{:#?}", compared[0]);
 }

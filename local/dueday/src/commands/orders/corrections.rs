@@ -30,6 +30,7 @@ const COLUMNS: [Column; 3] = [Column::whole("first day"), Column::text("title"),
     ArgGroup::new("correction").required(true).multiple(true).args(["name", "hired_on", "salary", "job_start"])
 ))]
 pub struct CorrectArgs {
+    /// The id of the employee
     employee: EmployeeId,
     /// The correct name
     #[arg(long)]
