@@ -1,6 +1,9 @@
 //! Five months with random faults. Runs and comparisons are killed at random calls, the gateway does not respond or its responses
 //! are lost, payments appear at the gateway only, and items are damaged. Each day, the alarms are compared with the facts
 //! ([`crate::facts`]): no alarm is false, and no alarm is missing.
+//!
+//! The alarms are those about both batches, attempts in doubt, payments without a receipt, differences from the gateway, days that were
+//! not compared, and violations. The comparison runs without the function `reconcile`, so its log lines are tested elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
