@@ -13,9 +13,9 @@ use crate::retry::with_retries;
 const ACCOUNTS_PER_UPDATE: usize = 1_000;
 /// The number of requests to the gateway after which the comparison stores its position.
 const REQUESTS_PER_UPDATE: usize = 100;
-/// The number of customers between two stored positions for which the gateway may have no usable response. If there are more,
-/// the gateway is out of order, and the comparison is interrupted.
-const MAX_FAILURES: usize = 10;
+/// The number of consecutive customers for which the gateway may have no usable response. If there are more, the gateway is
+/// out of order, and the comparison is interrupted.
+const MAX_CONSECUTIVE_FAILURES: usize = 10;
 
 impl Reconciler {
     /// Compares the payments in `range` of all customers of the next accounts with the receipts, and records the result in
@@ -43,8 +43,9 @@ impl Reconciler {
                     Ok(mut payments) => {
                         payments.retain(|payment| range.contains(payment.created_at));
                         self.compare_listed_payments(&payments, day).await?;
+                        failures = 0;
                     }
-                    Err(GatewayError::Unknown { .. }) if failures < MAX_FAILURES => {
+                    Err(GatewayError::Unknown { .. }) if failures < MAX_CONSECUTIVE_FAILURES => {
                         failures = failures.saturating_add(1);
                         let reason = "the gateway does not list the payments of a customer of the account";
                         self.add(day, not_compared(&partition, reason));
