@@ -21,8 +21,10 @@ pub struct InMemoryDeployment {
 }
 
 impl InMemoryDeployment {
-    /// Creates an empty deployment with this configuration, which sends its mails with `mailer`.
+    /// Creates an empty deployment with this configuration, which sends its mails with `mailer`. A test can capture the log
+    /// events of its deployment while other tests use theirs.
     pub async fn new(config: Config, clock: SimulatedClock, mailer: Arc<dyn Mailer>) -> Result<Self, TableError> {
+        crate::ask_all_log_subscribers();
         let (engine, clock) = (Engine::memory(), Arc::new(clock));
         let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
         let client = engine.client_with_wire(Arc::new(Wire::without_tokens()));
