@@ -1,8 +1,6 @@
 //! Reads the numbers of messages in the queues of the deployment from Amazon SQS.
 
-use std::num::ParseIntError;
-
-use api::{QueueState, Queues};
+use api::{QueueState, Queues, SQS_ATTRIBUTES};
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
@@ -25,7 +23,8 @@ impl QueueUrls {
     /// Parses a text such as `Deliveries=https://…,Notices=https://…`. Blank entries are ignored: `template.yaml`
     /// leaves an entry blank if the deployment does not have the queue.
     ///
-    /// # Errors An error message, if an entry has no name or no URL.
+    /// # Errors
+    /// An error message, if an entry has no name or no URL.
     pub fn parse(text: &str) -> Result<Self, String> {
         let entry = |entry: &str| match entry.split_once('=') {
             Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
@@ -49,34 +48,14 @@ impl SqsQueues {
         })
     }
 
-    /// Reads the state of the queue at `url`. Sends one GetQueueAttributes request. The numbers are approximate
-    /// ("GetQueueAttributes" in the Amazon SQS API reference).
+    /// Reads the state of the queue at `url`. Sends one GetQueueAttributes request.
     async fn read_queue(&self, name: &str, url: &str) -> Result<QueueState, QueueError> {
-        use QueueAttributeName::{
-            ApproximateNumberOfMessages, ApproximateNumberOfMessagesDelayed, ApproximateNumberOfMessagesNotVisible,
-            RedrivePolicy,
-        };
-        let request = self.client.get_queue_attributes().queue_url(url);
-        let request = request.attribute_names(ApproximateNumberOfMessages);
-        let request = request.attribute_names(ApproximateNumberOfMessagesDelayed);
-        let request = request.attribute_names(ApproximateNumberOfMessagesNotVisible).attribute_names(RedrivePolicy);
-        let response = request.send().await;
+        let names = SQS_ATTRIBUTES.into_iter().map(QueueAttributeName::from).collect();
+        let response = self.client.get_queue_attributes().queue_url(url).set_attribute_names(Some(names)).send().await;
         let response = response.map_err(|error| QueueError(format!("{name}: {}", DisplayErrorContext(&error))))?;
         let attributes = response.attributes.unwrap_or_default();
-        let number = |attribute: &QueueAttributeName| {
-            let text = attributes.get(attribute).map_or("", String::as_str);
-            let error = |error: ParseIntError| QueueError(format!("{name}: {attribute} is {text:?}: {error}"));
-            text.parse::<u64>().map_err(error)
-        };
-        let (due, delayed) = (number(&ApproximateNumberOfMessages)?, number(&ApproximateNumberOfMessagesDelayed)?);
-        Ok(QueueState {
-            name: name.to_owned(),
-            waiting: Some(due.saturating_add(delayed)),
-            in_progress: Some(number(&ApproximateNumberOfMessagesNotVisible)?),
-            // A queue without a redrive policy is a dead-letter queue. SQS moves messages to it from the other queues
-            // if their processing failed repeatedly.
-            keeps_failed_messages: Some(!attributes.contains_key(&RedrivePolicy)),
-        })
+        let attribute = |name: &str| attributes.get(&QueueAttributeName::from(name)).map(String::as_str);
+        QueueState::from_sqs_attributes(name, attribute).map_err(|error| QueueError(format!("{name}: {error}")))
     }
 }
 

@@ -95,7 +95,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, Confi
 
 /// Handles one invocation of the function.
 ///
-/// # Errors An [`InvocationError`]. The name of its variant is the error type of the invocation.
+/// # Errors
+/// An [`InvocationError`]. The name of its variant is the error type of the invocation.
 pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
     let deadline = DateTime::<Utc>::from(event.context.deadline());
     let response = checks.handle(event.payload, deadline).await;

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use audit::{
-    AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders,
+    AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary,
     check_stored_numbers, numbers_not_compared,
 };
 use billing::{AuditRecord, Receipt};
@@ -97,7 +97,7 @@ impl<'a> ReceiptCheck<'a> {
 /// for a shorter time before, so the returned time is not earlier than the earliest receipt that `audit` has read.
 /// Receipts expire while the audit continues, so the time since the start of the audit is added to that receipt's time.
 fn receipts_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) -> DateTime<Utc> {
-    let kept = RecentOrders::new(now, retention).receipts_kept_from();
+    let kept = OrderSummary::new(now, retention).receipts_kept_from();
     audit.first_receipt_at.map_or(kept, |first| kept.max(first + (now - audit.started_at)))
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::SqsMessage;
 use billing::{DeliveryKey, ReceivedEvent};
-use delivery::{NextTry, QueuedDelivery, Schedule, ScheduleLimits};
+use delivery::{ConcurrencyLimits, DeliveryScheduler, NextTryTime, QueuedDelivery};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
 use crate::DeliveryHandler;
 
 /// The largest numbers of deliveries in progress in one invocation. A batch has at most ten messages.
-const SCHEDULE_LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 10 };
+const CONCURRENCY_LIMITS: ConcurrencyLimits = ConcurrencyLimits { per_endpoint: 4, total: 10 };
 
 /// The messages of one invocation.
 #[derive(Default)]
@@ -52,7 +52,8 @@ impl DeliveryHandler {
     /// of the messages that must stay in the queue.
     pub(crate) async fn try_deliveries(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
         let now = self.clock.now();
-        let (mut schedule, mut ids) = (Schedule::new(SCHEDULE_LIMITS), BTreeMap::<DeliveryKey, Vec<String>>::new());
+        let (mut schedule, mut ids) =
+            (DeliveryScheduler::new(CONCURRENCY_LIMITS), BTreeMap::<DeliveryKey, Vec<String>>::new());
         for (id, QueuedDelivery { key, not_before }) in deliveries {
             schedule.add(not_before.unwrap_or(now).max(now), key.clone());
             ids.entry(key).or_default().push(id);
@@ -71,7 +72,7 @@ impl DeliveryHandler {
             let next_try = next_try.unwrap_or_else(|error| {
                 tracing::error!(%error, error_type = "Table", "a message failed and stays in the queue");
                 failed.extend(ids.remove(&key).unwrap_or_default());
-                NextTry::Done
+                NextTryTime::Done
             });
             // `now` is fixed, so a delivery that must wait is not started again.
             schedule.finish(key, next_try);

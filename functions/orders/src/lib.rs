@@ -12,7 +12,7 @@ use config::{ConfigError, Env};
 use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
 use store::{ENDPOINT, TableError, create_dynamodb_client, load_sdk_config};
 
-pub use queue::{FillScope, Request, Response, handle};
+pub use queue::{OrdersToFill, Request, Response, handle};
 
 /// The longest time after which a change of the table is visible in its indexes. Usually it takes less than a second.
 const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);

@@ -16,13 +16,13 @@ pub enum Request {
     /// Messages from the queue.
     Queue(SqsEvent),
     /// The request of the schedule to fill backordered orders.
-    Fill { fill: FillScope },
+    Fill { fill: OrdersToFill },
 }
 
 /// The orders that the schedule requests to fill.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FillScope {
+pub enum OrdersToFill {
     /// The backordered orders for which a fill task exists.
     Waiting,
 }
@@ -44,12 +44,13 @@ pub enum Response {
 
 /// Handles one invocation of the function.
 ///
-/// # Errors Returns an error only for a request of the schedule, if a planned change, an order or a fill task failed. A
+/// # Errors
+/// Only for a request of the schedule, if a planned change, an order or a fill task failed. A
 /// message that fails is listed in the response instead, so that the queue delivers only this message again.
 pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
     match event.payload {
         Request::Queue(queue) => Ok(Response::Queue(process_messages(desk, queue).await)),
-        Request::Fill { fill: FillScope::Waiting } => {
+        Request::Fill { fill: OrdersToFill::Waiting } => {
             let FillCounts { filled, unfinished_tasks, .. } =
                 fill_waiting_orders(desk, event.context.deadline().into()).await?;
             Ok(Response::Fill { filled, unfinished_tasks })

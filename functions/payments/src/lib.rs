@@ -44,7 +44,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
 
 /// Handles one invocation of the function: charges the due payments.
 ///
-/// # Errors A `sweep::SweepError`. The name of its variant is the error type of the invocation.
+/// # Errors
+/// A `sweep::SweepError`. The name of its variant is the error type of the invocation.
 pub async fn charge(
     payments: &Payments,
     event: LambdaEvent<Value>,

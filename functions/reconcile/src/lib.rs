@@ -140,7 +140,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparis
 /// Handles one invocation of the function: compares the day in the event, or else the latest comparable day and the
 /// earlier days that are not compared yet.
 ///
-/// # Errors An [`InvocationError`]. The name of its variant is the error type of the invocation.
+/// # Errors
+/// An [`InvocationError`]. The name of its variant is the error type of the invocation.
 pub async fn reconcile(comparison: &DailyComparison, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
     let deadline = DateTime::<Utc>::from(event.context.deadline());
     let response = comparison.handle(event.payload, deadline).await;

@@ -15,7 +15,7 @@ use billing::{ClaimToken, Outcome, Payment, PaymentStatus, Policy, SettleDecisio
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use config::Env;
 use divan::{AllocProfiler, Bencher};
-use emulator::{Config, Engine, RequestObserver, Wire};
+use emulator::{Config, Engine, EngineConnection, RequestObserver};
 use serde_json::Value;
 use store::{Claim, ClaimOutcome, SubscriptionKey, Table};
 use testkit::sample;
@@ -98,7 +98,7 @@ fn due_payment(runtime: &Runtime) -> DuePayment {
     let responses = Arc::new(Responses::default());
     let engine = Engine::memory();
     let table = Table::new(
-        engine.client_with_wire(Arc::new(Wire::default().and_observer(responses.clone()))),
+        engine.client_with_connection(Arc::new(EngineConnection::default().and_observer(responses.clone()))),
         TABLE,
         receipt_retention(),
     );

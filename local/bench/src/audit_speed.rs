@@ -8,7 +8,7 @@ use billing::{LeadDays, Subscription};
 use chrono::{Days, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use dynamo::Entity as _;
-use emulator::{Engine, Wire};
+use emulator::{Engine, EngineConnection};
 use futures::StreamExt as _;
 use store::{Settings, Table};
 
@@ -37,7 +37,7 @@ pub struct AuditArgs {
 
 /// Creates the table in memory, measures a scan and an audit in turn, and prints the ratio.
 pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
-    let client = Engine::memory().client_with_wire(std::sync::Arc::new(Wire::without_tokens()));
+    let client = Engine::memory().client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
     let table = Table::new(client, TABLE, TimeDelta::days(190));
     create_items(&table, args.subscriptions).await?;
     let (mut scans, mut audits) = (Vec::new(), Vec::new());

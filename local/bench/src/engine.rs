@@ -15,7 +15,7 @@ use axum::routing::post;
 use billing::{Account, LeadDays, NewSubscription, Subscription, SubscriptionId};
 use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
 use clap::Args;
-use emulator::{Engine, Wire};
+use emulator::{Engine, EngineConnection};
 use store::{Settings, Table};
 use testkit::sample;
 use tokio::net::TcpListener;
@@ -75,7 +75,7 @@ pub fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, 
         payment_method: sample.payment_method,
         first_payment_on: Some(today),
     };
-    let begun = new.create(settings.shard_of(&account.id), LeadDays::default(), today, Utc::now());
+    let begun = new.into_subscription(settings.shard_of(&account.id), LeadDays::default(), today, Utc::now());
     let subscription = begun.expect("a first payment that is due today");
     (account, Subscription { next_reminder_on: None, ..subscription })
 }
@@ -89,7 +89,7 @@ pub fn ulid(n: u32) -> Ulid {
 pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let engine = if args.on_disk { Engine::open(&folder.path().join("table.db"))? } else { Engine::memory() };
-    let client = engine.client_with_wire(std::sync::Arc::new(Wire::without_tokens()));
+    let client = engine.client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
     let table = Table::new(client, TABLE, TimeDelta::days(190));
     table.create_if_absent().await?;
     let settings = Settings::new(args.shards, ulid(0));

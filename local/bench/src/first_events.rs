@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::Failure;
 
-/// The secret that signs the first event of the inbound webhook.
+/// The secret that signs the event with which the start of the inbound webhook function is measured.
 pub const STRIPE_SIGNING_SECRET: &str = "whsec_0123456789abcdef";
 
 /// A day on which nothing was due.

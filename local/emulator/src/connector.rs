@@ -1,4 +1,4 @@
-//! An HTTP client for the SDK that calls the engine without a socket.
+//! An HTTP client for the AWS SDK that calls the DynamoDB engine in this process, without a socket.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use aws_smithy_types::body::SdkBody;
 use dynoxide::{Database, DynoxideError};
 use serde_json::Value;
 
+use crate::engine_connection::{EngineConnection, RequestObserver};
 use crate::faults::{Fault, Operation};
 use crate::operations::{execute, execute_without_tokens};
-use crate::wire::{RequestObserver, Wire};
 
 type ConnectorResult = Result<HttpResponse, ConnectorError>;
 
@@ -25,30 +25,30 @@ type ConnectorResult = Result<HttpResponse, ConnectorError>;
 #[derive(Clone)]
 pub(crate) struct InProcessClient {
     database: Database,
-    wire: Arc<Wire>,
+    connection: Arc<EngineConnection>,
 }
 
 impl InProcessClient {
-    pub fn new(database: Database, wire: Arc<Wire>) -> Self {
-        Self { database, wire }
+    pub fn new(database: Database, connection: Arc<EngineConnection>) -> Self {
+        Self { database, connection }
     }
 
-    /// Executes `request` on the engine. The wire decides whether capacity units are counted, whether an observer
+    /// Executes `request` on the engine. The connection decides whether capacity units are counted, whether an observer
     /// receives the request, and whether the response is changed.
     fn respond(&self, request: &HttpRequest) -> ConnectorResult {
         let bytes = request.body().bytes().unwrap_or_default();
         let operation = operation_name(request);
-        let result = if self.wire.is_metered {
+        let result = if self.connection.is_metered {
             let body = with_consumed_capacity(bytes).map_err(|error| ConnectorError::user(error.into()))?;
-            self.execute(operation, &body).inspect(|response_body| self.wire.count_units(response_body))
-        } else if let Some(observer) = &self.wire.observer {
+            self.execute(operation, &body).inspect(|response_body| self.connection.count_units(response_body))
+        } else if let Some(observer) = &self.connection.observer {
             let request = serde_json::from_slice(bytes).map_err(|error| ConnectorError::user(error.into()))?;
             self.respond_observed(observer.as_ref(), operation, &request, bytes)
         } else {
             self.execute(operation, bytes)
         };
         match result {
-            Ok(response_body) => Ok(json_response(200, self.wire.change_response(bytes, response_body))),
+            Ok(response_body) => Ok(json_response(200, self.connection.change_response(bytes, response_body))),
             Err(error) => Ok(json_response(error.status_code(), error.to_json())),
         }
     }
@@ -74,7 +74,7 @@ impl InProcessClient {
     }
 
     fn execute(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
-        let execute = if self.wire.ignores_tokens { execute_without_tokens } else { execute };
+        let execute = if self.connection.ignores_tokens { execute_without_tokens } else { execute };
         execute(&self.database, operation, body)
     }
 }
@@ -120,8 +120,8 @@ fn json_response(status: u16, body: String) -> HttpResponse {
 
 impl HttpConnector for InProcessClient {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        self.wire.count_request(operation_name(&request), request.body().bytes().unwrap_or_default());
-        let Some(injector) = self.wire.injector.clone() else {
+        self.connection.count_request(operation_name(&request), request.body().bytes().unwrap_or_default());
+        let Some(injector) = self.connection.injector.clone() else {
             return HttpConnectorFuture::ready(self.respond(&request));
         };
         let this = self.clone();

@@ -121,7 +121,7 @@ impl Deployment {
         let lead: LeadDays = self.config.billing.policy.lead;
         let settings = self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         self.table.create_account(account).await?;
-        let subscription = new.create(settings.shard_of(&account.id), lead, today, self.clock.now())?;
+        let subscription = new.into_subscription(settings.shard_of(&account.id), lead, today, self.clock.now())?;
         match self.table.create_subscription(&subscription, None).await? {
             CreateOutcome::Created => Ok(()),
             CreateOutcome::Exists

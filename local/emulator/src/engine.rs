@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 use crate::connector::{InProcessClient, NoSleep};
 use crate::dynamodb_server::dynamodb_router;
+use crate::engine_connection::EngineConnection;
 use crate::http_server::{Limits, serve};
 use crate::operations::{execute, execute_without_tokens};
 use crate::stream::{Stream, StreamError};
-use crate::wire::Wire;
 
 /// A DynamoDB engine in this process, in memory or in a file.
 #[derive(Clone)]
@@ -61,12 +61,12 @@ impl Engine {
 
     /// Returns an SDK client that calls this engine without a socket.
     pub fn client(&self) -> Client {
-        self.client_with_wire(Arc::new(Wire::default()))
+        self.client_with_connection(Arc::new(EngineConnection::default()))
     }
 
-    /// Returns an SDK client that calls this engine through `wire`, which may count requests and inject faults.
-    pub fn client_with_wire(&self, wire: Arc<Wire>) -> Client {
-        let retries = wire.retry_config();
+    /// Returns an SDK client that calls this engine through `connection`, which may count requests and inject faults.
+    pub fn client_with_connection(&self, connection: Arc<EngineConnection>) -> Client {
+        let retries = connection.retry_config();
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("local"))
@@ -79,12 +79,12 @@ impl Engine {
             // The protection against stalled streams measures time with sleeps, and a sleep ends immediately here, so
             // it is disabled.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-            .http_client(InProcessClient::new(self.database.clone(), wire))
+            .http_client(InProcessClient::new(self.database.clone(), connection))
             .build();
         Client::from_conf(config)
     }
 
-    /// Executes `request` without an SDK and without a [`Wire`].
+    /// Executes `request` without an SDK and without a [`EngineConnection`].
     ///
     /// # Errors
     /// The engine's error, as the JSON that DynamoDB would return.

@@ -87,8 +87,8 @@ impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
     }
 }
 
-/// Executes calls and injects faults. One injector represents one process: the process's connection to the table (its
-/// wire), its gateway and its mailer share the injector. Their calls are counted together, and a crash ends all of
+/// Executes calls and injects faults. One injector represents one process: the process's connection to the table, its
+/// gateway and its mailer share the injector. Their calls are counted together, and a crash ends all of
 /// them.
 pub struct Injector {
     faults: Arc<dyn Faults>,

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn check_on_loopback_accepts_only_loopback_hosts_with_the_port() {
+    fn server_on_loopback_accepts_only_loopback_hosts_with_its_port() {
         for host in ["127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "[::1]:8000"] {
             assert!(is_admitted("127.0.0.1:8000", host, &[]), "{host}");
         }

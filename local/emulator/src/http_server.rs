@@ -166,7 +166,7 @@ async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, act
     }
 }
 
-/// Responds with 408 if the request body or the response takes longer than `limit`.
+/// Responds with 408 if reading the request body and creating the response together take longer than `limit`.
 async fn with_time_limit(limit: Duration, request: Request, next: Next) -> Response {
     timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         let body = format!("the request was incomplete or got no response within {} s\n", limit.as_secs());

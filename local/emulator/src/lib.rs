@@ -8,6 +8,7 @@ mod connector;
 mod deployment;
 mod dynamodb_server;
 mod engine;
+mod engine_connection;
 mod es256;
 mod faults;
 mod gateway_claims;
@@ -19,11 +20,11 @@ mod stream;
 mod stripe_server;
 mod timetable;
 mod token_issuer;
-mod wire;
 
 pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
 pub use deployment::{CreateSubscriptionError, Deployment};
 pub use engine::{Engine, EngineError, RunningEngine};
+pub use engine_connection::{EngineConnection, RequestObserver};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
 pub use gateway_claims::gateway_claims;
 pub use http_server::{Limits, serve};
@@ -35,4 +36,3 @@ pub use stripe_server::{
 };
 pub use timetable::{next_run_time, run_times_on};
 pub use token_issuer::{InvalidKey, LOCAL_AUDIENCE, LOCAL_ISSUER, TokenError, TokenIssuer};
-pub use wire::{RequestObserver, Wire};

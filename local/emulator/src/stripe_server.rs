@@ -93,7 +93,7 @@ struct ServerState {
     random_faults: Option<RandomFaults>,
     /// The requests that got an error response and take effect later.
     deferred_requests: Vec<DeferredRequest>,
-    /// The number of requests that were received.
+    /// The number of requests that the server has received since it was created.
     requests: u64,
 }
 

@@ -6,11 +6,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 type Item = HashMap<String, AttributeValue>;
 
-/// An order, assembled from its own item and its edges (the items that connect the order with other entities).
+/// An order, assembled from its own item and its relations (the items that connect the order with other entities).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StoredOrder {
     pub customer: String,
-    /// The representative's id in the edge from the order to the employee.
+    /// The representative's id in the relation from the order to the employee.
     pub representative: String,
     /// The representative's id in the order's own item, which also contains the status.
     pub stored_representative: String,
@@ -18,7 +18,7 @@ pub struct StoredOrder {
     pub amount: i64,
     /// The refunded part of the amount, as the order states it.
     pub refunded: i64,
-    /// The refunded part of the amount, in the edge to the representative.
+    /// The refunded part of the amount, in the relation to the representative.
     pub credited_refund: i64,
     /// The sum of the refunds that did not fail, in the item with the refunds.
     pub refunds: i64,
@@ -64,7 +64,7 @@ pub struct OrdersTableContents {
     /// For each representative, quarter and currency: the stored sum of the orders, and the stored text by which the
     /// ranking is sorted.
     pub totals: BTreeMap<(String, String, String), (i64, String)>,
-    /// All items of the table, including the items that are not edges.
+    /// All items of the table, including the items that are not relations.
     pub items: BTreeSet<StoredItem>,
     /// The inconsistencies that were found while the items were read.
     violations: Vec<String>,
@@ -182,7 +182,7 @@ impl OrdersTableContents {
             let expected = BTreeSet::from([format!("{}-{}", stored.status, stored.placed_at)]);
             if data != expected {
                 contents.violations.push(format!(
-                    "{order} has the status {}, but the attribute `Data` of its edges is {data:?}",
+                    "{order} has the status {}, but the attribute `Data` of its relations is {data:?}",
                     stored.status
                 ));
             }
@@ -231,13 +231,14 @@ impl OrdersTableContents {
         for (id, order) in &self.orders {
             if order.representative != format!("EMP#{}", order.stored_representative) {
                 violations.push(format!(
-                    "{id} has the representative {}, but its edge leads to {}",
+                    "{id} has the representative {}, but its relation leads to {}",
                     order.stored_representative, order.representative
                 ));
             }
             if order.credited_refund != order.refunded {
-                let (refunded, edge) = (order.refunded, order.credited_refund);
-                violations.push(format!("{id} is refunded by {refunded}, but its representative's edge says {edge}"));
+                let (refunded, relation) = (order.refunded, order.credited_refund);
+                violations
+                    .push(format!("{id} is refunded by {refunded}, but its representative's relation says {relation}"));
             }
             if order.refunded != order.refunds.min(order.amount) {
                 violations

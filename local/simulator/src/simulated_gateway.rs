@@ -33,7 +33,7 @@ pub enum GatewayKind {
 pub trait SimulatedGateway: fmt::Debug {
     /// Returns the gateway for one process. `process_schedule` decides when the calls of this process happen, and
     /// `injector` decides which calls fail.
-    fn for_process(
+    fn gateway_of_process(
         self: Arc<Self>,
         process_schedule: Arc<ProcessSchedule>,
         injector: Arc<Injector>,

@@ -227,7 +227,7 @@ impl fmt::Debug for UnreliableGateway {
 }
 
 impl SimulatedGateway for UnreliableGateway {
-    fn for_process(
+    fn gateway_of_process(
         self: Arc<Self>,
         process_schedule: Arc<ProcessSchedule>,
         injector: Arc<Injector>,

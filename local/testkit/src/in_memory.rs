@@ -7,7 +7,7 @@ use mail::Mailer;
 use sandbox::{Ledger, Sandbox};
 use store::TableError;
 
-use emulator::{Config, Deployment, Engine, Wire};
+use emulator::{Config, Deployment, Engine, EngineConnection};
 
 /// A deployment in memory, with its engine, its clock and its sandbox gateway.
 #[derive(Clone)]
@@ -15,7 +15,7 @@ pub struct InMemoryDeployment {
     pub engine: Engine,
     pub clock: Arc<SimulatedClock>,
     pub sandbox: Arc<Sandbox>,
-    /// The deployment without injected faults. [`InMemoryDeployment::with_wire`] returns a deployment whose requests to
+    /// The deployment without injected faults. [`InMemoryDeployment::with_connection`] returns a deployment whose requests to
     /// the table may fail.
     pub deployment: Deployment,
 }
@@ -27,13 +27,13 @@ impl InMemoryDeployment {
         crate::ask_all_log_subscribers();
         let (engine, clock) = (Engine::memory(), Arc::new(clock));
         let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-        let client = engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let deployment = Deployment::new(client, config, sandbox.clone(), mailer, clock.clone()).ready().await?;
         Ok(Self { engine, clock, sandbox, deployment })
     }
 
-    /// Returns the same deployment, but its requests to the table pass through `wire`, which may inject faults.
-    pub fn with_wire(&self, wire: Arc<Wire>) -> Deployment {
-        self.deployment.over(self.engine.client_with_wire(wire))
+    /// Returns the same deployment, but its requests to the table pass through `connection`, which may inject faults.
+    pub fn with_connection(&self, connection: Arc<EngineConnection>) -> Deployment {
+        self.deployment.over(self.engine.client_with_connection(connection))
     }
 }

@@ -34,7 +34,7 @@ pub struct RuntimeApi {
 
 /// The server's ends of the channels to and from [`RuntimeApi`].
 #[derive(Clone)]
-struct ServerState {
+struct ServerChannels {
     /// Events for the function, each with its deadline (Unix time in milliseconds).
     events: Arc<Mutex<mpsc::Receiver<(String, i64)>>>,
     results: mpsc::Sender<InvocationResult>,
@@ -50,7 +50,7 @@ impl RuntimeApi {
         let address = listener.local_addr()?;
         let (events, for_function) = mpsc::channel(1);
         let (from_function, results) = mpsc::channel(1);
-        let state = ServerState { events: Arc::new(Mutex::new(for_function)), results: from_function };
+        let state = ServerChannels { events: Arc::new(Mutex::new(for_function)), results: from_function };
         let routes = Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(send_next_event))
             .route("/2018-06-01/runtime/invocation/{id}/response", post(receive_response))
@@ -88,7 +88,7 @@ impl Drop for RuntimeApi {
     }
 }
 
-async fn send_next_event(State(state): State<ServerState>) -> impl IntoResponse {
+async fn send_next_event(State(state): State<ServerChannels>) -> impl IntoResponse {
     let received = state.events.lock().await.recv().await;
     let Some((event, deadline_ms)) = received else {
         // There are no more events. As in Lambda, the function waits until its process is ended.
@@ -105,19 +105,19 @@ async fn send_next_event(State(state): State<ServerState>) -> impl IntoResponse 
     (StatusCode::OK, headers, event)
 }
 
-async fn receive_response(State(state): State<ServerState>, Path(_): Path<String>, body: Bytes) -> StatusCode {
+async fn receive_response(State(state): State<ServerChannels>, Path(_): Path<String>, body: Bytes) -> StatusCode {
     send_result(&state, InvocationResult::Response, &body).await
 }
 
-async fn receive_error(State(state): State<ServerState>, Path(_): Path<String>, body: Bytes) -> StatusCode {
+async fn receive_error(State(state): State<ServerChannels>, Path(_): Path<String>, body: Bytes) -> StatusCode {
     send_result(&state, InvocationResult::Error, &body).await
 }
 
-async fn receive_init_error(State(state): State<ServerState>, body: Bytes) -> StatusCode {
+async fn receive_init_error(State(state): State<ServerChannels>, body: Bytes) -> StatusCode {
     send_result(&state, InvocationResult::Error, &body).await
 }
 
-async fn send_result(state: &ServerState, kind: fn(Value) -> InvocationResult, body: &[u8]) -> StatusCode {
+async fn send_result(state: &ServerChannels, kind: fn(Value) -> InvocationResult, body: &[u8]) -> StatusCode {
     // A body that is not JSON becomes a JSON string.
     let value =
         serde_json::from_slice(body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()));

@@ -46,7 +46,8 @@ pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
         first_payment_on: None,
     };
     let six = NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default();
-    new.create(0, LeadDays::default(), created_on, created_on.and_time(six).and_utc()).expect("a subscription")
+    new.into_subscription(0, LeadDays::default(), created_on, created_on.and_time(six).and_utc())
+        .expect("a subscription")
 }
 
 /// Returns an action of the kind `kind` that an anonymous caller takes.

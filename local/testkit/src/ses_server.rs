@@ -68,7 +68,7 @@ pub struct SesMail {
 }
 
 #[derive(Default)]
-struct ServerState {
+struct ServerChannels {
     mails: Vec<SesMail>,
     /// The faults of the next valid requests.
     faults: VecDeque<SesFault>,
@@ -80,7 +80,7 @@ pub struct SesServer {
     /// The domain from which mails may be sent.
     identity: String,
     configuration_set: String,
-    state: Mutex<ServerState>,
+    state: Mutex<ServerChannels>,
     /// Is notified when a request starts to hang ([`SesFault::HangsAfter`]).
     hanging: Notify,
 }
@@ -127,7 +127,7 @@ impl SesServer {
         self.hanging.notified().await;
     }
 
-    fn state(&self) -> MutexGuard<'_, ServerState> {
+    fn state(&self) -> MutexGuard<'_, ServerChannels> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

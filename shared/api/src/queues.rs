@@ -1,4 +1,4 @@
-//! The queues of a deployment, whose numbers of messages `GET /status` shows.
+//! The queues of a deployment, whose numbers of messages `GET /status` and `dueday status` show.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -28,7 +28,39 @@ pub trait Queues: std::fmt::Debug + Send + Sync {
     async fn read(&self) -> Vec<QueueState>;
 }
 
+/// The number of messages of a queue in Amazon SQS that are due.
+const DUE: &str = "ApproximateNumberOfMessages";
+/// The number of messages of a queue in Amazon SQS that are delayed.
+const DELAYED: &str = "ApproximateNumberOfMessagesDelayed";
+/// The number of messages of a queue in Amazon SQS that a function has received and not deleted.
+const IN_PROGRESS: &str = "ApproximateNumberOfMessagesNotVisible";
+/// The dead-letter queue of a queue in Amazon SQS.
+const REDRIVE_POLICY: &str = "RedrivePolicy";
+/// The attributes of a queue in Amazon SQS that [`QueueState::from_sqs_attributes`] reads ("GetQueueAttributes" in the Amazon SQS API
+/// reference).
+pub const SQS_ATTRIBUTES: [&str; 4] = [DUE, DELAYED, IN_PROGRESS, REDRIVE_POLICY];
+
 impl QueueState {
+    /// Returns the state of the queue `name` in Amazon SQS. `attribute` must return the value of an attribute. The numbers are
+    /// approximate.
+    ///
+    /// # Errors
+    /// An error message, if an attribute with a number is missing or not a number.
+    pub fn from_sqs_attributes<'a>(name: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, String> {
+        let number = |name: &str| {
+            let text = attribute(name).unwrap_or_default();
+            text.parse::<u64>().map_err(|error| format!("{name} is {text:?}: {error}"))
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            waiting: Some(number(DUE)?.saturating_add(number(DELAYED)?)),
+            in_progress: Some(number(IN_PROGRESS)?),
+            // A queue without a redrive policy is a dead-letter queue. SQS moves messages to it from the other queues
+            // if their processing failed repeatedly.
+            keeps_failed_messages: Some(attribute(REDRIVE_POLICY).is_none()),
+        })
+    }
+
     /// Returns the unknown state of the queue `name`, which could not be read.
     pub fn unknown(name: String) -> Self {
         Self { name, waiting: None, in_progress: None, keeps_failed_messages: None }

@@ -118,8 +118,10 @@ fn compare_payments(
     {
         // Do not check a receipt whose payment the bank reversed: the gateway may list that payment as failed.
         if receipt.reversal.is_none() && !made.iter().any(|payment| payment.id == receipt.payment) {
-            let mut what =
-                format!("the gateway does not list the payment {} of a receipt as successful", receipt.payment);
+            let mut what = format!(
+                "the payment {} has a receipt, but is missing from the gateway's list or did not succeed",
+                receipt.payment
+            );
             if receipt.customer.is_none() {
                 what += "; the receipt does not name the charged customer, whose payments may not be among the lists";
             }

@@ -26,7 +26,7 @@ pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use orders::{
-    Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, RecentOrders, check_stored_numbers,
+    Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary, check_stored_numbers,
     compare_orders_with_receipts, is_erased, numbers_not_compared, order_of,
 };
 pub use reconciliation::Reconciliation;

@@ -81,7 +81,9 @@ impl Explanation {
                 format!("the cancellation of the subscription is planned for {on}, without a charge")
             }
             ChargeReason::NotBegun { created_on, first_due_on } => {
-                format!("the subscription was created on {created_on}, and its first payment is due on {first_due_on}")
+                format!(
+                    "no payment is due before {first_due_on}, the first due date of the subscription, which was created on {created_on}"
+                )
             }
             ChargeReason::Unrecorded { period } => format!(
                 "the payment of {period} is neither paid nor waived nor owed: an outage missed it, or it fell due \

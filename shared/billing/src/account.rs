@@ -68,7 +68,7 @@ impl Account {
 #[strum(serialize_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MailStatus {
-    /// No mail to the address has failed.
+    /// No mail to the address has bounced or was reported as spam. This is the initial status.
     #[default]
     Deliverable,
     /// The mail server of the address rejected a mail permanently.

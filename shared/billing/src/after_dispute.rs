@@ -38,7 +38,7 @@ impl Subscription {
         let next = self.with_dispute_mark(disputes);
         match self.disputed_at {
             Some(marked_at) if next.disputed_at.is_none() => {
-                let since = self.charges_stopped_since(disputes, marked_at);
+                let since = self.start_of_stopped_charges(disputes, marked_at);
                 next.resume_after_won_dispute(day_of(since), policy, day_of(now), now)
             }
             _ => next.into(),
@@ -67,7 +67,7 @@ impl Subscription {
     /// Returns the start of the uninterrupted time during which disputes stopped charges of the payment method.
     /// `marked_at` is the dispute mark. The uninterrupted time may have begun before `marked_at`, with an earlier
     /// dispute that was not closed before `marked_at`.
-    fn charges_stopped_since(&self, disputes: &[Dispute], marked_at: DateTime<Utc>) -> DateTime<Utc> {
+    fn start_of_stopped_charges(&self, disputes: &[Dispute], marked_at: DateTime<Utc>) -> DateTime<Utc> {
         let mut since = marked_at;
         loop {
             let lasted_until_since = |dispute: &&Dispute| {

@@ -18,7 +18,9 @@ pub struct Card {
 
 /// The error for a card whose brand is invalid, or whose last digits are not four digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be a brand of 1 to {MAX_BRAND_CHARS} characters, and the last four digits of a card number")]
+#[error(
+    "the description of the card is invalid: it needs a brand of 1 to {MAX_BRAND_CHARS} characters and the last four digits of the number"
+)]
 pub struct CardError;
 
 #[derive(Deserialize)]

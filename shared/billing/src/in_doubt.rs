@@ -91,7 +91,7 @@ pub enum AttemptContradiction {
     DueDate { attempt: NaiveDate, due_on: NaiveDate },
     #[error("the open attempt is for {attempt}, but the price of its month is {price}")]
     Amount { attempt: Money, price: Money },
-    #[error("the open attempt does not name its table, so its idempotency key is unknown")]
+    #[error("the open attempt contains no table id, so it cannot be charged again with the same idempotency key")]
     Table,
     #[error("the open attempt has the number {attempt}, but the latest attempt has the number {latest}")]
     Number { attempt: u32, latest: u32 },

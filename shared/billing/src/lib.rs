@@ -46,7 +46,7 @@
 //!     first_payment_on: None,
 //! };
 //! // Created on 10 January, in shard 0: the first payment is due on 31 January.
-//! let mut subscription = new.create(0, LeadDays::default(), date("2027-01-10")?, now)?;
+//! let mut subscription = new.into_subscription(0, LeadDays::default(), date("2027-01-10")?, now)?;
 //! assert_eq!(subscription.due_on, date("2027-01-31")?);
 //!
 //! // A worker has claimed the payment: the attempt freezes the amount and the payment method.
@@ -171,7 +171,7 @@ pub use in_doubt::{
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use new_subscription::{NewSubscription, first_due_on};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
-pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
+pub use payment_limits::{PaymentBatchLimits, PaymentLimit, PaymentLimitError};
 pub use payment_method_setup::PaymentMethodSetup;
 pub use policy::{
     AfterWonDispute, CatchUp, LeadDays, OnResume, ParseAfterWonDisputeError, ParseCatchUpError, ParseOnResumeError,

@@ -59,7 +59,7 @@ impl NewSubscription {
     ///
     /// # Errors
     /// The errors of [`first_due_on`].
-    pub fn create(
+    pub fn into_subscription(
         self,
         shard: u32,
         lead: LeadDays,

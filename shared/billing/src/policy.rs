@@ -77,8 +77,8 @@ pub enum OnResume {
     /// The last month that fell due during the pause is owed, and payable on the day of the resumption.
     #[default]
     Charge,
-    /// The month is waived, unless it falls due on the day of the resumption. The next payment is on the next payment
-    /// day.
+    /// The last month that fell due during the pause is waived, unless it falls due on the day of the resumption. The
+    /// next payment is on the next payment day.
     Wait,
 }
 

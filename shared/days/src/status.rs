@@ -143,7 +143,7 @@ impl SystemStatus {
             format!("the {batch} of {date} are not done: {complete_shards} of {shards} shards are complete")
         }));
         if let Some(date) = self.oldest_due_on.filter(|date| *date < self.today) {
-            problems.push(format!("a payment has been due since {date}"));
+            problems.push(format!("payments are due and not settled; the oldest has been due since {date}"));
         }
         if self.open_findings > 0 {
             problems.push(format!("payments without a receipt: {}", self.open_findings));

@@ -83,7 +83,8 @@ impl GatewayChoice {
 
 /// Parses a secret or restricted key of Stripe.
 ///
-/// # Errors An error text, which is the end of a sentence that begins with "must be". The text never contains the key.
+/// # Errors
+/// An error text, which is the end of a sentence that begins with "must be". The text never contains the key.
 pub fn parse_stripe_key(text: &str) -> Result<String, &'static str> {
     const KEY_PREFIXES: [&str; 4] = ["sk_test_", "sk_live_", "rk_test_", "rk_live_"];
     let key = text.trim();

@@ -25,7 +25,7 @@ use clock::Clock;
 use config::CurrentSecret;
 
 /// The path of payments. POST with a [`ChargeRequest`] makes a charge and returns a [`ChargeResponse`]. GET with a
-/// [`ListQuery`] returns a list of [`Payment`]s. GET with the id of a payment appended to the path returns this
+/// [`CustomerPaymentsQuery`] returns a list of [`Payment`]s. GET with the id of a payment appended to the path returns this
 /// [`Payment`], or status 404.
 pub const PAYMENTS_PATH: &str = "/v1/payments";
 
@@ -38,7 +38,7 @@ pub const CHECKOUT_PAGES_PATH: &str = "/v1/pages";
 pub const REFUNDS_PATH: &str = "/v1/refunds";
 
 /// The path of the lists of a time range. GET with `/payments`, `/refunds` or `/disputes` appended to the path and a
-/// [`RangeQuery`] returns a [`ListPage`]. These lists are optional: a gateway without them returns status 404.
+/// [`TimeRangeQuery`] returns a [`ListPage`]. These lists are optional: a gateway without them returns status 404.
 pub const LISTS_PATH: &str = "/v1/lists";
 
 /// The path of the account. GET returns a [`GatewayAccount`].
@@ -51,7 +51,7 @@ pub const CLOCK_HEADER: &str = "sandbox-clock";
 /// The query parameters of the list of a customer's payments: the customer, and the earliest creation time of a
 /// payment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ListQuery {
+pub struct CustomerPaymentsQuery {
     pub customer: GatewayToken,
     pub since: DateTime<Utc>,
 }
@@ -59,7 +59,7 @@ pub struct ListQuery {
 /// The query parameters of a list of a time range: its start, its end (exclusive), and the position after which the list
 /// page begins; absent for the first list page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RangeQuery {
+pub struct TimeRangeQuery {
     pub from: DateTime<Utc>,
     pub to: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ impl HttpGateway {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<T>>, GatewayError> {
-        let query = RangeQuery { from: range.from, to: range.to, after: after.map(str::to_owned) };
+        let query = TimeRangeQuery { from: range.from, to: range.to, after: after.map(str::to_owned) };
         let response = self.send_signed(self.http.get(format!("{}/{name}", self.lists)).query(&query)).await?;
         match response.status() {
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Ok(None),
@@ -301,7 +301,7 @@ impl PaymentGateway for HttpGateway {
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        let query = ListQuery { customer: customer.clone(), since };
+        let query = CustomerPaymentsQuery { customer: customer.clone(), since };
         check_payments_are_consistent(self.send(self.http.get(&self.payments).query(&query)).await?)
     }
 

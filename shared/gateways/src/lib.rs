@@ -38,13 +38,13 @@ pub use stripe::{
 pub use day_lists::{ListPage, TimeRange};
 pub use gateway_url::{GatewayUrl, GatewayUrlError};
 pub use http_gateway::{
-    ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, HttpGateway, LISTS_PATH, ListQuery, PAYMENTS_PATH, REFUNDS_PATH,
-    RangeQuery,
+    ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, CustomerPaymentsQuery, HttpGateway, LISTS_PATH, PAYMENTS_PATH,
+    REFUNDS_PATH, TimeRangeQuery,
 };
 pub use iam_signer::IamSigner;
 pub use request_signature::{
-    GatewayKeyError, GatewayKeys, ID_HEADER, MAX_SIGNATURE_AGE, SIGNATURE_HEADER, SignatureError, SignedRequest,
-    TIMESTAMP_HEADER,
+    GatewayKeyError, GatewayKeys, ID_HEADER, MAX_SIGNATURE_TIME_DIFFERENCE, SIGNATURE_HEADER, SignatureError,
+    SignedRequest, TIMESTAMP_HEADER,
 };
 
 /// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is
@@ -185,7 +185,8 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// outcome is unknown.
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse;
 
-    /// Lists all payments of `customer` that were made at or after `since`. The list is strongly consistent.
+    /// Lists all payments of `customer` that this software requested at or after `since`, also declined payments and
+    /// payments in progress. The list is strongly consistent.
     ///
     /// # Errors
     /// [`GatewayError`] if the list could not be read completely.

@@ -21,7 +21,7 @@ pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 pub const SIGNATURE_HEADER: &str = "webhook-signature";
 
 /// The largest difference between the signed time of a request and the current time.
-pub const MAX_SIGNATURE_AGE: TimeDelta = TimeDelta::minutes(5);
+pub const MAX_SIGNATURE_TIME_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
 /// The largest number of keys, which is also the largest number of signatures that are verified for one request.
 const MAX_KEYS: usize = 2;
 
@@ -125,7 +125,7 @@ impl GatewayKeys {
         }
         let signed_at = DateTime::from_timestamp(seconds, 0).ok_or(SignatureError::TimeOutOfRange)?;
         let difference = now.signed_duration_since(signed_at).abs();
-        if difference > MAX_SIGNATURE_AGE { Err(SignatureError::TimeOutOfRange) } else { Ok(()) }
+        if difference > MAX_SIGNATURE_TIME_DIFFERENCE { Err(SignatureError::TimeOutOfRange) } else { Ok(()) }
     }
 }
 

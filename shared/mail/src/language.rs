@@ -25,7 +25,7 @@ pub struct LanguageTexts {
     pub greeting: String,
     pub labels: LabelTexts,
     pub receipt: ReceiptTexts,
-    pub card_link: CardLinkTexts,
+    pub card_link: CardPageTexts,
     mails: BTreeMap<MailKind, MailTexts>,
 }
 
@@ -75,7 +75,7 @@ pub struct ReceiptTexts {
 /// The texts of the web page on which a customer with an owed payment enters a card. The texts are templates.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CardLinkTexts {
+pub struct CardPageTexts {
     pub heading: String,
     pub body: String,
     pub action: String,

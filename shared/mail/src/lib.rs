@@ -68,7 +68,8 @@ pub struct MailError {
 pub trait Mailer: Send + Sync + fmt::Debug {
     /// Sends `mail`. On success, the mail service has accepted the mail.
     ///
-    /// # Errors Returns an error if the mail service rejected the mail or did not respond. After a transient error, the
+    /// # Errors
+    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error, the
     /// mail was usually not sent. It was sent, however, if only the response of the mail service was lost.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }

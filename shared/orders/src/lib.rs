@@ -23,7 +23,7 @@ pub use dynamo::KeySchema;
 pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
-    CompanyEntity, CreditedOrder, DateRange, EmployeeDetails, EmployeeList, NamedLine, ORDERS_SCHEMA, OrderList,
-    OrderToPack, OrdersScan, OrdersTable, PaymentsTable, ProductOrder, Requester, StockBefore, WaitingOrdersPage,
+    CreditedOrder, DateRange, EmployeeDetails, EmployeeList, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
+    OrdersScan, OrdersTable, PaymentsTable, ProductOrder, ReferencedEntity, Requester, StockBefore, WaitingOrdersPage,
     WriteOutcome, is_order_key, normalize_name, read_stream_image,
 };

@@ -309,7 +309,7 @@ pub async fn receive_delivery(
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::invalid_field("delivery", "must be a ULID"))?;
     let DeliveryFields { warehouse, quantity } = body.value;
     let quantity = quantity.checked()?;
-    match desk.receive(&product, &warehouse, quantity, delivery).await {
+    match desk.receive_stock(&product, &warehouse, quantity, delivery).await {
         // The product is part of the path, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found()),
         received => Ok(received.map(|()| Json(DeliveryView { id: delivery, product, warehouse, quantity }))?),

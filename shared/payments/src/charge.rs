@@ -66,7 +66,7 @@ enum LookUpResult {
 impl PaymentBatch {
     /// Charges the attempt of `permit`, which was just claimed. If an earlier attempt of the same due date was
     /// rejected, first looks up that attempt's payment, because the gateway may have made it despite the rejection.
-    pub(super) async fn charge_claimed(
+    pub(super) async fn charge_claimed_attempt(
         &self,
         context: RowContext<'_>,
         permit: ChargePermit,

@@ -60,7 +60,7 @@ impl PaymentBatch {
         }
     }
 
-    /// Returns the same as [`PaymentBatch::is_own_table`]; `settings` are the settings of the table.
+    /// Like [`PaymentBatch::is_own_table`], but uses `settings` instead of reading the settings of the table.
     async fn is_own_table_with(&self, settings: &Settings) -> Result<bool, TableError> {
         if self.is_own_table.initialized() {
             return Ok(true);
@@ -132,7 +132,7 @@ impl PaymentBatch {
         let run = PaymentRun::default();
         run.apply_settings(&settings);
         let context = RowContext { run: &run, today, deadline: claim.now + SIGN_UP_TIMEOUT };
-        Ok(match self.charge_claimed(context, ChargePermit::from_claim(held, claim)?).await? {
+        Ok(match self.charge_claimed_attempt(context, ChargePermit::from_claim(held, claim)?).await? {
             RowResult::Counted(outcome) => Some(outcome),
             _ => None,
         })

@@ -37,14 +37,14 @@ impl PaymentBatch {
             let (claim, table_id) = (self.new_claim(), self.table_id.get().copied().unwrap_or_default());
             let stored = match self.table.claim_payment(&due.key, seen, table_id, claim).await? {
                 ClaimOutcome::Claimed(held) => {
-                    return self.charge_claimed(context, ChargePermit::from_claim(*held, claim)?).await;
+                    return self.charge_claimed_attempt(context, ChargePermit::from_claim(*held, claim)?).await;
                 }
                 ClaimOutcome::Refused(None) => return Ok(RowResult::Counted(PaymentOutcome::Skipped)),
                 ClaimOutcome::Refused(Some(stored)) => *stored,
             };
             match claim_refusal(&stored, claim.token, seen, today, claim.now) {
                 ClaimRefusal::OwnClaim => {
-                    return self.charge_claimed(context, ChargePermit::from_claim(stored, claim)?).await;
+                    return self.charge_claimed_attempt(context, ChargePermit::from_claim(stored, claim)?).await;
                 }
                 ClaimRefusal::InDoubt(_) | ClaimRefusal::Leased => return Ok(RowResult::LeftToOtherLane),
                 ClaimRefusal::DueOn(on) => seen = on,

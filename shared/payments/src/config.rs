@@ -11,7 +11,7 @@ use config::{ConfigError, Env, Variable};
 
 variables! {
     LEASE_MINUTES = Variable::new(&[Every], "DUEDAY_LEASE_MINUTES", "MINUTES",
-        "Minutes for which a worker leases an attempt that it has claimed")
+        "Minutes after which another worker may take over an attempt that a worker has claimed")
         .in_range(10, 1_440).default("20").rare_flag("lease-minutes");
     GATEWAY_RATE = Variable::new(&[Payments], "DUEDAY_GATEWAY_RATE", "N",
         "The highest number of requests per second to the gateway")

@@ -12,7 +12,8 @@ pub struct DaysToCompare {
     pub first: NaiveDate,
     /// The last day in UTC: the day on which the copy was noticed.
     pub last: NaiveDate,
-    /// When the copy was noticed. An earlier comparison may have been restored with the backup, so it proves nothing.
+    /// When a run or a command noticed that the table is a copy. An earlier comparison may have been restored with the
+    /// backup, so it proves nothing.
     noticed_at: DateTime<Utc>,
 }
 
@@ -21,7 +22,7 @@ pub struct DaysToCompare {
 pub enum ConfirmationProblem {
     #[error("{0} was not compared with the gateway since the copy was noticed")]
     NotCompared(NaiveDate),
-    #[error("{0} was not compared to its end")]
+    #[error("the comparison of {0} is missing or incomplete")]
     NotEnded(NaiveDate),
     #[error("{0} was compared with --report-only")]
     ReportOnly(NaiveDate),
@@ -40,9 +41,9 @@ pub enum ConfirmationProblem {
 
 impl DaysToCompare {
     /// Returns the days for a table with `settings`, of which a run or a command noticed at `noticed_at` that it is a
-    /// copy. The first day is the day of the latest run in the backup: each run stores its time in the settings, except in
-    /// a copy that is not confirmed. The day is computed from an hour earlier, because the clocks of two machines may
-    /// differ by up to an hour.
+    /// copy. The first day is the day of the latest run in the backup: each run stores its time in the settings, but a
+    /// run on a copy stores it only after an operator has confirmed the copy. The day is computed from an hour earlier,
+    /// because the clocks of two machines may differ by up to an hour.
     pub fn of_table(settings: &Settings, noticed_at: DateTime<Utc>) -> Self {
         let latest_run_at = settings.latest_run_at.unwrap_or(settings.created_at());
         let first = (latest_run_at - TimeDelta::hours(1)).date_naive();

@@ -18,6 +18,6 @@ variables! {
     ACCOUNT_CLAIM = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_CLAIM", "CLAIM",
         "The claim that contains the account, in an account's token").default("sub");
     ACCOUNT_ACTIONS = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_ACTIONS", "ACTIONS",
-        "The changes that accounts may make themselves, such as cancel,payment-method; none for no change")
+        "The changes that accounts may make themselves, such as cancel,payment-method; the word `none` allows no change")
         .default("pause,resume,cancel,uncancel,retry,payment-day,payment-method,address");
 }

@@ -63,7 +63,7 @@ pub fn document(routes: OpenApi, description: &Description) -> Value {
         } else {
             operation["security"] = json!([]);
         }
-        add_problems(operation);
+        add_error_responses(operation);
         let name = operation["operationId"].clone();
         if let Some(example) = examples.iter().find(|example| name == example.operation.as_str()) {
             add_example(operation, example);
@@ -154,7 +154,7 @@ const LIMITED_OPERATION_IDS: [&str; 4] =
     ["create_payment_method_setup", "open_card_link", "retry_subscription", "return_from_payment_method_setup"];
 
 /// Adds the error responses that the operation can return, computed from its parameters and its body.
-fn add_problems(operation: &mut Value) {
+fn add_error_responses(operation: &mut Value) {
     let names: Vec<String> = operation["parameters"]
         .as_array()
         .into_iter()

@@ -154,7 +154,7 @@ impl Problem {
     /// 403: the caller is an account, and the merchant does not allow accounts the change `action`.
     pub fn action_not_allowed(action: AccountAction) -> Self {
         let what = action.description();
-        let detail = format!("the merchant does not allow accounts to {what}; only an operator may do this");
+        let detail = format!("the merchant does not allow customers to {what}; only an operator may do this");
         problem!(FORBIDDEN, "forbidden", "Not allowed", detail)
     }
 
@@ -350,7 +350,7 @@ impl From<DeskError> for Problem {
         match error {
             DeskError::Table(error) => error.into(),
             DeskError::WriteConflict { .. } => {
-                tracing::warn!(%error, error_type = error.error_type(), "repeated write conflicts with other requests");
+                tracing::warn!(%error, error_type = error.error_type(), "the request failed after all retries: each time, another request changed the same items");
                 Self::in_progress()
             }
             DeskError::Transition(_)

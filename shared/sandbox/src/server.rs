@@ -15,8 +15,8 @@ use chrono::{DateTime, Utc};
 use clock::Clock;
 use gateways::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest,
-    CheckoutPageState, GatewayDispute, GatewayKeys, GatewayRefund, LISTS_PATH, ListPage, ListQuery, PAYMENTS_PATH,
-    REFUNDS_PATH, RangeQuery, RefundRequest, RefundResponse, SignedRequest, TimeRange,
+    CheckoutPageState, CustomerPaymentsQuery, GatewayDispute, GatewayKeys, GatewayRefund, LISTS_PATH, ListPage,
+    PAYMENTS_PATH, REFUNDS_PATH, RefundRequest, RefundResponse, SignedRequest, TimeRange, TimeRangeQuery,
 };
 
 use crate::card_page;
@@ -94,7 +94,7 @@ async fn charge(
 async fn list_payments(
     State(sandbox): State<Store>,
     headers: HeaderMap,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<CustomerPaymentsQuery>,
 ) -> Result<Json<Vec<Payment>>, ErrorResponse> {
     let now = time_of_request(sandbox.as_ref(), &headers)?;
     sandbox.payments(&query.customer, query.since, now).await.map(Json).map_err(internal_error)
@@ -153,7 +153,7 @@ async fn list_refunds(
 async fn list_payments_in_range(
     State(sandbox): State<Store>,
     headers: HeaderMap,
-    Query(RangeQuery { from, to, after }): Query<RangeQuery>,
+    Query(TimeRangeQuery { from, to, after }): Query<TimeRangeQuery>,
 ) -> Result<Json<ListPage<Payment>>, ErrorResponse> {
     let now = time_of_request(sandbox.as_ref(), &headers)?;
     let page = sandbox.payments_in(&TimeRange { from, to }, after.as_deref(), now).await;
@@ -162,14 +162,14 @@ async fn list_payments_in_range(
 
 async fn list_refunds_in_range(
     State(sandbox): State<Store>,
-    Query(RangeQuery { from, to, after }): Query<RangeQuery>,
+    Query(TimeRangeQuery { from, to, after }): Query<TimeRangeQuery>,
 ) -> Result<Json<ListPage<(GatewayToken, GatewayRefund)>>, ErrorResponse> {
     let page = sandbox.refunds_in(&TimeRange { from, to }, after.as_deref()).await;
     page.map(Json).map_err(internal_error)
 }
 
 /// Returns an empty list: no bank disputes a payment of the sandbox.
-async fn list_disputes_in_range(Query(_): Query<RangeQuery>) -> Json<ListPage<GatewayDispute>> {
+async fn list_disputes_in_range(Query(_): Query<TimeRangeQuery>) -> Json<ListPage<GatewayDispute>> {
     Json(ListPage::last(Vec::new()))
 }
 

@@ -61,7 +61,7 @@ pub enum MailerError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The URL or the sender is not valid.
-    #[error("DUEDAY_MAIL_URL or DUEDAY_MAIL_FROM is not valid: {}", .0.reason)]
+    #[error("the mailer of DUEDAY_MAIL_URL and DUEDAY_MAIL_FROM cannot be created: {}", .0.reason)]
     Mail(#[from] MailError),
 }
 

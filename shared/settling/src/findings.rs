@@ -29,7 +29,7 @@ pub enum LatePaymentOutcome {
     Missing,
 }
 
-/// A person's decision about a finding.
+/// A person's decision about a finding: a successful payment without a receipt that could not be settled safely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FindingDecision {
     /// The payment pays the period that is due: settle the period and write the receipt.

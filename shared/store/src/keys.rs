@@ -334,7 +334,8 @@ pub fn partition_key_of_violations(audit: Ulid) -> String {
     format!("{AUDIT}{audit}")
 }
 
-/// Returns the key of the violation with this number, in the order of the numbers.
+/// Returns the key of the violation `number` of an audit. The sort keys of the violations of an audit have the order of
+/// their numbers.
 pub fn key_of_violation(audit: Ulid, number: u64) -> Key {
     Key { pk: partition_key_of_violations(audit), sk: format!("{VIOLATIONS}{number:08}") }
 }

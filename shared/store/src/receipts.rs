@@ -118,7 +118,7 @@ impl Table {
         number: ReceiptNumber,
         now: DateTime<Utc>,
     ) -> Result<Option<Receipt>, TableError> {
-        let Some((account, _)) = self.find_subscription_by_code(number.code).await? else { return Ok(None) };
+        let Some((account, _)) = self.find_subscription_by_receipt_code(number.code).await? else { return Ok(None) };
         self.find_receipt(&account, &ReceiptReference::Number(number), now).await
     }
 

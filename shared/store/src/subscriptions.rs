@@ -142,7 +142,7 @@ impl Table {
     /// Returns the account and the id of the subscription with this code. `None` if no subscription has this code, or
     /// if an earlier version of Dueday, which did not store the code, created the subscription. Sends one GetItem
     /// request.
-    pub async fn find_subscription_by_code(
+    pub async fn find_subscription_by_receipt_code(
         &self,
         code: SubscriptionCode,
     ) -> Result<Option<(AccountId, SubscriptionId)>, TableError> {

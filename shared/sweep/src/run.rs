@@ -100,7 +100,7 @@ impl<C> BatchResponse<C> {
     }
 }
 
-/// A batch with its table: it reads the rows that are due, and processes each row with `task`.
+/// The payment batch or the reminder batch of one table. It reads the due rows of `table`, and processes each row with `task`.
 #[derive(Debug)]
 pub struct Sweep<T> {
     pub(super) table: Table,

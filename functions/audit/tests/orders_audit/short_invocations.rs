@@ -8,7 +8,7 @@ use audit::check_stored_numbers;
 use audit_function::{Checks, Response, TableResponse};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::{Call, Fault, Wire};
+use emulator::{Call, EngineConnection, Fault};
 use orders::Product;
 use ulid::Ulid;
 
@@ -164,7 +164,7 @@ async fn violations_of_numbers_are_recorded_once_if_the_end_of_the_audit_fails()
         let (id, name) = (id.parse().unwrap(), id.parse().unwrap());
         let product = Product { id, name, total_stock: 0, created_at: clock.now(), version: 1 };
         table.create_product(&product).await.unwrap();
-        world.desk.receive(&product.id, &"ams".parse().unwrap(), 5, clock.ulid()).await.unwrap();
+        world.desk.receive_stock(&product.id, &"ams".parse().unwrap(), 5, clock.ulid()).await.unwrap();
         world.delete(ORDERS, &format!("PRODUCT#{}", product.id), "MOVEMENT#").await;
     }
     clock.set(at("2027-01-12T01:40:00Z"));
@@ -174,7 +174,8 @@ async fn violations_of_numbers_are_recorded_once_if_the_end_of_the_audit_fails()
     let last = loop {
         let left = AtomicI64::new(i64::try_from(failures).unwrap());
         let faults = move |_: &Call<'_>| (left.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Fault::LostBefore);
-        let deployment = world.system.with_wire(Arc::new(Wire::with_faults(faults).without_retries()));
+        let deployment =
+            world.system.with_connection(Arc::new(EngineConnection::with_faults(faults).without_retries()));
         let (config, payments) = (deployment.config, deployment.table);
         let checks = Checks::new(payments, config.billing, config.charging, clock.clone()).with_orders(table.clone());
         match checks.handle(serde_json::json!({ "check": "table" }), deadline).await {

@@ -96,7 +96,7 @@ impl World {
         table.create_warehouse(&warehouse).await.unwrap();
         let line = OrderLine { product: product.id.clone(), quantity: 2 };
         table.set_lines_of_sku(&"gold".parse().unwrap(), &[line]).await.unwrap();
-        self.desk.receive(&product.id, &warehouse.id, 100, self.system.clock.ulid()).await.unwrap();
+        self.desk.receive_stock(&product.id, &warehouse.id, 100, self.system.clock.ulid()).await.unwrap();
         let label = |text: &str| text.parse().unwrap();
         table.put_entity(&Region { id: warehouse.region.clone(), name: label("Europe") }).await.unwrap();
         let (id, region) = ("gb".parse().unwrap(), warehouse.region.clone());

@@ -1,9 +1,10 @@
-//! Five months with random faults. Runs and comparisons are killed at random calls, the gateway does not respond or its responses
-//! are lost, payments appear at the gateway only, and items are damaged. Each day, the alarms are compared with the facts
-//! ([`crate::facts`]): no alarm is false, and no alarm is missing.
+//! Five months with random faults. Runs and comparisons are killed at random calls, the gateway does not respond or its
+//! responses are lost, payments appear at the gateway only, and items are damaged. Each day, the alarms are compared
+//! with the facts ([`crate::facts`]): no alarm is false, and no alarm is missing.
 //!
-//! The alarms are those about both batches, attempts in doubt, payments without a receipt, differences from the gateway, days that were
-//! not compared, and violations. The comparison runs without the function `reconcile`, so its log lines are tested elsewhere.
+//! The alarms are those about both batches, attempts in doubt, payments without a receipt, differences from the
+//! gateway, days that were not compared, and violations. The comparison runs without the function `reconcile`, so its
+//! log lines are tested elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use audit_function::{Response, VIOLATIONS_MESSAGE};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentMethod;
 use chrono::{Days, NaiveDate};
-use emulator::{Call, Deployment, Fault, Injector, Operation, Wire};
+use emulator::{Call, Deployment, EngineConnection, Fault, Injector, Operation};
 use gateways::{ChargeRequest, Refunds};
 use reconciling::{Reconciler, Settlement};
 use sandbox::LedgerEntry;
@@ -223,11 +224,11 @@ impl World {
             }
             Night::Normal => without_faults(),
         };
-        let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
+        let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
         let table = &self.system.deployment.table;
         let settings = table.get_settings().await.unwrap().unwrap();
         let mut reconciler = Reconciler::new(
-            (self.system.with_wire(wire).table, settings.table_id),
+            (self.system.with_connection(connection).table, settings.table_id),
             Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
             (self.system.deployment.config.billing.policy.clone(), Settlement::of_table(&settings)),
             self.system.clock.clone(),

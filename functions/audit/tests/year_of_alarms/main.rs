@@ -14,7 +14,7 @@ use audit_function::{Checks, DayResponse, Response};
 use billing::{Account, Money, Subscription, SubscriptionId};
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
 use clock::SimulatedClock;
-use emulator::{Deployment, Fault, Injector, Operation, Wire};
+use emulator::{Deployment, EngineConnection, Fault, Injector, Operation};
 use sandbox::LedgerEntry;
 use store::Batch;
 use sweep::{BatchRequest, Task};
@@ -114,7 +114,7 @@ impl World {
         let injector = Arc::new(injector);
         let deployment = Deployment {
             gateway: Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
-            ..self.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()))
+            ..self.system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()))
         };
         let sweep = deployment.sweep(task(&deployment)).await.unwrap();
         let (request, deadline) = (BatchRequest::for_date(day), at(day, 23));

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta};
 use clock::{Clock, SimulatedClock};
 use deliver_function::DeliveryHandler;
 use delivery::{AllowedAddresses, Deliverer, EndpointSecrets, QueuedDelivery, Sender};
-use emulator::{Engine, Injector, Wire};
+use emulator::{Engine, EngineConnection, Injector};
 use encryption::EncryptionKeys;
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::{Value, json};
@@ -36,15 +36,24 @@ impl World {
 
     /// Creates a world in which the function has the encryption keys `keys`.
     pub async fn with_keys(keys: EncryptionKeys) -> Self {
-        Self::create(Wire::default(), keys, start_sqs().await).await
+        Self::create(EngineConnection::default(), keys, start_sqs().await).await
     }
 
     /// Creates a world in which the function's calls to the table and to SQS pass `injector`.
     pub async fn with_injector(injector: Arc<Injector>) -> Self {
-        Self::create(Wire::with_injector(injector.clone()), encryption_keys(), start_sqs_with(injector).await).await
+        Self::create(
+            EngineConnection::with_injector(injector.clone()),
+            encryption_keys(),
+            start_sqs_with(injector).await,
+        )
+        .await
     }
 
-    async fn create(wire: Wire, keys: EncryptionKeys, (queue, sqs_requests): (String, ReceivedRequests)) -> Self {
+    async fn create(
+        connection: EngineConnection,
+        keys: EncryptionKeys,
+        (queue, sqs_requests): (String, ReceivedRequests),
+    ) -> Self {
         let engine = Engine::memory();
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
         table.create_if_absent().await.unwrap();
@@ -54,7 +63,7 @@ impl World {
         let config = aws_sdk_sqs::config::Builder::from(&sdk).endpoint_url(&queue).build();
         let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
         let queue = SqsQueue::new(aws_sdk_sqs::Client::from_conf(config), format!("{queue}/queue"));
-        let wired = Table::new(engine.client_with_wire(Arc::new(wire)), "dueday", TimeDelta::days(190));
+        let wired = Table::new(engine.client_with_connection(Arc::new(connection)), "dueday", TimeDelta::days(190));
         let deliverer = Deliverer::new(wired, sender, keys, clock.clone());
         let deliveries = DeliveryHandler::new(deliverer, queue, clock.clone());
         Self { table, clock, deliveries, engine, sqs_requests }

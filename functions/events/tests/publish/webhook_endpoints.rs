@@ -7,7 +7,7 @@ use billing::{ActionKind, Secret, WebhookEndpoint};
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use delivery::EndpointSecrets;
-use emulator::{Engine, Fault, Wire};
+use emulator::{Engine, EngineConnection, Fault};
 use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
 use serde_json::json;
 use store::Table;
@@ -73,17 +73,17 @@ async fn event_bridge_entries_show_whether_a_webhook_endpoint_exists() {
 async fn events_are_sent_to_the_deliveries_if_the_endpoints_cannot_be_read() {
     let engine = Engine::memory();
     Table::new(engine.client(), TABLE, TimeDelta::days(190)).create_if_absent().await.unwrap();
-    let wire = Wire::with_faults(|_| Some(Fault::Refused("AccessDeniedException"))).without_retries();
-    let table = Table::new(engine.client_with_wire(Arc::new(wire)), TABLE, TimeDelta::days(190));
+    let connection = EngineConnection::with_faults(|_| Some(Fault::Refused("AccessDeniedException"))).without_retries();
+    let table = Table::new(engine.client_with_connection(Arc::new(connection)), TABLE, TimeDelta::days(190));
     assert_eq!(published_resources(table).await, [WEBHOOK_ENDPOINTS]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stream_batch_needs_one_query_for_the_webhook_endpoints() {
     let engine = Engine::memory();
-    let wire = Arc::new(Wire::default());
-    let table = Table::new(engine.client_with_wire(wire.clone()), TABLE, TimeDelta::days(190));
+    let connection = Arc::new(EngineConnection::default());
+    let table = Table::new(engine.client_with_connection(connection.clone()), TABLE, TimeDelta::days(190));
     Table::new(engine.client(), TABLE, TimeDelta::days(190)).create_if_absent().await.unwrap();
     published_resources(table).await;
-    assert_eq!(wire.requests(), BTreeMap::from([("Query".to_owned(), 1)]));
+    assert_eq!(connection.requests(), BTreeMap::from([("Query".to_owned(), 1)]));
 }

@@ -67,7 +67,7 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
         version: 1,
     };
     assert_eq!(table.create_warehouse(&warehouse).await.unwrap(), WriteOutcome::Done);
-    desk.receive(&beans, &warehouse.id, 2, SystemClock.ulid()).await.unwrap();
+    desk.receive_stock(&beans, &warehouse.id, 2, SystemClock.ulid()).await.unwrap();
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0), "the customer has no address");
     let label = |text: &str| text.parse().unwrap();
     let (region, country) = ("eu".parse::<PlaceId>().unwrap(), "gb".parse().unwrap());

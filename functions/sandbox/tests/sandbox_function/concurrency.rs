@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Call, Engine, Fault, Faults, Injector, Operation, Wire};
+use emulator::{Call, Engine, EngineConnection, Fault, Faults, Injector, Operation};
 use futures::future::join_all;
 use gateways::{ChargeRequest, ChargeResponse, RefundRequest, RefundResponse};
 use sandbox::SandboxStore as _;
@@ -34,8 +34,8 @@ impl Faults for PauseAtEachCall {
 async fn sandbox_with(engine: &Engine, faults: impl Faults + 'static) -> SandboxTable {
     let clock = Arc::new(SimulatedClock::new(now(), 1));
     SandboxTable::new(engine.client(), "dueday-sandbox", clock.clone()).create_if_absent().await.unwrap();
-    let wire = Arc::new(Wire::with_injector(Arc::new(Injector::new(Arc::new(faults)))));
-    SandboxTable::new(engine.client_with_wire(wire), "dueday-sandbox", clock)
+    let connection = Arc::new(EngineConnection::with_injector(Arc::new(Injector::new(Arc::new(faults)))));
+    SandboxTable::new(engine.client_with_connection(connection), "dueday-sandbox", clock)
 }
 
 fn charge_request(amount: i64, payment_method: &str) -> ChargeRequest {

@@ -65,9 +65,9 @@ async fn sandbox_function_fulfils_every_promise_of_a_gateway() {
     let parameters = CheckParameters {
         customer: "cus_conformance".parse().unwrap(),
         other_customer: "cus_conformance_other".parse().unwrap(),
-        succeeds: "pm_card_visa".parse().unwrap(),
-        declines: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
-        processes: Some("pm_usBankAccount_success".parse().unwrap()),
+        succeeding_method: "pm_card_visa".parse().unwrap(),
+        declining_method: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
+        processing_method: Some("pm_usBankAccount_success".parse().unwrap()),
         currency: "EUR".parse().unwrap(),
         signing_client: Some(signing.clone()),
         run: Ulid::from_parts(1_800_000_000_000, 7),

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Error> {
 async fn handle(feedback: &MailFeedbackHandler, event: LambdaEvent<SnsEvent>) -> Result<(), Diagnostic> {
     for record in event.payload.records {
         if let Err(error) = feedback.handle(&record.sns.message).await {
-            tracing::error!(message = record.sns.message_id, %error, error_type = "MailFeedback", "an event about a mail was not processed");
+            tracing::error!(message = record.sns.message_id, %error, error_type = "MailFeedback", "failed to process a bounce or complaint; SNS delivers it again");
             return Err(Diagnostic { error_type: "MailFeedback".to_owned(), error_message: error.to_string() });
         }
     }

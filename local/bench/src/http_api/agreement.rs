@@ -9,7 +9,7 @@ use chrono::Utc;
 use serde_json::{Map, Value, json};
 use testkit::sample;
 
-use super::cases::{ACCOUNT, SUBSCRIPTION, all, first_sign_up};
+use super::cases::{EXISTING_ACCOUNT, EXISTING_SUBSCRIPTION, all, first_sign_up};
 use super::contestant::ApiContestant;
 use super::load::{self, Response};
 use super::normalized::KnownIds;
@@ -80,16 +80,16 @@ pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<us
 /// Sends all requests to a new server of `contestant`, one after the other.
 async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<ObservedRun, Failure> {
     let world = World::start().await?;
-    for id in [ACCOUNT, "other"] {
+    for id in [EXISTING_ACCOUNT, "other"] {
         world.table.put_account(&Account { id: id.parse()?, ..sample::account() }).await?;
     }
-    let subscription = new_subscription(ACCOUNT, SUBSCRIPTION.parse()?, world.today);
+    let subscription = new_subscription(EXISTING_ACCOUNT, EXISTING_SUBSCRIPTION.parse()?, world.today);
     world.create(&subscription).await?;
     world.create_receipts(&subscription).await?;
     if let Some(id) = world.table.dynamodb_id().await? {
         world.table.init_dynamodb_id(&id).await?;
     }
-    let known = KnownIds(BTreeSet::from([SUBSCRIPTION.to_owned(), ulid(0).to_string()]));
+    let known = KnownIds(BTreeSet::from([EXISTING_SUBSCRIPTION.to_owned(), ulid(0).to_string()]));
 
     let recorder = Recorder::default();
     let engine = recorder.start_proxy(&world.engine.1, false).await?;

@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use super::request::{Request, new_subscription, sign_up};
 
 /// The account that exists before the first request, with one subscription and its receipts.
-pub const ACCOUNT: &str = "acme";
-/// The subscription of [`ACCOUNT`].
-pub const SUBSCRIPTION: &str = "01JZXCVBNM0123456789ABCDEF";
+pub const EXISTING_ACCOUNT: &str = "acme";
+/// The subscription of [`EXISTING_ACCOUNT`].
+pub const EXISTING_SUBSCRIPTION: &str = "01JZXCVBNM0123456789ABCDEF";
 
 const SUBSCRIPTIONS: &str = "/accounts/acme/subscriptions";
 
-/// Returns the requests, in order. `today` is the current date.
 /// Returns the sign-up that is sent to each server before the compared requests.
 pub fn first_sign_up(today: NaiveDate) -> Request {
     create(&sign_up(4, today)).with_header("idempotency-key", "order-4")
 }
 
+/// Returns the requests that are compared, in order. `today` is the current date.
 pub fn all(today: NaiveDate) -> Vec<Request> {
     let mut all = accepted(today);
     all.extend(refused_bodies(today).into_iter().map(|body| create(&body)));
@@ -33,7 +33,7 @@ fn create(body: &Value) -> Request {
 }
 
 fn change(body: &Value) -> Request {
-    Request::with_body(Method::PATCH, format!("{SUBSCRIPTIONS}/{SUBSCRIPTION}"), body)
+    Request::with_body(Method::PATCH, format!("{SUBSCRIPTIONS}/{EXISTING_SUBSCRIPTION}"), body)
 }
 
 /// Returns a valid body with the field at `path` replaced by `value`. The parts of `path` are separated by points.
@@ -56,8 +56,8 @@ fn accepted(today: NaiveDate) -> Vec<Request> {
         create(&with("product_name", json!("Gold plan, order 4242 4242 4242 4241"))),
         create(&with("currency", json!("JPY"))),
         create(&with("payment_day", json!(31))),
-        Request::get(format!("/accounts/{ACCOUNT}/receipts")),
-        Request::get(format!("/accounts/{ACCOUNT}/receipts?limit=5")),
+        Request::get(format!("/accounts/{EXISTING_ACCOUNT}/receipts")),
+        Request::get(format!("/accounts/{EXISTING_ACCOUNT}/receipts?limit=5")),
         Request::get("/accounts/other/subscriptions"),
         change(&json!({ "amount": 1499, "product_name": "Gold plan, new price" })).with_header("if-match", "\"1\""),
         change(&json!({ "email": "billing@acme.example.com" })).with_header("if-match", "\"1\", \"2\""),

@@ -79,7 +79,7 @@ async fn measure(
     let http = load::client()?;
     for &in_flight in &args.in_flight {
         for kind in Kind::ALL {
-            let set = RequestSet { kind, in_flight, count: args.warm_up + kind.share_of_requests(args.requests) };
+            let set = RequestSet { kind, in_flight, count: args.warm_up + kind.measured_request_count(args.requests) };
             world.prepare(&set).await?;
             let mut requests = set.requests(world.today);
             let measured_requests = requests.split_off(args.warm_up);

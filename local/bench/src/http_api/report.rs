@@ -87,8 +87,8 @@ pub fn print(args: &ApiArgs, results: &Results) {
         else {
             continue;
         };
-        let cpu = Goal { factor: theirs.cpu_ms / ours.cpu_ms, wanted: goal };
-        let latency = Goal { factor: theirs.median_ms / ours.median_ms, wanted: 2.0 };
+        let cpu = RatioGoal { factor: theirs.cpu_ms / ours.cpu_ms, wanted: goal };
+        let latency = RatioGoal { factor: theirs.median_ms / ours.median_ms, wanted: 2.0 };
         reached += u32::from(cpu.is_reached()) + u32::from(latency.is_reached());
         all += 2;
         println!(
@@ -113,12 +113,12 @@ fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
 }
 
 /// A figure of another server, as a multiple of the figure of Dueday's server, and the multiple that is the goal.
-struct Goal {
+struct RatioGoal {
     factor: f64,
     wanted: f64,
 }
 
-impl Goal {
+impl RatioGoal {
     fn is_reached(&self) -> bool {
         self.factor >= self.wanted
     }
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn goal_is_reached_if_the_measured_factor_is_at_least_the_wanted_factor() {
-        assert_eq!(Goal { factor: 3.04, wanted: 3.0 }.text(), "1/3.0 of 1/3: yes");
-        assert!(!Goal { factor: 2.99, wanted: 3.0 }.is_reached());
-        assert!(!Goal { factor: f64::NAN, wanted: 3.0 }.is_reached());
+        assert_eq!(RatioGoal { factor: 3.04, wanted: 3.0 }.text(), "1/3.0 of 1/3: yes");
+        assert!(!RatioGoal { factor: 2.99, wanted: 3.0 }.is_reached());
+        assert!(!RatioGoal { factor: f64::NAN, wanted: 3.0 }.is_reached());
     }
 }

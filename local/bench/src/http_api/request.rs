@@ -47,7 +47,7 @@ impl Kind {
 
     /// Returns the number of measured requests of this kind. Fewer sign-ups are measured, because a sign-up takes
     /// several times as long as any other request.
-    pub fn share_of_requests(self, requests: usize) -> usize {
+    pub fn measured_request_count(self, requests: usize) -> usize {
         if self == Self::SignUp { requests.div_ceil(3) } else { requests }
     }
 }
@@ -92,7 +92,7 @@ impl RequestSet {
         format!("{:?}-{}", self.kind, self.in_flight)
     }
 
-    /// Returns the accounts of the set.
+    /// Returns the accounts that the requests use. They are created before the measurement.
     pub fn accounts(&self) -> Vec<AccountId> {
         (0..ACCOUNTS).map(|n| self.account(n)).collect()
     }

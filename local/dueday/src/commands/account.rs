@@ -9,7 +9,7 @@ use settling::{PaymentMethodSetups, SetupError};
 use store::{ChangeAccountOutcome, ChangeRecords};
 
 use super::accounts::account_table;
-use super::listed_items::account_not_found;
+use super::list_output::account_not_found;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -143,7 +143,7 @@ async fn erase(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
     let action = context.action(ActionKind::EraseAccount, None);
     request_erasure(table, account, &action, context.clock.now()).await.map_err(refused)?;
     let waits_for = Eraser::new(table.clone(), orders, context.clock.clone()).erase(account).await?;
-    open_table.catch_up(context).await?;
+    open_table.publish_all_changes(context).await?;
     let state = request_erasure(table, account, &action, context.clock.now()).await.map_err(refused)?;
     let text = match &waits_for {
         Some(waits_for) => format!("The erasure of {account} waits: {waits_for}. Repeat the command later.\n"),

@@ -10,7 +10,7 @@ use futures::{StreamExt as _, future, stream};
 use serde_json::Value;
 use store::{Table, TableError};
 
-use super::listed_items::{LimitArgs, ListedItems, account_not_found, start_search};
+use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -49,7 +49,7 @@ pub struct AccountsArgs {
 
 pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let mut list = ListedItems::new();
+    let mut list = ListOutput::new();
     match (&args.account, &args.external_id) {
         (None, Some(external_id)) => {
             let (owners, unreadable) = find_accounts_by_external_id(table, external_id).await?;

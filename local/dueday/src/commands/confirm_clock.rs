@@ -25,7 +25,7 @@ Examples:
 pub struct ConfirmClockArgs {}
 
 #[derive(Serialize)]
-struct ClockConfirmation {
+struct ConfirmClockOutput {
     now: DateTime<Utc>,
     latest_run_at: Option<DateTime<Utc>>,
     confirmed: bool,
@@ -54,6 +54,6 @@ pub async fn confirm_clock(context: &Context, _: &ConfirmClockArgs) -> Result<Ex
         }
         (None, None) => format!("there is nothing to confirm: the time is {now}, and no run is recorded\n"),
     };
-    context.print(&ClockConfirmation { now, latest_run_at, confirmed: later.is_some() }, || text)?;
+    context.print(&ConfirmClockOutput { now, latest_run_at, confirmed: later.is_some() }, || text)?;
     Ok(Exit::Done)
 }

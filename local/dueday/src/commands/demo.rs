@@ -93,7 +93,7 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         refund_one_payment(context, &machine).await?;
         // This call places the orders of the simulated payments, and sends the mails that the simulation has not sent,
         // such as the mail about the refund.
-        machine.catch_up(context).await?;
+        machine.publish_all_changes(context).await?;
     }
     context.print(&report, || text(context, &machine, &report))?;
     Ok(Exit::Done)

@@ -61,7 +61,7 @@ struct DueRows {
 }
 
 #[derive(Serialize)]
-struct DueReport {
+struct DuePaymentsAndReminders {
     date: NaiveDate,
     payments: DueRows,
     reminders: DueRows,
@@ -85,7 +85,7 @@ pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let date = args.date.unwrap_or_else(|| context.today());
     let rows_kept = if context.options.json { usize::MAX } else { MAX_ROWS_SHOWN };
-    let report = DueReport {
+    let report = DuePaymentsAndReminders {
         date,
         payments: DueRows::read(&open_table, Batch::Payments, date, rows_kept).await?,
         reminders: DueRows::read(&open_table, Batch::Reminders, date, rows_kept).await?,

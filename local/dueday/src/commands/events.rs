@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 use clap::Args;
 
-use super::listed_items::account_not_found;
+use super::list_output::account_not_found;
 use super::stored_event::{Envelope, EventFilter};
 use super::values::parse_date;
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
         return Err(Failure::Refused(format!("--from {from} is after --to {to}")));
     }
     let machine = Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
-    machine.catch_up(context).await?;
+    machine.publish_all_changes(context).await?;
     if let Some(account) = &args.filter.account
         && machine.deployment.table.get_stored_account(account).await?.is_none()
     {

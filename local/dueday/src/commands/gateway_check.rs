@@ -158,9 +158,9 @@ pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure>
     let parameters = CheckParameters {
         customer: args.customer.clone(),
         other_customer: args.other_customer.clone(),
-        succeeds: args.payment_method.clone(),
-        declines: args.declining.clone(),
-        processes: args.processing.clone(),
+        succeeding_method: args.payment_method.clone(),
+        declining_method: args.declining.clone(),
+        processing_method: args.processing.clone(),
         currency: args.currency,
         signing_client,
         run: context.clock.ulid(),

@@ -5,7 +5,7 @@ use billing::{AccountId, LoggedAction};
 use clap::Args;
 use std::collections::BTreeMap;
 
-use super::listed_items::{LimitArgs, ListedItems, account_not_found};
+use super::list_output::{LimitArgs, ListOutput, account_not_found};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -53,7 +53,7 @@ pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
         }
         None => table.get_actions_without_account(&paging, now).await?,
     };
-    ListedItems::from(page).print::<ActionView>(context, "action", &COLUMNS, row)
+    ListOutput::from(page).print::<ActionView>(context, "action", &COLUMNS, row)
 }
 
 fn row(logged: &LoggedAction) -> Vec<String> {

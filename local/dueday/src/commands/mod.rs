@@ -22,7 +22,7 @@ mod gateway;
 mod gateway_check;
 mod help_groups;
 mod import;
-mod listed_items;
+mod list_output;
 mod listen;
 mod log;
 mod move_gateway;

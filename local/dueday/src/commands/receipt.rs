@@ -4,7 +4,7 @@ use api::ReceiptView;
 use clap::{Args, Subcommand};
 use delivery::{NoticeError, Notices};
 
-use super::listed_items::account_not_found;
+use super::list_output::account_not_found;
 use super::receipt_args::ReceiptArgs as NamedReceipt;
 use super::receipts::receipt_table;
 use crate::context::Context;

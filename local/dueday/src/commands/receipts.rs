@@ -5,7 +5,7 @@ use billing::{AccountId, GatewayToken, Receipt};
 use clap::Args;
 use store::Paging;
 
-use super::listed_items::{LimitArgs, ListedItems, account_not_found, start_search};
+use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -53,11 +53,11 @@ pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Fa
     let OpenTable { table: stored, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let now = context.clock.now();
     let is_searched = |receipt: &Receipt| args.payment.as_ref().is_none_or(|payment| receipt.payment == *payment);
-    let mut list = ListedItems::new();
+    let mut list = ListOutput::new();
     match &args.account {
         Some(account) => {
             let paging = if args.payment.is_some() { Paging::all() } else { args.limit.paging() };
-            list = ListedItems::from(stored.get_receipts_by_account(account, &paging, now).await?);
+            list = ListOutput::from(stored.get_receipts_by_account(account, &paging, now).await?);
             list.items.retain(is_searched);
             if list.is_empty() && stored.get_account(account).await?.is_none() {
                 return Err(account_not_found(account));

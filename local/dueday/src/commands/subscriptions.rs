@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use store::Paging;
 
-use super::listed_items::{LimitArgs, ListedItems, account_not_found, start_search};
+use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -64,7 +64,7 @@ impl SubscriptionsArgs {
 
 pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let mut list = ListedItems::new();
+    let mut list = ListOutput::new();
     let is_filtered = args.status.is_some() || args.external_id.is_some();
     match &args.account {
         Some(account) if is_filtered => {

@@ -57,11 +57,11 @@ pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
 }
 
 fn text(explained: &Explanation) -> String {
-    format!("{explained}\n\n{}", table(&COLUMNS, record_rows(explained)))
+    format!("{explained}\n\n{}", table(&COLUMNS, rows_of_used_records(explained)))
 }
 
 /// Returns one table row for each record that the explanation uses.
-fn record_rows(explained: &Explanation) -> Vec<Vec<String>> {
+fn rows_of_used_records(explained: &Explanation) -> Vec<Vec<String>> {
     let Explanation { subscription, records, run, .. } = explained;
     let row = |record: String, due_on: String, at: String, amount: Option<Money>, detail: String| {
         let (amount, currency) = amount.map(|a| (a.decimal(), a.currency().to_string())).unwrap_or_default();

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use clock::Clock;
 use delivery::Notices;
 use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
-use emulator::{Config, Deployment, Engine, EngineError, Wire};
+use emulator::{Config, Deployment, Engine, EngineConnection, EngineError};
 use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway};
 use orders::ORDERS_TABLE;
@@ -188,7 +188,7 @@ impl LockedFolder {
     /// # Errors
     /// If the order desk's table cannot be read.
     pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
-        order_desk(self.engine.client_with_wire(Arc::new(Wire::without_tokens())), context).await
+        order_desk(self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens())), context).await
     }
 
     /// Creates the deliverer that sends events to the webhook endpoints of this folder's table.
@@ -196,7 +196,7 @@ impl LockedFolder {
     /// # Errors
     /// If no HTTP client can be created.
     pub fn create_deliverer(&self, context: &Context) -> Result<Deliverer, Failure> {
-        let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let table = context.config.table.connect_with(client);
         let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)
             .map_err(|error| Failure::Refused(error.to_string()))?;
@@ -205,7 +205,7 @@ impl LockedFolder {
 
     /// Creates the sender of e-mails about payment outcomes (notices) to the customers in the table of this data folder.
     async fn create_notice_sender(&self, context: &Context) -> Result<NoticeSender, Failure> {
-        let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let config = &context.config;
         let table = config.table.connect_with(client);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
@@ -326,7 +326,7 @@ impl Machine {
         // A request inside one process cannot get lost, so no request is repeated, and the idempotency tokens of
         // transactions are not needed. The engine would store these tokens for ten minutes, which costs memory and
         // time.
-        let client = folder.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let client = folder.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let gateway = folder.gateway.client(clock.clone());
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
@@ -338,18 +338,18 @@ impl Machine {
     ///
     /// # Errors
     /// If the events cannot be stored or processed. If a mail cannot be sent, this method only prints a message.
-    pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
+    pub async fn publish_all_changes(&self, context: &Context) -> Result<(), Failure> {
         match &self.locked_folder {
             Some(folder) => publish_and_notify(folder.create_follower(context, None).await?).await,
             None => Ok(()),
         }
     }
 
-    /// Publishes and processes the changes since the last [`Machine::catch_up`], for a command that calls that method
-    /// before its changes. Does not try again to place the orders that could not be placed earlier.
+    /// Publishes and processes the changes since the last [`Machine::publish_all_changes`], for a command that calls
+    /// that method before its changes. Does not try again to place the orders that could not be placed earlier.
     ///
     /// # Errors
-    /// The errors of [`Machine::catch_up`].
+    /// The errors of [`Machine::publish_all_changes`].
     pub async fn publish_changes(&self, context: &Context) -> Result<(), Failure> {
         match &self.locked_folder {
             Some(folder) => {
@@ -391,7 +391,7 @@ impl Machine {
 
 /// Publishes all changes up to now with `follower`, and sends the waiting notices.
 async fn publish_and_notify(follower: StreamFollower) -> Result<(), Failure> {
-    follower.catch_up().await?;
+    follower.publish_all_changes().await?;
     let notice_sender = &follower.notice_sender;
     let sent = notice_sender.send().await;
     let failed = sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;

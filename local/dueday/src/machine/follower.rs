@@ -54,7 +54,7 @@ impl StreamFollower {
     ///
     /// # Errors
     /// If a stream cannot be read, or the events cannot be stored. Records that were not published stay in the stream.
-    pub async fn catch_up(&self) -> Result<(), Failure> {
+    pub async fn publish_all_changes(&self) -> Result<(), Failure> {
         for (table, stream) in self.streams.streams_by_table() {
             self.publish_changes(table, stream).await?;
         }
@@ -93,7 +93,7 @@ impl StreamFollower {
     pub async fn publish_continuously(&self) {
         let mut reported_error = None;
         loop {
-            match self.catch_up().await {
+            match self.publish_all_changes().await {
                 Ok(()) => {
                     reported_error = None;
                     tokio::time::sleep(POLL_INTERVAL).await;

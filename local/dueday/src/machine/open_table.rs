@@ -115,20 +115,21 @@ impl OpenTable {
         self.machine.as_ref().is_some_and(|machine| !machine.has_locked_folder())
     }
 
-    /// Publishes and processes the events of the local table, see [`Machine::catch_up`]. Does nothing for a table on
-    /// AWS.
+    /// Publishes and processes the events of the local table, see [`Machine::publish_all_changes`]. Does nothing for a
+    /// table on AWS: there, the stream of the table publishes the changes.
     ///
     /// # Errors
     /// If the events cannot be stored or processed.
-    pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
+    pub async fn publish_all_changes(&self, context: &Context) -> Result<(), Failure> {
         match &self.machine {
-            Some(machine) => machine.catch_up(context).await,
+            Some(machine) => machine.publish_all_changes(context).await,
             None => Ok(()),
         }
     }
 
-    /// Publishes the changes that the command has made since [`OpenTable::catch_up`], see [`Machine::publish_changes`]. Does
-    /// nothing for a table on AWS.
+    /// Publishes the changes that the command has made since [`OpenTable::publish_all_changes`], see
+    /// [`Machine::publish_changes`]. Does nothing for a table on AWS: there, the stream of the table publishes the
+    /// changes.
     ///
     /// # Errors
     /// If the events cannot be stored or processed.

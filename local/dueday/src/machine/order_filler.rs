@@ -1,5 +1,6 @@
-//! Fills waiting orders on one machine: after each change through the API, and each minute. The fill tasks are in the
-//! table, so the next server continues with the tasks that this server has not completed.
+//! Fills backordered orders on one machine, if the stock is now sufficient: after each change through the API, and each
+//! minute. The fill tasks are in the table, so the next server continues with the tasks that this server has not
+//! completed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::terminal::output;
 
 /// The longest time between two searches for fill tasks. Commands and payments create fill tasks without a request to
 /// the API, so these tasks are found only by a search.
-const FILL_INTERVAL: Duration = Duration::from_secs(60);
+const MAX_FILL_TASK_SEARCH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Works on the fill tasks of the local server.
 pub struct OrderFiller {
@@ -54,7 +55,7 @@ impl OrderFiller {
             }
             // The next search starts after a change or at the end of the interval, so the result of the wait is
             // ignored.
-            let _: Result<(), _> = timeout(FILL_INTERVAL, self.changed.notified()).await;
+            let _: Result<(), _> = timeout(MAX_FILL_TASK_SEARCH_INTERVAL, self.changed.notified()).await;
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum Failure {
     Simulation(#[from] SimulationError),
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    #[error("DUEDAY_MAIL_URL or DUEDAY_MAIL_FROM is not valid: {}", .0.reason)]
+    #[error("the mailer of DUEDAY_MAIL_URL and DUEDAY_MAIL_FROM cannot be created: {}", .0.reason)]
     Mail(#[from] MailError),
     #[error(transparent)]
     Sweep(#[from] SweepError),

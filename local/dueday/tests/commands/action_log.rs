@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use billing::{ActionKind, Actor, ActorName};
 use chrono::{TimeDelta, Utc};
-use emulator::{Engine, Wire};
+use emulator::{Engine, EngineConnection};
 use orders::{Buckets, OrdersTable, Requester};
 use orders_api::StoredPayments;
 use serde_json::Value;
@@ -128,10 +128,10 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
 #[tokio::test]
 async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
     let engine = Engine::memory();
-    let wire = Arc::new(Wire::default());
+    let connection = Arc::new(EngineConnection::default());
     let payments = Table::new(engine.client(), "dueday", TimeDelta::days(190));
     payments.create_if_absent().await.unwrap();
-    let orders = OrdersTable::new(engine.client_with_wire(wire.clone()), "dueday-orders");
+    let orders = OrdersTable::new(engine.client_with_connection(connection.clone()), "dueday-orders");
     orders.create_if_absent().await.unwrap();
     orders.get_or_store_buckets(Buckets::new(4)).await.unwrap();
     let (payments, at) = (Arc::new(StoredPayments(payments)), Utc::now());
@@ -143,9 +143,9 @@ async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
         (8, 8, &[("GetItem", 1)]),
         (2, 8, &[("GetItem", 1)]),
     ] {
-        let before = wire.requests();
+        let before = connection.requests();
         assert_eq!(orders.raise_buckets(Buckets::new(buckets)).await.unwrap(), Buckets::new(stored));
-        let after = wire.requests();
+        let after = connection.requests();
         let sent = after.iter().map(|(name, count)| (name.as_str(), count - before.get(name).unwrap_or(&0)));
         let sent: BTreeMap<&str, u64> = sent.filter(|(_, count)| *count > 0).collect();
         assert_eq!(sent, expected.iter().copied().collect(), "{buckets}");

@@ -186,7 +186,7 @@ fn import_counts_lines_as_an_editor_does() {
 }
 
 #[test]
-fn import_reads_files_of_spreadsheet_programs() {
+fn import_reads_csv_variants_of_spreadsheet_programs() {
     let rows = format!("{HEADER}\nacme,a@example.com,Zo\u{eb},,1,gold,Gold plan,last,12.99,EUR,cus_1,pm_card_visa,\n");
     let utf_16 = |text: &str, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
         std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(to_bytes).collect()

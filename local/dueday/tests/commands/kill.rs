@@ -15,7 +15,7 @@ use std::sync::Arc;
 use billing::{Account, PaymentMethod, Subscription, SubscriptionId};
 use chrono::{Datelike, NaiveDate, TimeDelta};
 use clock::{Clock, SimulatedClock, SystemClock};
-use emulator::{Deployment, Engine, Wire};
+use emulator::{Deployment, Engine, EngineConnection};
 use gateway::Gateway;
 use gateways::HttpGateway;
 use payments::GATEWAY_TIMEOUT;
@@ -100,7 +100,7 @@ impl MachineFiles {
     /// Opens the files of `folder` as a deployment that charges through `gateway`.
     async fn open(folder: &Path, gateway: &Gateway, clock: Arc<SimulatedClock>) -> Self {
         let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
-        let client = engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT.to_std().unwrap()).with_clock(clock.clone());
         let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
         let mailer = Arc::new(RecordedMails::default());

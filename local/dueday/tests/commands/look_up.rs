@@ -100,7 +100,7 @@ async fn commands_work_on_a_table_on_aws() {
 
     let id = remote.json(&["subscriptions", "acme", "--json"])[0]["id"].as_str().unwrap().to_owned();
     let (code, text, _) = remote.run(&["why", "acme", &id]);
-    assert!(code == 0 && text.contains("and its first payment is due on") && text.contains("missing"), "{text}");
+    assert!(code == 0 && text.contains("no payment is due before") && text.contains("missing"), "{text}");
     let act = |action: &str| remote.json(&["subscription", action, "acme", &id, "--json"]);
     assert_eq!(act("pause")["status"], "paused");
     let (code, _, stderr) = remote.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);

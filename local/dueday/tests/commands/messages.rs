@@ -17,7 +17,7 @@ use testkit::sample;
 use ulid::Ulid;
 
 /// Terms of Rust, its libraries and the AWS SDK, which a user of the command cannot understand.
-const INTERNAL_TERMS: [&str; 18] = [
+const LIBRARY_ERROR_TEXTS: [&str; 18] = [
     "input contains invalid characters",
     "input is out of range",
     "invalid digit found",
@@ -43,7 +43,7 @@ fn assert_refused(command: &mut Command, words: &str) {
     let (code, stdout, stderr) = output(command);
     assert_eq!(code, 2, "{command:?}: {stdout}{stderr}");
     assert!(stderr.contains(words), "{command:?}: {stderr}");
-    for term in INTERNAL_TERMS {
+    for term in LIBRARY_ERROR_TEXTS {
         assert!(!stderr.contains(term), "{command:?} prints {term:?}: {stderr}");
     }
 }

@@ -102,7 +102,7 @@ async fn items() -> Vec<Item> {
         desk.place(paid).await.unwrap();
     }
     let delivery = "01JZXCVBNM0123456789ABCDEF".parse().unwrap();
-    desk.receive(&company.products[1].id, &company.warehouses[1].id, 1, delivery).await.unwrap();
+    desk.receive_stock(&company.products[1].id, &company.warehouses[1].id, 1, delivery).await.unwrap();
     desk.table.mark_without_products_reported(&company.skus.last().unwrap().0).await.unwrap();
     let scan = engine.client().scan().table_name("dueday-orders").consistent_read(true).into_paginator().items().send();
     scan.collect::<Result<Vec<Item>, _>>().await.unwrap()
@@ -142,7 +142,7 @@ async fn every_entity_to_which_a_sample_refers_is_a_sample() {
     let mut referenced = BTreeSet::new();
     for item in &items {
         add_referenced_entities(item, &mut referenced);
-        // The sort key of an edge to an entity begins with one of the prefixes of the partition keys.
+        // The sort key of a relation to an entity begins with one of the prefixes of the partition keys.
         let prefix = text(item, "SK").split_inclusive('#').next().unwrap();
         if entities.iter().any(|entity| prefix.ends_with('#') && entity.starts_with(prefix)) {
             referenced.insert(text(item, "SK").to_owned());

@@ -31,7 +31,7 @@ fn person_accepts_a_receipt_whose_payment_the_gateway_has_lost() {
 
     let accept = ["reconcile", "accept", day, payment, "--because", "the bank confirmed the payment"];
     let (code, _, stderr) = run(data, &accept);
-    assert!(code == 2 && stderr.contains(&format!("{day} was not compared to its end")), "{stderr}");
+    assert!(code == 2 && stderr.contains(&format!("the comparison of {day} is missing or incomplete")), "{stderr}");
     let compare = ["reconcile", "--from", day, "--to", day];
     assert_eq!(run(data, &[&compare, ["--report-only"].as_slice()].concat()).0, 1);
     let (code, _, stderr) = run(data, &accept);

@@ -32,7 +32,7 @@ fn metrics<'a>(template: &'a Value, name: &str) -> Vec<(Option<String>, &'a Valu
 }
 
 /// Returns the name in a `!Ref`.
-fn referenced(value: &Value) -> String {
+fn name_in_ref(value: &Value) -> String {
     let Value::Tagged(reference) = value else { panic!("no !Ref: {value:?}") };
     text(&reference.value)
 }
@@ -45,7 +45,7 @@ fn template_alarms_about_throttled_functions_cover_each_function_once() {
         for (condition, metric) in metrics(&template, alarm) {
             let metric = &metric["MetricStat"]["Metric"];
             assert_eq!(text(&metric["MetricName"]), "Throttles", "{alarm}");
-            let function = referenced(&metric["Dimensions"][0]["Value"]);
+            let function = name_in_ref(&metric["Dimensions"][0]["Value"]);
             assert_eq!(watched.insert(function, condition), None, "{alarm}");
         }
     }
@@ -53,7 +53,7 @@ fn template_alarms_about_throttled_functions_cover_each_function_once() {
     // An alarm without a metric would be refused.
     let conditions: BTreeSet<String> = watched.into_values().flatten().collect();
     let Value::Tagged(any) = &template["Conditions"]["HasOptionalFunctions"] else { panic!("no !Or") };
-    let any: BTreeSet<String> = any.value.as_sequence().unwrap().iter().map(referenced).collect();
+    let any: BTreeSet<String> = any.value.as_sequence().unwrap().iter().map(name_in_ref).collect();
     assert_eq!(conditions, any);
     let condition = &template["Resources"]["OptionalFunctionsThrottledAlarm"]["Condition"];
     assert_eq!(text(condition), "HasOptionalFunctions");
@@ -80,7 +80,7 @@ fn template_alarms_about_throttled_tables_cover_reads_and_writes_of_each_table_a
             assert_eq!(condition, None, "{alarm}");
             let metric = &metric["MetricStat"]["Metric"];
             let dimensions = metric["Dimensions"].as_sequence().unwrap();
-            assert_eq!(referenced(&dimensions[0]["Value"]), name);
+            assert_eq!(name_in_ref(&dimensions[0]["Value"]), name);
             let index = dimensions.get(1).map(|dimension| text(&dimension["Value"]));
             watched.insert((index, text(&metric["MetricName"])));
         }
@@ -138,7 +138,7 @@ fn template_has_an_alarm_for_each_schedule_that_does_not_start() {
         .map(|(condition, metric)| {
             let metric = &metric["MetricStat"]["Metric"];
             assert_eq!(text(&metric["MetricName"]), "Invocations");
-            (referenced(&metric["Dimensions"][0]["Value"]), condition)
+            (name_in_ref(&metric["Dimensions"][0]["Value"]), condition)
         })
         .collect();
     let orders = ("OrdersFunction".to_owned(), Some("HasOrders".to_owned()));
@@ -153,13 +153,13 @@ fn template_alarms_about_errors_cover_each_function() {
     for (condition, metric) in metrics(&template, "FunctionsFailedAlarm").into_iter().chain(of_batches) {
         let metric = &metric["MetricStat"]["Metric"];
         assert_eq!(text(&metric["MetricName"]), "Errors");
-        watched.insert(referenced(&metric["Dimensions"][0]["Value"]), condition);
+        watched.insert(name_in_ref(&metric["Dimensions"][0]["Value"]), condition);
     }
     let alarms = of_type(&template, "AWS::CloudWatch::Alarm");
     for (alarm, condition) in alarms {
         let alarm = &template["Resources"][alarm.as_str()]["Properties"];
         if alarm["MetricName"] == "Errors" {
-            watched.insert(referenced(&alarm["Dimensions"][0]["Value"]), condition);
+            watched.insert(name_in_ref(&alarm["Dimensions"][0]["Value"]), condition);
         }
     }
     assert_eq!(watched, of_type(&template, "AWS::Serverless::Function"));
@@ -176,7 +176,7 @@ fn template_watches_the_log_of_each_function_that_reads_a_secret() {
     let functions = of_type(&template, "AWS::Serverless::Function");
     let readers = functions.keys().map(|name| &template["Resources"][name.as_str()]).filter(|one| reads_secret(one));
     let readers: BTreeSet<String> =
-        readers.map(|function| referenced(&function["Properties"]["LoggingConfig"]["LogGroup"])).collect();
+        readers.map(|function| name_in_ref(&function["Properties"]["LoggingConfig"]["LogGroup"])).collect();
     assert!(readers.len() >= 7, "{readers:?}");
     let watched = &template["Resources"]["SecretUnreadableAlarm"]["Properties"]["MetricName"];
     let filters = resources.values().filter(|resource| {
@@ -186,7 +186,7 @@ fn template_watches_the_log_of_each_function_that_reads_a_secret() {
     let mut found = BTreeSet::new();
     for filter in filters {
         assert_eq!(text(&filter["Properties"]["FilterPattern"]), format!("\"{}\"", config::SECRET_UNREADABLE));
-        found.insert(referenced(&filter["Properties"]["LogGroupName"]));
+        found.insert(name_in_ref(&filter["Properties"]["LogGroupName"]));
     }
     assert_eq!(found, readers);
 }

@@ -7,7 +7,7 @@ use serde_yaml_ng::Value;
 
 use crate::template::{template, text};
 
-/// Returns the texts of a list.
+/// Returns the elements of a list of strings.
 fn texts(list: &Value) -> Vec<String> {
     list.as_sequence().unwrap().iter().map(text).collect()
 }

@@ -52,7 +52,8 @@ impl ServerState {
         (true, (StatusCode::OK, shown))
     }
 
-    /// Returns the customer `id`; for a deleted customer, a response with `deleted: true` ("Retrieve a customer").
+    /// Returns the customer `id`; for a deleted customer, a response with `deleted: true` (Stripe's API
+    /// reference: "Retrieve a customer").
     pub(super) fn retrieve_customer(&self, id: &str) -> JsonResponse {
         if id.ends_with("_deleted") || self.deleted_customers.contains(id) {
             return (StatusCode::OK, json!({"id": id, "object": "customer", "deleted": true}));

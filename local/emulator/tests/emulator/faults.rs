@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use billing::Attempt;
 use clock::SimulatedClock;
-use emulator::{Call, Deployment, Fault, Faults, Injector, Operation, Wire};
+use emulator::{Call, Deployment, EngineConnection, Fault, Faults, Injector, Operation};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway as _};
 use mail::{Mail, MailKind, Mailer as _};
 use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, fault_in_first_calls, sample};
@@ -63,8 +63,8 @@ async fn table_request_behaves_as_its_fault() {
     for (fault, takes_effect, expected_result) in FAULTS {
         let (system, _) = new_system().await;
         let injector = injector_with(fault);
-        let wire = Wire::with_injector(injector.clone()).without_retries();
-        let table = system.with_wire(Arc::new(wire)).table;
+        let connection = EngineConnection::with_injector(injector.clone()).without_retries();
+        let table = system.with_connection(Arc::new(connection)).table;
         let actual = injector.run(table.create_account(&sample::account())).await;
         let actual = actual.map(|actual| match actual {
             Ok(_) => CallResult::Succeeded,
@@ -137,7 +137,7 @@ async fn injector_counts_the_calls_of_all_systems_only_during_its_runs() {
     let deployment = Deployment {
         gateway: Arc::new(Faulty::new(system.sandbox.clone(), injector.clone())),
         mailer: Arc::new(Faulty::new(mails_sent, injector.clone())),
-        ..system.with_wire(Arc::new(Wire::with_injector(injector.clone())))
+        ..system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone())))
     };
     deployment.table.get_settings().await.unwrap();
     deployment.gateway.charge(&charge_request()).await;

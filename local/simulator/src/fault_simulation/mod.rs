@@ -320,7 +320,7 @@ impl FaultSimulation {
                 })
             }
             PlannedTask::CreateSubscription => {
-                let Some((account, new)) = self.random_new_subscription() else { return Ok(()) };
+                let Some((account, new)) = self.random_account_and_new_subscription() else { return Ok(()) };
                 self.start_actor(Role::Operator, None, false, |actor, process| {
                     actor_tasks::create_subscription(world, process, actor, account, new)
                 })
@@ -342,7 +342,7 @@ impl FaultSimulation {
                 let update = json!({
                     "TableName": self.world.config.table.name,
                     "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
-                    "UpdateExpression": "SET PaymentLimits = :limits",
+                    "UpdateExpression": "SET PaymentBatchLimits = :limits",
                     "ExpressionAttributeValues": {":limits": {"M": {"max-charges": {"S": ceiling}}}},
                 });
                 self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;

@@ -12,7 +12,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::{Deployment, Injector, Wire};
+use emulator::{Deployment, EngineConnection, Injector};
 use inbound::StripeEventHandler;
 use mail::{Mail, MailError, Mailer};
 use payments::PaymentBatch;
@@ -49,9 +49,11 @@ impl Process {
         let process_schedule = Arc::new(ProcessSchedule::new(world.schedule.clone(), world.faults.clone()));
         let injector = Arc::new(Injector::new(process_schedule.clone()));
         let observer = ProcessObserver { history: world.history.clone(), process_schedule: process_schedule.clone() };
-        let wire = Wire::with_injector(injector.clone()).without_transaction_tokens().and_observer(Arc::new(observer));
-        let wire = if has_retries { wire } else { wire.without_retries() };
-        let gateway = world.gateway.clone().for_process(process_schedule.clone(), injector.clone());
+        let connection = EngineConnection::with_injector(injector.clone())
+            .without_transaction_tokens()
+            .and_observer(Arc::new(observer));
+        let connection = if has_retries { connection } else { connection.without_retries() };
+        let gateway = world.gateway.clone().gateway_of_process(process_schedule.clone(), injector.clone());
         let mailer = RecordingMailer {
             oracle: world.oracle.clone(),
             clock: world.clock.clone(),
@@ -60,7 +62,7 @@ impl Process {
         };
         let clock = Arc::new(SkewedClock { clock: world.clock.clone(), skew });
         let deployment = Deployment::new(
-            world.engine.client_with_wire(Arc::new(wire)),
+            world.engine.client_with_connection(Arc::new(connection)),
             world.config.clone(),
             gateway,
             Arc::new(Faulty::new(Arc::new(mailer), injector.clone())),

@@ -28,7 +28,7 @@ impl FaultSimulation {
 
     /// Chooses an account, and returns its id with the body of a request that creates a subscription; `None` if there
     /// is no account.
-    pub(super) fn random_new_subscription(&mut self) -> Option<(String, serde_json::Value)> {
+    pub(super) fn random_account_and_new_subscription(&mut self) -> Option<(String, serde_json::Value)> {
         self.created += 1;
         let (oracle, mut rng) = (self.world.oracle(), self.world.rng.borrow_mut());
         let all: Vec<_> = oracle.expected_subscriptions().collect();

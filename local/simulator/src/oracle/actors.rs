@@ -162,7 +162,7 @@ impl Oracle {
 impl ActorState {
     /// Returns whether the actor must not charge `subscription`, because the actor read the index row only after it had
     /// read that charging is switched off.
-    pub fn must_not_charge(&self, subscription: &SubscriptionName) -> bool {
+    pub fn has_read_row_after_charging_off(&self, subscription: &SubscriptionName) -> bool {
         self.has_read_charging_off && !self.rows_read_while_on.contains(subscription)
     }
 }

@@ -220,7 +220,7 @@ impl Oracle {
             Some(active) if active.actor.role != Role::Payments => {
                 Err(format!("the payment due on {due} was charged by the role {:?}", active.actor.role))
             }
-            Some(active) if active.must_not_charge(subscription) => {
+            Some(active) if active.has_read_row_after_charging_off(subscription) => {
                 Err(format!("the payment due on {due} was charged while charging is switched off"))
             }
             _ => Ok(()),

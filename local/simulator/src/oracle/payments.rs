@@ -32,7 +32,8 @@ impl Oracle {
         let mut next = ExpectedSubscription { new_waivers: Vec::new(), ..expected };
         match (attempt_no(before), attempt_no(Some(after))) {
             (None, Some(_)) if records.is_empty() => {
-                if self.active_actors.get(&id).is_some_and(|active| active.must_not_charge(&next.name)) {
+                if self.active_actors.get(&id).is_some_and(|active| active.has_read_row_after_charging_off(&next.name))
+                {
                     return Err("an attempt was claimed while charging was switched off".to_owned());
                 }
                 if self.active_actors.get(&id).is_some_and(|active| self.exceeds_ceiling(active)) {

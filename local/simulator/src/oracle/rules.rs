@@ -29,7 +29,7 @@ impl Rules {
 
     /// Returns the number of days from the soft decline number `failed` (from 1) to the next try; `None` if there is no
     /// further try.
-    pub fn retry_gap_after(&self, failed: u32) -> Option<u64> {
+    pub fn days_until_retry_after(&self, failed: u32) -> Option<u64> {
         self.gaps.get(usize::try_from(failed).ok()?.checked_sub(1)?).copied()
     }
 

@@ -203,7 +203,7 @@ impl ExpectedSubscription {
             Some(1)
         } else {
             self.failed += 1;
-            rules.retry_gap_after(self.failed).filter(|_| !is_hard)
+            rules.days_until_retry_after(self.failed).filter(|_| !is_hard)
         };
         match gap.filter(|_| today < first + Days::new(LAST_TRY_DAYS)) {
             Some(days) => (self.status, self.next_payment) = (PastDue, Some(today + Days::new(days))),

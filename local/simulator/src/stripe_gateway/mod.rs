@@ -6,7 +6,7 @@
 
 mod events;
 mod records;
-mod requests;
+mod transport;
 
 use std::fmt;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use crate::schedule::{CHARGE_DEADLINE, ProcessSchedule, SLOWEST_REQUEST, Schedul
 use crate::simulated_gateway::{GatewayEvent, SimulatedGateway};
 use events::EventQueue;
 use records::IntentStatus;
-use requests::{CALLING_PROCESS, CallingProcess, ProcessTransport};
+use transport::{CALLING_PROCESS, CallingProcess, ProcessTransport};
 
 /// The webhook signing secret that signs the events of the stand-in for Stripe.
 const SIGNING_SECRET: &str = "whsec_0123456789abcdef";
@@ -133,7 +133,7 @@ impl ObservedServer {
 }
 
 impl SimulatedGateway for StripeGateway {
-    fn for_process(
+    fn gateway_of_process(
         self: Arc<Self>,
         process_schedule: Arc<ProcessSchedule>,
         injector: Arc<Injector>,

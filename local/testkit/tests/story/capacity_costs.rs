@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use billing::Subscription;
 use chrono::TimeDelta;
-use emulator::Wire;
+use emulator::EngineConnection;
 use store::Paging;
 use sweep::{BatchRequest, Sweep, Task};
 
@@ -18,11 +18,11 @@ const DAY: &str = "2026-03-10";
 /// GSI-2 (the payment index).
 type Cost = (BTreeMap<String, u64>, [f64; 3]);
 
-/// Returns the cost of the requests that were sent through `wire` after an earlier moment. `before` contains the
+/// Returns the cost of the requests that were sent through `connection` after an earlier moment. `before` contains the
 /// request counts at that moment.
-fn measure_cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
-    let units = wire.take_capacity_units();
-    let requests = wire.requests().into_iter().filter_map(|(operation, count)| {
+fn measure_cost_since(connection: &EngineConnection, before: &BTreeMap<String, u64>) -> Cost {
+    let units = connection.take_capacity_units();
+    let requests = connection.requests().into_iter().filter_map(|(operation, count)| {
         let new = count - before.get(&operation).copied().unwrap_or(0);
         (new > 0).then_some((operation, new))
     });
@@ -30,27 +30,27 @@ fn measure_cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
 }
 
 /// Returns the cost of one run of `sweep` on [`DAY`] over shard 0.
-async fn measure_cost_of_run<T: Task>(world: &World, wire: &Wire, sweep: &Sweep<T>) -> Cost {
+async fn measure_cost_of_run<T: Task>(world: &World, connection: &EngineConnection, sweep: &Sweep<T>) -> Cost {
     world.clock.set(billing_time(DAY));
-    wire.take_capacity_units();
-    let before = wire.requests();
+    connection.take_capacity_units();
+    let before = connection.requests();
     let request = BatchRequest { shards: Some(vec![0]), ..BatchRequest::for_date(date(DAY)) };
     let report = sweep.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.is_done(), "{report:?}");
-    measure_cost_since(wire, &before)
+    measure_cost_since(connection, &before)
 }
 
 /// Returns the cost of a run that processes `rows` due rows. Runs the payment batch if `is_payments` is true, otherwise
 /// the reminder batch. The measured run is not the first run on its table.
 async fn measure_cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
     let world = World::new().await;
-    let wire = Arc::new(Wire::counting_capacity_units());
-    let mut deployment = world.system.with_wire(wire.clone());
+    let connection = Arc::new(EngineConnection::counting_capacity_units());
+    let mut deployment = world.system.with_connection(connection.clone());
     deployment.config.limits.page_rows = 200;
     let (payments, reminders) = (deployment.payments().await.unwrap(), deployment.reminders().await.unwrap());
     let run = async || match is_payments {
-        true => measure_cost_of_run(&world, &wire, &payments).await,
-        false => measure_cost_of_run(&world, &wire, &reminders).await,
+        true => measure_cost_of_run(&world, &connection, &payments).await,
+        false => measure_cost_of_run(&world, &connection, &reminders).await,
     };
     // The first run on a table makes extra requests, because it stores the gateway's account in the settings.
     run().await;
@@ -117,16 +117,16 @@ async fn payment_costs_eleven_units_if_the_subscription_item_exceeds_a_kilobyte(
     // Measure only the claim, because the sandbox cannot charge a payment method with such a long invented id. The
     // claim costs 2 capacity units, which shows that the subscription's item with its attempt is larger than a
     // kilobyte.
-    let wire = Arc::new(Wire::counting_capacity_units());
-    let table = world.system.with_wire(wire.clone()).table;
+    let connection = Arc::new(EngineConnection::counting_capacity_units());
+    let table = world.system.with_connection(connection.clone()).table;
     let now = billing_time(DAY);
     let claim =
         store::Claim { token: billing::ClaimToken(ulid::Ulid(9)), now, leased_until: now + TimeDelta::minutes(20) };
-    wire.take_capacity_units();
+    connection.take_capacity_units();
     let key = crate::world::key(&large(0));
     table.claim_payment(&key, date(DAY), ulid::Ulid(7), claim).await.unwrap();
     assert_eq!(
-        wire.take_capacity_units()["table"],
+        connection.take_capacity_units()["table"],
         2.0,
         "the claim costs 2 units; with 4 + 2 for the settlement and 3 for the indexes, the payment costs eleven"
     );
@@ -158,10 +158,10 @@ async fn lists_of_an_account_need_one_query_per_list_page() {
     let world = World::new().await;
     let subscription = reminded_subscription(1);
     world.store(&subscription).await;
-    let wire = Arc::new(Wire::counting_capacity_units());
-    let table = world.system.with_wire(wire.clone()).table;
+    let connection = Arc::new(EngineConnection::counting_capacity_units());
+    let table = world.system.with_connection(connection.clone()).table;
     let one = Paging { after: None, limit: Some(1) };
     table.get_subscriptions_by_account(&subscription.account, &one).await.unwrap();
     table.get_receipts_by_account(&subscription.account, &one, billing_time(DAY)).await.unwrap();
-    assert_eq!(wire.requests(), requests_by_operation(&[("Query", 2)]));
+    assert_eq!(connection.requests(), requests_by_operation(&[("Query", 2)]));
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use billing::{Changes, LeadDays, OnResume, Settlement, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use emulator::{Call, Fault, Faults, Injector, Operation, Wire};
+use emulator::{Call, EngineConnection, Fault, Faults, Injector, Operation};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use store::{ChangeOutcome, PaymentCounts, ReminderCounts};
@@ -49,7 +49,7 @@ impl Faults for TaskOrder {
 async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> Report<PaymentCounts> {
     let injector = Arc::new(Injector::new(order.clone()));
     let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
-    let sweep = world.separate_payment_batch(Wire::with_injector(injector), gateway).await;
+    let sweep = world.separate_payment_batch(EngineConnection::with_injector(injector), gateway).await;
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
     report
@@ -128,7 +128,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
 /// Creates a separate reminder batch, like another process, and runs it.
 async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> Report<ReminderCounts> {
     let injector = Arc::new(Injector::new(order.clone()));
-    let sweep = world.separate_reminder_batch(Wire::with_injector(injector.clone()), injector).await;
+    let sweep = world.separate_reminder_batch(EngineConnection::with_injector(injector.clone()), injector).await;
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
     report

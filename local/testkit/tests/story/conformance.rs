@@ -133,9 +133,9 @@ fn check_parameters(wait: Duration) -> CheckParameters {
     CheckParameters {
         customer: "cus_conformance".parse().unwrap(),
         other_customer: "cus_conformance_other".parse().unwrap(),
-        succeeds: "pm_card_visa".parse().unwrap(),
-        declines: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
-        processes: Some("pm_usBankAccount_success".parse().unwrap()),
+        succeeding_method: "pm_card_visa".parse().unwrap(),
+        declining_method: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
+        processing_method: Some("pm_usBankAccount_success".parse().unwrap()),
         currency: "EUR".parse().unwrap(),
         signing_client: None,
         run: Ulid::from_parts(1_800_000_000_000, 7),
@@ -213,7 +213,7 @@ async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
 async fn gateway_check_reports_progress_unchecked_promises_and_created_payments() {
     let (clock, sandbox) = sandbox_with_clock();
     let (began, observer) = (clock.now(), RecordingObserver::default());
-    let without_wait = CheckParameters { processes: None, ..check_parameters(Duration::ZERO) };
+    let without_wait = CheckParameters { processing_method: None, ..check_parameters(Duration::ZERO) };
     let report = check(sandbox.as_ref(), &without_wait, clock.as_ref(), &observer).await;
     let not_checked = report.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::NotChecked(_)));
     let not_checked: Vec<&str> = not_checked.map(|result| result.promise).collect();

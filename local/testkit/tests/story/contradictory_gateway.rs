@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use billing::{Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Fault, Wire};
+use emulator::{EngineConnection, Fault};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use sandbox::Sandbox;
 use serde_json::json;
@@ -71,7 +71,7 @@ async fn look_up_finds_the_late_success_of_an_earlier_attempt() {
     world.inject_charge_fault(Fault::LostBefore);
     world.run_payments("2026-03-13").await;
     let gateway = Arc::new(ModifyingGateway { sandbox: world.sandbox.clone(), change: report_first_attempt_as_paid });
-    let payments = world.separate_payment_batch(Wire::default(), gateway).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
     world.run_payment_batch(&payments, "2026-03-13", billing_time("2026-03-13") + TimeDelta::minutes(21)).await;
     assert_eq!(world.receipt_due_dates(&declined).await, ["2026-03-10"]);
     assert_eq!(world.sandbox.entries().len(), 2, "the third attempt is not charged");
@@ -98,7 +98,7 @@ async fn payment_that_contradicts_its_attempt_gets_no_receipt() {
         let subscription = new_subscription(10, "2026-02-20");
         world.store(&subscription).await;
         let gateway = Arc::new(ModifyingGateway { sandbox: world.sandbox.clone(), change });
-        let payments = world.separate_payment_batch(Wire::default(), gateway).await;
+        let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
         let report = world.run_payment_batch(&payments, "2026-03-10", billing_time("2026-03-10")).await;
         assert_eq!(nonzero_counts(&report), [("failed", 1)], "{expected}");
         assert!(report.failures[0].reason.contains(expected), "{expected}: {}", report.failures[0].reason);
@@ -123,7 +123,7 @@ async fn charge_with_a_contradictory_status_is_looked_up() {
         let subscription = new_subscription(10, "2026-02-20");
         world.store(&subscription).await;
         let gateway = Arc::new(ModifyingGateway { sandbox: world.sandbox.clone(), change });
-        let payments = world.separate_payment_batch(Wire::default(), gateway).await;
+        let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
         let report = world.run_payment_batch(&payments, "2026-03-10", billing_time("2026-03-10")).await;
         assert_eq!(nonzero_counts(&report), [("in_doubt", 1)]);
         assert_eq!(
@@ -192,7 +192,7 @@ async fn sweep_continues_after_an_empty_list_page_of_the_index() {
         world.store(&new_subscription(day, "2026-02-28")).await;
     }
     // The first list page of each query is empty and has a LastEvaluatedKey.
-    let wire = Wire::with_changed_responses(|request, response| {
+    let connection = EngineConnection::with_changed_responses(|request, response| {
         let is_first = request["IndexName"] == "GSI-2" && request["ExclusiveStartKey"].is_null();
         if is_first && response["Items"].as_array().is_some_and(|items| !items.is_empty()) {
             let key = |text: &str| json!({"S": text});
@@ -202,7 +202,7 @@ async fn sweep_continues_after_an_empty_list_page_of_the_index() {
             response["Items"] = json!([]);
         }
     });
-    let payments = world.separate_payment_batch(wire, world.gateway.clone()).await;
+    let payments = world.separate_payment_batch(connection, world.gateway.clone()).await;
     let report = world.run_payment_batch(&payments, "2026-03-07", billing_time("2026-03-07")).await;
     assert_eq!((report.complete, nonzero_counts(&report)), (true, vec![("paid", 5)]));
 }

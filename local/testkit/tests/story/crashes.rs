@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use billing::{PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta};
-use emulator::{Deployment, Fault, Injector, Wire};
+use emulator::{Deployment, EngineConnection, Fault, Injector};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::{BatchRequest, CountsOf, Report, Task};
@@ -44,12 +44,12 @@ async fn run_with_fault<T: Task>(
     task: impl FnOnce(&Deployment) -> T,
 ) -> FaultyRun<CountsOf<T>> {
     let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
-    let wire = Wire::with_injector(injector.clone());
-    let wire = if has_retries { wire } else { wire.without_retries() };
+    let connection = EngineConnection::with_injector(injector.clone());
+    let connection = if has_retries { connection } else { connection.without_retries() };
     let deployment = Deployment {
         gateway: Arc::new(Faulty::new(world.gateway.clone(), injector.clone())),
         mailer: Arc::new(Faulty::new(world.mails_sent.clone(), injector.clone())),
-        ..world.system.with_wire(Arc::new(wire))
+        ..world.system.with_connection(Arc::new(connection))
     };
     let sweep = deployment.sweep(task(&deployment)).await.unwrap();
     world.clock.set(billing_time(DAY));
@@ -123,8 +123,8 @@ fn scenarios() -> Vec<Scenario> {
     /// `fault` decides whether the charge succeeded.
     fn create_attempt_in_doubt(world: &World, fault: Fault) -> futures::future::BoxFuture<'static, ()> {
         world.inject_charge_fault(fault);
-        let (clock, wired) = (world.clock.clone(), world.system.with_wire(world.wire.clone()));
-        let deployment = Deployment { gateway: world.gateway.clone(), ..wired };
+        let (clock, deployment) = (world.clock.clone(), world.system.with_connection(world.connection.clone()));
+        let deployment = Deployment { gateway: world.gateway.clone(), ..deployment };
         Box::pin(async move {
             clock.set(billing_time(DAY) - TimeDelta::hours(1));
             let sweep = deployment.payments().await.unwrap();
@@ -178,7 +178,7 @@ fn scenarios() -> Vec<Scenario> {
 
 /// Creates a world with one shard. More shards would add more calls, but no other kinds of calls.
 pub async fn world_with_one_shard() -> World {
-    World::with_wire_and_settings(Wire::default(), &[("DUEDAY_SHARDS", "1")]).await
+    World::with_connection_and_settings(EngineConnection::default(), &[("DUEDAY_SHARDS", "1")]).await
 }
 
 async fn prepare_world(scenario: &Scenario) -> World {

@@ -12,7 +12,7 @@ use billing::{
 };
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use emulator::{Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
+use emulator::{EngineConnection, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{ChargeRequest, ChargeResponse, HttpGateway, PaymentGateway as _, Stripe};
 use reconciling::{ReconcileError, Reconciler, Settlement};
 use settling::{FindingDecision, Findings, LatePaymentOutcome, Refunds};
@@ -57,7 +57,7 @@ impl ChargedWorld {
         }
         let server = StripeServer::new(world.clock.clone());
         let stripe = Arc::new(connect(&server, STRIPE_KEY).await);
-        let payments = world.separate_payment_batch(Wire::default(), stripe.clone()).await;
+        let payments = world.separate_payment_batch(EngineConnection::default(), stripe.clone()).await;
         world.clock.set(billing_time(DAY));
         payments.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
         world.clock.set(billing_time(DAY) + TimeDelta::hours(2));

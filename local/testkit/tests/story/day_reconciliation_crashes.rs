@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::{DayReconciliation, DifferenceKind, FindingReason, PaymentMethod, Subscription};
 use chrono::TimeDelta;
-use emulator::{Deployment, Fault, Injector, Wire};
+use emulator::{Deployment, EngineConnection, Fault, Injector};
 use gateways::ChargeRequest;
 use reconciling::{Reconciler, Settlement};
 use store::Paging;
@@ -64,8 +64,8 @@ impl ComparedWorld {
 
     /// Returns a reconciler. `injector` decides on the faults of its requests.
     async fn reconciler(&self, injector: &Arc<Injector>) -> Reconciler {
-        let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
-        let Deployment { table, config, .. } = self.world.system.with_wire(wire);
+        let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
+        let Deployment { table, config, .. } = self.world.system.with_connection(connection);
         let table_id = self.world.table.get_settings().await.unwrap().unwrap().table_id;
         Reconciler::new(
             (table, table_id),
@@ -76,7 +76,8 @@ impl ComparedWorld {
         )
     }
 
-    /// Compares the day. `injector` decides on the faults of the requests. Returns `None` if the comparison failed or was killed.
+    /// Compares the day. `injector` decides on the faults of the requests. Returns `None` if the comparison failed or
+    /// was killed.
     async fn reconcile(&self, injector: &Arc<Injector>) -> Option<DayReconciliation> {
         let mut reconciler = self.reconciler(injector).await;
         injector.run(reconciler.reconcile(date(DAY), None)).await.and_then(Result::ok)

@@ -12,7 +12,7 @@ use billing::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use emulator::{Fault, Injector, Wire};
+use emulator::{EngineConnection, Fault, Injector};
 use erasing::{Eraser, ErasureRequest, MAX_WAIT, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
 use store::limits::LimitedOperation;
@@ -53,9 +53,9 @@ fn action() -> NewAction {
     NewAction { at: now(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
 
-/// Returns a client of the orders table of `world`, which sends its requests through the connection `wire`.
-fn orders_table(world: &World, wire: Wire) -> OrdersTable {
-    OrdersTable::new(world.system.with_wire(Arc::new(wire)).table.client().clone(), ORDERS)
+/// Returns a client of the orders table of `world`, which sends its requests through the connection `connection`.
+fn orders_table(world: &World, connection: EngineConnection) -> OrdersTable {
+    OrdersTable::new(world.system.with_connection(Arc::new(connection)).table.client().clone(), ORDERS)
 }
 
 /// Stores an account with one item of each kind that belongs to an account, after two paid months, a decline and the
@@ -186,8 +186,8 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
 
 /// Creates a world with the accounts `acme` and `rival-1`, which have the same items.
 async fn world_with_two_accounts() -> (World, OrdersTable) {
-    let world = World::with_wire_and_settings(Wire::default(), &[("DUEDAY_SHARDS", "1")]).await;
-    let orders = orders_table(&world, Wire::default());
+    let world = World::with_connection_and_settings(EngineConnection::default(), &[("DUEDAY_SHARDS", "1")]).await;
+    let orders = orders_table(&world, EngineConnection::default());
     orders.create_if_absent().await.unwrap();
     orders.get_or_store_buckets(Buckets::default()).await.unwrap();
     for (n, id) in [(1, "acme"), (2, "rival-1")] {
@@ -270,14 +270,16 @@ async fn erasure_that_is_interrupted_at_any_call_leaves_no_personal_data_and_kee
                 assert!(before.iter().any(|item| item.contains(personal)), "{personal} is not stored: {before:#?}");
             }
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
-            let deployment = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
+            let deployment = world
+                .system
+                .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
             let faulty_orders = OrdersTable::new(deployment.table.client().clone(), ORDERS);
             let first = injector.run(erase(&world, faulty_orders, deployment.table.clone())).await;
             let calls = injector.calls();
             if calls >= at {
                 assert!(!fault.is_crash() || first.is_none(), "{case}: the crash had no effect");
             }
-            erase(&world, orders_table(&world, Wire::default()), world.table.clone()).await.unwrap();
+            erase(&world, orders_table(&world, EngineConnection::default()), world.table.clone()).await.unwrap();
             assert_erased(&world, &orders, &receipts, &case).await;
             assert_eq!(items_of_rival(&world, &orders).await, rival, "{case}: another account has changed");
             if calls < at {

@@ -32,12 +32,12 @@ fn explanations_around_a_charged_month() {
             (
                 "2026-02-28",
                 ReasonCode::NotBegun,
-                "not charged on 2026-02-28: the subscription was created on 2026-03-01, and its first payment is due on 2026-03-10",
+                "not charged on 2026-02-28: no payment is due before 2026-03-10, the first due date of the subscription, which was created on 2026-03-01",
             ),
             (
                 "2026-03-09",
                 ReasonCode::NotBegun,
-                "not charged on 2026-03-09: the subscription was created on 2026-03-01, and its first payment is due on 2026-03-10",
+                "not charged on 2026-03-09: no payment is due before 2026-03-10, the first due date of the subscription, which was created on 2026-03-01",
             ),
             ("2026-03-10", ReasonCode::Charged, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment pay_1"),
             (

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use billing::GatewayAccount;
-use emulator::{Fault, Wire};
+use emulator::{EngineConnection, Fault};
 use sandbox::{Ledger, LedgerEntry, Sandbox};
 use sweep::BatchRequest;
 
@@ -24,7 +24,7 @@ async fn run_at_another_gateway_account_than_that_of_the_table_is_rejected() {
     world.inject_charge_fault(Fault::LostAfter);
     world.run_payments("2026-03-10").await;
     let other = other_gateway(&world);
-    let batch_at_other = world.separate_payment_batch(Wire::default(), other.clone()).await;
+    let batch_at_other = world.separate_payment_batch(EngineConnection::default(), other.clone()).await;
     world.clock.set(billing_time("2026-03-12"));
     let error =
         batch_at_other.run(&BatchRequest::for_date(date("2026-03-12")), billing_time("2026-03-13")).await.unwrap_err();
@@ -53,7 +53,7 @@ async fn two_tables_with_the_same_subscription_at_one_gateway_both_charge() {
     let mut receipts = Vec::new();
     for world in [&one, &two] {
         world.store(&subscription).await;
-        let payments = world.separate_payment_batch(Wire::default(), one.sandbox.clone()).await;
+        let payments = world.separate_payment_batch(EngineConnection::default(), one.sandbox.clone()).await;
         one.clock.set(billing_time("2026-03-10"));
         assert_eq!(
             nonzero_counts(&world.run_payment_batch(&payments, "2026-03-10", billing_time("2026-03-10")).await),
@@ -78,7 +78,7 @@ async fn look_up_ignores_the_payment_of_another_table() {
     two.store(&subscription).await;
     two.inject_charge_fault(Fault::LostBefore);
     two.run_payments("2026-03-10").await;
-    let payments = two.separate_payment_batch(Wire::default(), one.sandbox.clone()).await;
+    let payments = two.separate_payment_batch(EngineConnection::default(), one.sandbox.clone()).await;
     let later = billing_time("2026-03-10") + chrono::TimeDelta::hours(2);
     one.clock.set(later);
     assert_eq!(nonzero_counts(&two.run_payment_batch(&payments, "2026-03-10", later).await), [("paid", 1)]);

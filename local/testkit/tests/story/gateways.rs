@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use billing::{Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
-use emulator::Wire;
+use emulator::EngineConnection;
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, HttpGateway, PaymentGateway};
 use payments::PaymentBatch;
 use sandbox::{IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry, Sandbox};
@@ -103,7 +103,7 @@ async fn world_with_scripted_gateway(
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.store(&subscription).await;
     let gateway = ScriptedGateway::new(&world, script);
-    let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), gateway.clone()).await;
     (world, subscription, gateway, payments)
 }
 
@@ -231,7 +231,7 @@ async fn run_retries_after_429_responses_and_leaves_no_attempt_in_doubt() {
         world.store(&numbered_subscription(u32::try_from(day).unwrap(), day, "2026-02-28")).await;
     }
     let gateway = ScriptedGateway::new(&world, &vec![ScriptedCharge::NotCharged(throttled_response()); 7]);
-    let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), gateway.clone()).await;
     let report = world.run_payment_batch(&payments, "2026-03-28", billing_time("2026-03-28")).await;
     assert_eq!((nonzero_counts(&report), report.stopped), (vec![("paid", 28)], None));
     assert_eq!(gateway.successful_payments().len(), 28);
@@ -245,7 +245,7 @@ async fn run_stops_after_many_429_responses_and_later_runs_charge_each_month_onc
     }
     // The run sends each charge request up to eight times.
     let gateway = ScriptedGateway::new(&world, &vec![ScriptedCharge::NotCharged(throttled_response()); 26 * 8]);
-    let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), gateway.clone()).await;
     // The eight payments with the payment days 21 to 28 are owed for February, too.
     let stopped = world.run_payment_batch(&payments, "2026-03-28", billing_time("2026-03-28")).await;
     let expected = "the gateway failed 20 times in a row, the last error: the gateway refused the request because too many requests were sent";
@@ -315,10 +315,10 @@ async fn charge_or_response_after_the_lease_has_expired_changes_nothing() {
             let subscription = Subscription { payment_method: card(method), ..new_subscription(10, "2026-03-01") };
             world.store(&subscription).await;
             let inner = ScriptedGateway::new(&world, &[]);
-            let payments = world.separate_payment_batch(Wire::default(), inner.clone()).await;
+            let payments = world.separate_payment_batch(EngineConnection::default(), inner.clone()).await;
             let other_run = Mutex::new(Some(ConcurrentRun { payments, clock: world.clock.clone() }));
             let slow = Arc::new(SlowGateway { inner: inner.clone(), other_run, is_charged_first });
-            let slow_batch = world.separate_payment_batch(Wire::default(), slow).await;
+            let slow_batch = world.separate_payment_batch(EngineConnection::default(), slow).await;
             let report = world.run_payment_batch(&slow_batch, DAY, hours_later(0)).await;
             assert_eq!(nonzero_counts(&report), [(outcome, 1)], "{case}");
             assert_eq!(inner.sandbox.entries().len(), 1, "{case}: one charge for the idempotency key");
@@ -395,13 +395,13 @@ async fn start_http_gateway(status: &'static str, body: &'static str) -> String 
 #[tokio::test]
 async fn run_stops_at_consecutive_failures_of_new_charges_but_not_of_look_ups() {
     let world = World::with_settings(&[("DUEDAY_CONCURRENCY", "3")]).await;
-    world.set_payment_limits(&[("gateway-failures", "10")]).await;
+    world.set_payment_batch_limits(&[("gateway-failures", "10")]).await;
     for day in 1..=25 {
         world.store(&new_subscription(day, "2026-02-28")).await;
     }
     let url = start_http_gateway("503 Service Unavailable", "").await;
     let unavailable = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
-    let payments = world.separate_payment_batch(Wire::default(), unavailable).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), unavailable).await;
     for hours in [0, 2] {
         let now = billing_time("2026-03-25") + TimeDelta::hours(hours);
         let report = world.run_payment_batch(&payments, "2026-03-25", now).await;
@@ -443,7 +443,7 @@ async fn charge_stays_in_doubt_after_an_unusable_http_response() {
         world.store(&subscription).await;
         let url = start_http_gateway(status, body).await;
         let client = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
-        let payments = world.separate_payment_batch(Wire::default(), client).await;
+        let payments = world.separate_payment_batch(EngineConnection::default(), client).await;
         let report = world.run_payment_batch(&payments, DAY, hours_later(0)).await;
         assert_eq!(
             (nonzero_counts(&report), report.stopped.is_some()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use emulator::{Deployment, Fault, Wire};
+use emulator::{Deployment, EngineConnection, Fault};
 use gateways::ChargeResponse;
 use payments::PaymentOutcome;
 use serde_json::json;
@@ -165,7 +165,7 @@ impl Task for TaskWithOneSlowRow {
 async fn slow_row_does_not_delay_later_list_pages() {
     let world = World::new().await;
     let all = store_seven_subscriptions(&world).await;
-    let mut deployment = world.system.with_wire(Arc::new(Wire::default()));
+    let mut deployment = world.system.with_connection(Arc::new(EngineConnection::default()));
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 2);
     for is_failing in [false, true] {
         let (started, pages) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -189,8 +189,8 @@ async fn slow_row_does_not_delay_later_list_pages() {
 async fn sweep_continues_after_a_short_list_page() {
     let world = World::new().await;
     store_seven_subscriptions(&world).await;
-    // The wire removes the last row of each list page, and sets LastEvaluatedKey to the key of the row before it.
-    let wire = Wire::with_changed_responses(|request, response| {
+    // The connection removes the last row of each list page, and sets LastEvaluatedKey to the key of the row before it.
+    let connection = EngineConnection::with_changed_responses(|request, response| {
         let Some(items) = response["Items"].as_array_mut() else { return };
         if request["IndexName"] == "GSI-2" && items.len() > 1 {
             items.pop();
@@ -199,7 +199,7 @@ async fn sweep_continues_after_a_short_list_page() {
             response["LastEvaluatedKey"] = json!(keys.into_iter().collect::<serde_json::Map<_, _>>());
         }
     });
-    let payments = world.separate_payment_batch(wire, world.gateway.clone()).await;
+    let payments = world.separate_payment_batch(connection, world.gateway.clone()).await;
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;
     assert_eq!((report.complete, nonzero_counts(&report)), (true, vec![("paid", 7)]));
 }
@@ -214,7 +214,7 @@ async fn run_stops_charging_at_the_next_list_page_after_charging_is_switched_off
     // has read two list pages before the first charge, and reads the third list page before the third charge.
     let sandbox = world.sandbox.clone();
     let gateway = Arc::new(GatewayThatSwitchesChargingOff { sandbox, table, charges, throttles: false });
-    let mut deployment = Deployment { gateway, ..world.system.with_wire(Arc::new(Wire::default())) };
+    let mut deployment = Deployment { gateway, ..world.system.with_connection(Arc::new(EngineConnection::default())) };
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
     let payments = deployment.payments().await.unwrap();
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;
@@ -233,7 +233,10 @@ async fn throttled_charge_is_not_retried_after_charging_is_switched_off() {
     let all = store_seven_subscriptions(&world).await;
     let (sandbox, table) = (world.sandbox.clone(), world.table.clone());
     let gateway = GatewayThatSwitchesChargingOff { sandbox, table, charges: Arc::default(), throttles: true };
-    let mut deployment = Deployment { gateway: Arc::new(gateway), ..world.system.with_wire(Arc::new(Wire::default())) };
+    let mut deployment = Deployment {
+        gateway: Arc::new(gateway),
+        ..world.system.with_connection(Arc::new(EngineConnection::default()))
+    };
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
     let payments = deployment.payments().await.unwrap();
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;

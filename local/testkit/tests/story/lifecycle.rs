@@ -74,8 +74,8 @@ fn success_moves_the_due_date_to_the_payment_day_of_the_next_month() {
         (31, "2026-02-27", "2026-02-28", ["2026-03-31", "2026-03-31", "2026-03-24"]),
         (31, "2028-01-31", "2028-02-29", ["2028-03-31", "2028-03-31", "2028-03-24"]),
         (1, "2026-11-30", "2026-12-01", ["2027-01-01", "2027-01-01", "2026-12-25"]),
-        // In the next three cases, the charge is one day, exactly one month, and two months late. The next payment is
-        // never on the day of the charge, and there is no reminder of a payment that is already due.
+        // In the next three cases, the charge is one day, exactly one month, and two months late. The next payment date
+        // is at least one day after the charge, even if the new due date is not. In that case there is no reminder.
         (15, "2026-03-01", "2026-03-16", ["2026-04-15", "2026-04-15", "2026-04-08"]),
         (15, "2026-03-01", "2026-04-15", ["2026-04-15", "2026-04-16", "-"]),
         (15, "2026-03-01", "2026-05-20", ["2026-04-15", "2026-05-21", "-"]),

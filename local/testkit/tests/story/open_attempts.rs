@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentMethod, PaymentStatus, Subscription};
 use chrono::{DateTime, Utc};
-use emulator::Wire;
+use emulator::EngineConnection;
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use sandbox::Sandbox;
 
@@ -59,7 +59,7 @@ async fn failing_look_ups_do_not_prevent_other_charges_and_are_reported() {
         world.store(subscription).await;
     }
     let gateway = Arc::new(GatewayThatTimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers });
-    let payments = world.separate_payment_batch(Wire::default(), gateway).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
     // The circuit breaker stops each of the first two runs after ten failures.
     for day in ["2026-03-09", "2026-03-10", "2026-03-11"] {
         world.run_payment_batch(&payments, day, billing_time(day)).await;
@@ -87,7 +87,7 @@ async fn debit_may_be_processing_for_25_days_and_is_reported_after_that() {
         .store(&Subscription { payment_method: card("pm_usBankAccount_success"), ..new_subscription(10, "2026-03-01") })
         .await;
     let bank = Arc::new(GatewayThatAlwaysProcesses(world.sandbox.clone()));
-    let payments = world.separate_payment_batch(Wire::default(), bank).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), bank).await;
     for (day, expected) in [("2026-03-10", "processing"), ("2026-04-04", "processing"), ("2026-04-05", "failed")] {
         let report = world.run_payment_batch(&payments, day, billing_time(day)).await;
         assert_eq!(nonzero_counts(&report), [(expected, 1)], "{day}");

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use billing::{ClaimToken, Policy, Status, Subscription};
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Fault, Wire};
+use emulator::{EngineConnection, Fault};
 use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 use store::{Claim, ClaimOutcome, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
@@ -143,7 +143,7 @@ async fn world_with_act_before<F: Future<Output = ()>>(
     let table_cell = Arc::new(OnceLock::<Table>::new());
     let table_of_act = table_cell.clone();
     // Run `act` on its own thread, because the batch is blocked until its request proceeds.
-    let wire = Wire::with_faults(move |call| {
+    let connection = EngineConnection::with_faults(move |call| {
         if call.number == request_number {
             let (table, key) = (table_of_act.get().unwrap().clone(), key.clone());
             let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -151,7 +151,7 @@ async fn world_with_act_before<F: Future<Output = ()>>(
         }
         None
     });
-    let world = World::with_wire(wire).await;
+    let world = World::with_connection(connection).await;
     table_cell.set(world.table.clone()).unwrap();
     world.store(subscription).await;
     world
@@ -204,15 +204,15 @@ async fn worker_that_was_suspended_after_its_claim_does_not_charge() {
         [(1, 4, true), (1, 5, false), (4, 4, true), (4, 5, false), (4, 18, false)]
     {
         let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
-        let clock_of_wire = clock.clone();
-        let wire = Wire::with_faults(move |call| {
+        let clock_of_connection = clock.clone();
+        let connection = EngineConnection::with_faults(move |call| {
             if call.number == request_number {
-                let clock = clock_of_wire.get().unwrap();
+                let clock = clock_of_connection.get().unwrap();
                 clock.set(clock.now() + TimeDelta::minutes(minutes));
             }
             None
         });
-        let world = World::with_wire(wire).await;
+        let world = World::with_connection(connection).await;
         clock.set(world.clock.clone()).unwrap();
         world.store(&new_subscription(10, "2026-03-01")).await;
         let mut now = billing_time("2026-03-10");
@@ -315,12 +315,13 @@ async fn charge_is_made_exactly_once_despite_a_fault_at_any_write() {
     for has_retries in [true, false] {
         for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("ThrottlingException")] {
             for request_number in 1..=2 {
-                let wire = Wire::with_faults(testkit::fault_at_call(request_number, fault));
-                let world = World::with_wire(if has_retries { wire } else { wire.without_retries() }).await;
+                let connection = EngineConnection::with_faults(testkit::fault_at_call(request_number, fault));
+                let world =
+                    World::with_connection(if has_retries { connection } else { connection.without_retries() }).await;
                 let subscription = new_subscription(10, "2026-03-01");
                 world.store(&subscription).await;
                 let first = world.run_payments("2026-03-10").await;
-                let requests: u64 = world.wire.requests().values().sum();
+                let requests: u64 = world.connection.requests().values().sum();
                 assert!(
                     requests >= request_number,
                     "no fault was injected, because there were only {requests} requests"

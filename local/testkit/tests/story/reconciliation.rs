@@ -7,7 +7,7 @@ use audit::{BrokenInvariant, Invariant, InvariantChecker, Reconciliation};
 use billing::{Dispute, DisputeStatus, GatewayToken, PaymentMethod, Receipt, Refund, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use emulator::{STRIPE_KEY, StripeFault, StripeServer, Wire};
+use emulator::{EngineConnection, STRIPE_KEY, StripeFault, StripeServer};
 use gateways as gateway;
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, Refunds as _, Stripe};
 use settling::Refunds;
@@ -47,7 +47,7 @@ impl ChargedWorld {
     }
 
     async fn run_payments(&self, day: &str) {
-        let payments = self.world.separate_payment_batch(Wire::default(), self.stripe.clone()).await;
+        let payments = self.world.separate_payment_batch(EngineConnection::default(), self.stripe.clone()).await;
         self.world.clock.set(billing_time(day));
         payments.run(&BatchRequest::for_date(date(day)), billing_time(day) + TimeDelta::hours(1)).await.unwrap();
     }

@@ -6,7 +6,7 @@ use audit::{Invariant, InvariantChecker};
 use billing::{Receipt, RefundRefusal, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use emulator::{Fault, Injector, STRIPE_KEY, StripeFault, StripeServer, Wire};
+use emulator::{EngineConnection, Fault, Injector, STRIPE_KEY, StripeFault, StripeServer};
 use gateways as gateway;
 use gateways::{GatewayError, RefundRequest, RefundResponse, RefundState, Refunds as _};
 use settling::{RefundError, Refunds};
@@ -117,9 +117,12 @@ async fn refund_is_made_once_despite_a_crash_at_any_call() {
             let case = format!("{fault:?} at call {calls}");
             let paid = PaidWorld::new().await;
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-            let wired = paid.world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
+            let deployment = paid
+                .world
+                .system
+                .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
             let gateway = Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone()));
-            let refunds = Refunds::new(wired.table, gateway, paid.world.clock.clone());
+            let refunds = Refunds::new(deployment.table, gateway, paid.world.clock.clone());
             let _ = injector
                 .run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500), None))
                 .await;

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use clock::{Clock as _, SimulatedClock};
 use days::{DayReader, ShardProof, ShardState};
-use emulator::{Fault, Operation, Wire};
+use emulator::{EngineConnection, Fault, Operation};
 use store::{Batch, Claim, ClaimOutcome};
 use sweep::BatchRequest;
 use testkit::fault_at_call;
@@ -142,8 +142,8 @@ async fn fault_when_marking_a_sent_reminder_causes_no_second_mail() {
     for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("TransactionConflictException")] {
         // The batch's requests are: claim the reminder, read the account, mark the reminder as sent. The fault is at
         // the third request.
-        let wire = Wire::with_faults(fault_at_call(3, fault)).without_retries();
-        let world = World::with_wire(wire).await;
+        let connection = EngineConnection::with_faults(fault_at_call(3, fault)).without_retries();
+        let world = World::with_connection(connection).await;
         let subscription = new_subscription(31, "2026-02-28");
         world.store(&subscription).await;
         assert_eq!(nonzero_counts(&world.run_reminders("2026-03-24").await), [("sent", 1)], "{fault:?}");
@@ -157,15 +157,15 @@ async fn fault_when_marking_a_sent_reminder_causes_no_second_mail() {
 async fn worker_that_was_suspended_after_its_claim_does_not_send_the_reminder() {
     // The second request reads the account. Its response takes so long that the lease expires.
     let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
-    let clock_of_wire = clock.clone();
-    let wire = Wire::with_faults(move |call| {
+    let clock_of_connection = clock.clone();
+    let connection = EngineConnection::with_faults(move |call| {
         if call.number == 2 {
-            let clock = clock_of_wire.get().unwrap();
+            let clock = clock_of_connection.get().unwrap();
             clock.set(clock.now() + TimeDelta::minutes(20));
         }
         None
     });
-    let world = World::with_wire(wire).await;
+    let world = World::with_connection(connection).await;
     clock.set(world.clock.clone()).unwrap();
     world.store(&new_subscription(31, "2026-02-28")).await;
     assert_eq!(nonzero_counts(&world.run_reminders("2026-03-24").await), [("failed", 1)]);

@@ -10,7 +10,7 @@ use billing::{
 };
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use emulator::{Deployment, Engine, Fault, Injector, Wire};
+use emulator::{Deployment, Engine, EngineConnection, Fault, Injector};
 use reconciling::{DaysToCompare, Reconciler, Settlement};
 use sandbox::LedgerEntry;
 use store::Paging;
@@ -85,8 +85,8 @@ impl RestoredWorld {
 
     /// Compares each day with the requests of `injector`. Returns `None` if a comparison failed or was killed.
     async fn reconcile(&self, injector: &Arc<Injector>) -> Option<Vec<DayReconciliation>> {
-        let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
-        let table = self.restored.over(self.engine.client_with_wire(wire)).table;
+        let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
+        let table = self.restored.over(self.engine.client_with_connection(connection)).table;
         let settings = self.restored.table.get_settings().await.unwrap().unwrap();
         let mut reconciler = Reconciler::new(
             (table, settings.table_id),
@@ -129,9 +129,9 @@ impl RestoredWorld {
     /// Confirms the table as `dueday confirm-table` does, switches charging on, and runs the payments of the day, all with
     /// the requests of `injector`. Returns the counts of the run; `None` if a step failed or was killed.
     async fn confirm_and_run(&self, injector: &Arc<Injector>) -> Option<Vec<(&'static str, u64)>> {
-        let wire = Arc::new(Wire::with_injector(injector.clone()).without_retries());
+        let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
         let gateway = Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone()));
-        let deployment = Deployment { gateway, ..self.restored.over(self.engine.client_with_wire(wire)) };
+        let deployment = Deployment { gateway, ..self.restored.over(self.engine.client_with_connection(connection)) };
         let confirm_and_run = async {
             let table = &deployment.table;
             let (settings, id) = (table.get_settings().await.ok()??, table.dynamodb_id().await.ok()??);

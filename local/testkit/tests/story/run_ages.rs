@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::{PaymentMethod, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::Wire;
+use emulator::EngineConnection;
 use store::PaymentCounts;
 use sweep::Report;
 
@@ -31,7 +31,7 @@ async fn run_at(
     gateway: &Arc<GatewayThatTimesOutForSomeCustomers>,
     now: DateTime<Utc>,
 ) -> Report<PaymentCounts> {
-    let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), gateway.clone()).await;
     world.run_payment_batch(&payments, &now.date_naive().to_string(), now).await
 }
 
@@ -102,7 +102,7 @@ async fn debit_that_the_bank_is_processing_is_not_in_doubt_and_does_not_count_as
     let debit = Subscription { payment_method: card("pm_usBankAccount_success"), ..new_subscription(10, "2026-03-01") };
     world.store(&debit).await;
     let bank = Arc::new(GatewayThatAlwaysProcesses(world.sandbox.clone()));
-    let payments = world.separate_payment_batch(Wire::default(), bank).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), bank).await;
     for (day, expected, due_days) in
         [("2026-03-10", "processing", 0), ("2026-03-12", "processing", 0), ("2026-04-05", "failed", 26)]
     {

@@ -8,7 +8,7 @@ use billing::Subscription;
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use days::{DayRecords, ShardState};
-use emulator::{Fault, Operation, Wire};
+use emulator::{EngineConnection, Fault, Operation};
 use store::{Batch, Lane, Paging, Position};
 use sweep::BatchRequest;
 
@@ -130,14 +130,14 @@ async fn run_in_parts_continues_after_the_maximum_invocation_time_and_reports_th
     // Every third request to the table takes ten minutes.
     let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
     let advanced_clock = clock.clone();
-    let wire = Wire::with_faults(move |call| {
+    let connection = EngineConnection::with_faults(move |call| {
         if call.number % 3 == 0 {
             let clock = advanced_clock.get().unwrap();
             clock.set(clock.now() + TimeDelta::minutes(10));
         }
         None
     });
-    let world = World::with_wire(wire).await;
+    let world = World::with_connection(connection).await;
     clock.set(world.clock.clone()).unwrap();
     for n in 0..8 {
         world.store(&numbered_subscription(n, 15, "2026-03-01")).await;
@@ -218,7 +218,7 @@ async fn run_over_a_daily_limit_is_not_started() {
 #[tokio::test]
 async fn run_stops_after_consecutive_gateway_failures() {
     let world = World::with_settings(&[("DUEDAY_CONCURRENCY", "1")]).await;
-    world.set_payment_limits(&[("gateway-failures", "3")]).await;
+    world.set_payment_batch_limits(&[("gateway-failures", "3")]).await;
     for day in 1..=9 {
         world.store(&new_subscription(day, "2026-02-28")).await;
     }

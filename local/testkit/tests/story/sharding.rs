@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment, Status, Subscription};
 use chrono::{DateTime, NaiveDate, Utc};
-use emulator::Wire;
+use emulator::EngineConnection;
 use futures::StreamExt as _;
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ async fn each_payment_is_charged_once_if_shards_are_added_during_a_run() {
     let today = date("2026-03-10");
     let (sandbox, table) = (world.sandbox.clone(), world.table.clone());
     let gateway = Arc::new(GatewayThatAddsShards { sandbox, table, today, charges: AtomicU32::new(0) });
-    let payments = world.separate_payment_batch(Wire::default(), gateway).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
     for day in today.iter_days().take(31) {
         world.run_payment_batch(&payments, &day.to_string(), billing_time(&day.to_string())).await;
         reshard_all(&world.table, day).await;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Settlement, Subscription};
 use chrono::TimeDelta;
-use emulator::{Fault, Operation, Wire};
+use emulator::{EngineConnection, Fault, Operation};
 use payments::PaymentBatch;
 use serde_json::Value;
 use sweep::Sweep;
@@ -17,10 +17,10 @@ use crate::world::{World, billing_time, cancel, date, key, new_subscription, non
 
 const DAY: &str = "2026-03-10";
 
-/// Returns a wire (a connection to the table) that always repeats the first response to each query of the index.
-fn wire_with_frozen_index() -> Wire {
+/// Returns a connection (a connection to the table) that always repeats the first response to each query of the index.
+fn connection_with_frozen_index() -> EngineConnection {
     let first_responses = Mutex::new(HashMap::<String, Value>::new());
-    Wire::with_changed_responses(move |request, response| {
+    EngineConnection::with_changed_responses(move |request, response| {
         if request.get("IndexName").is_some() {
             let query = [&request["ExpressionAttributeValues"][":shard"], &request["ExclusiveStartKey"]];
             *response = first_responses.lock().unwrap().entry(format!("{query:?}")).or_insert(response.clone()).clone();
@@ -28,9 +28,9 @@ fn wire_with_frozen_index() -> Wire {
     })
 }
 
-/// Returns a wire (a connection to the table) that applies `change` to the rows of each response of the index.
-fn wire_with_changed_rows(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'static) -> Wire {
-    Wire::with_changed_responses(move |request, response| {
+/// Returns a connection (a connection to the table) that applies `change` to the rows of each response of the index.
+fn connection_with_changed_rows(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'static) -> EngineConnection {
+    EngineConnection::with_changed_responses(move |request, response| {
         if let (Some(_), Some(rows)) = (request.get("IndexName"), response["Items"].as_array_mut()) {
             change(rows);
         }
@@ -40,7 +40,7 @@ fn wire_with_changed_rows(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'stat
 /// Returns a payment batch that always sees the payment index in the state at the time of this call, even after later
 /// changes of the index. To record the index, the batch runs once with charging switched off.
 async fn batch_with_stale_index(world: &World) -> Sweep<PaymentBatch> {
-    let payments = world.separate_payment_batch(wire_with_frozen_index(), world.gateway.clone()).await;
+    let payments = world.separate_payment_batch(connection_with_frozen_index(), world.gateway.clone()).await;
     world.table.set_charging(false, None).await.unwrap();
     assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, billing_time(DAY)).await), [("skipped", 1)]);
     world.table.set_charging(true, None).await.unwrap();
@@ -121,7 +121,7 @@ async fn row_that_is_missing_today_is_charged_tomorrow() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.store(&subscription).await;
     let batch_without_rows =
-        world.separate_payment_batch(wire_with_changed_rows(Vec::clear), world.gateway.clone()).await;
+        world.separate_payment_batch(connection_with_changed_rows(Vec::clear), world.gateway.clone()).await;
     let report = world.run_payment_batch(&batch_without_rows, DAY, billing_time(DAY)).await;
     assert_eq!((report.counts.due, report.complete), (0, true));
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
@@ -132,7 +132,7 @@ async fn row_that_is_missing_today_is_charged_tomorrow() {
 async fn duplicate_row_is_charged_once() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.store(&subscription).await;
-    let duplicates = wire_with_changed_rows(|rows| rows.extend_from_within(..));
+    let duplicates = connection_with_changed_rows(|rows| rows.extend_from_within(..));
     let payments = world.separate_payment_batch(duplicates, world.gateway.clone()).await;
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;
     assert_eq!((report.counts.due, nonzero_counts(&report)), (2, vec![("paid", 1), ("skipped", 1)]));
@@ -159,16 +159,17 @@ fn temporary_errors() -> Vec<(&'static str, Fault)> {
 async fn charge_is_made_exactly_once_despite_temporary_errors_of_the_table() {
     for (operation, fault) in temporary_errors() {
         for times in [1, 3, u64::MAX] {
-            let wire = Wire::with_faults(fault_in_first_calls(times, Operation::DynamoDb(operation), fault));
+            let connection =
+                EngineConnection::with_faults(fault_in_first_calls(times, Operation::DynamoDb(operation), fault));
             let case = format!("{operation} rejected {times} times with {fault:?}");
             let (world, subscription) =
-                (World::with_wire(wire.without_retries()).await, new_subscription(10, "2026-03-01"));
+                (World::with_connection(connection.without_retries()).await, new_subscription(10, "2026-03-01"));
             world.store(&subscription).await;
             let first = world.run_payments(DAY).await;
             let is_settled = operation == "TransactWriteItems" && times < u64::MAX;
             let expected = if is_settled { ("paid", 1) } else { ("in_doubt", 1) };
             assert_eq!((nonzero_counts(&first), first.complete), (vec![expected], true), "{case}");
-            let without_faults = world.separate_payment_batch(Wire::default(), world.gateway.clone()).await;
+            let without_faults = world.separate_payment_batch(EngineConnection::default(), world.gateway.clone()).await;
             world.run_payment_batch(&without_faults, DAY, billing_time(DAY) + TimeDelta::hours(2)).await;
             assert_eq!(world.charged_due_dates(), [DAY], "{case}");
             assert_eq!(world.receipt_due_dates(&subscription).await, [DAY], "{case}");
@@ -183,13 +184,17 @@ async fn charge_is_made_exactly_once_despite_temporary_errors_of_the_table() {
 async fn claim_and_settle_recognize_a_conflict_with_their_own_retried_request() {
     for operation in ["UpdateItem", "TransactWriteItems"] {
         for has_tokens in [true, false] {
-            let wire = Wire::with_faults(fault_in_first_calls(1, Operation::DynamoDb(operation), Fault::LostAfter));
+            let connection = EngineConnection::with_faults(fault_in_first_calls(
+                1,
+                Operation::DynamoDb(operation),
+                Fault::LostAfter,
+            ));
             let case = format!("{operation}, client tokens {has_tokens}");
-            let wire = if has_tokens { wire } else { wire.without_transaction_tokens() };
-            let (world, subscription) = (World::with_wire(wire).await, new_subscription(10, "2026-03-01"));
+            let connection = if has_tokens { connection } else { connection.without_transaction_tokens() };
+            let (world, subscription) = (World::with_connection(connection).await, new_subscription(10, "2026-03-01"));
             world.store(&subscription).await;
             assert_eq!(nonzero_counts(&world.run_payments(DAY).await), [("paid", 1)], "{case}: paid in the same run");
-            assert!(world.wire.requests()[operation] >= 2, "{case}: the SDK has retried");
+            assert!(world.connection.requests()[operation] >= 2, "{case}: the SDK has retried");
             assert_eq!(
                 (world.charged_due_dates(), world.load(&subscription).await.attempt_seq),
                 (vec![DAY.to_owned()], 1)

@@ -51,7 +51,7 @@ async fn status_shows_yesterday_and_today_and_the_problems_that_need_a_person() 
             "charging is switched off, so runs charge nothing",
             "the reminders of 2026-03-11 are not done: 0 of 4 shards are complete",
             "the payments of 2026-03-11 are not done: 0 of 4 shards are complete",
-            "a payment has been due since 2026-03-11",
+            "payments are due and not settled; the oldest has been due since 2026-03-11",
         ]
     );
 }

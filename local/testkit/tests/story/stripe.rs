@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use billing::{Currency, Decline, Money, Payment, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Fault, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
+use emulator::{EngineConnection, Fault, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages as _,
     GatewayError, PaymentGateway as _, Stripe,
@@ -50,7 +50,7 @@ impl StripeWorld {
     /// Runs the payment batch of `day`, `hours` after the billing time. Returns the counts that are not zero, or an
     /// error if the run was rejected, for example because Stripe's account cannot be read.
     async fn run_payments(&self, day: &str, hours: i64) -> Result<Vec<(&'static str, u64)>, SweepError> {
-        let payments = self.world.separate_payment_batch(Wire::default(), self.gateway.clone()).await;
+        let payments = self.world.separate_payment_batch(EngineConnection::default(), self.gateway.clone()).await;
         let now = billing_time(day) + TimeDelta::hours(hours);
         self.world.clock.set(now);
         let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await;
@@ -94,7 +94,7 @@ async fn charge_is_made_once_if_stripe_refuses_a_key_that_has_been_replaced() {
     let StripeWorld { world, server, gateway } = StripeWorld::new(&subscription).await;
     let key = replaced_secret("sk_test_revoked".to_owned(), STRIPE_KEY.to_owned(), &world.clock).await;
     let client = Arc::new(gateway.as_ref().clone().with_key(key));
-    let payments = world.separate_payment_batch(Wire::default(), client).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), client).await;
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;
     assert_eq!((report.stopped, report.counts.paid, server.intents().len()), (None, 1, 1));
 }
@@ -153,8 +153,8 @@ async fn later_runs_complete_a_run_that_crashed_at_any_call() {
                 let stripe_world = StripeWorld::new(&subscription_with_card(card)).await;
                 let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
                 let gateway = Arc::new(Faulty::new(stripe_world.gateway.clone(), injector.clone()));
-                let wire = Wire::with_injector(injector.clone()).without_retries();
-                let payments = stripe_world.world.separate_payment_batch(wire, gateway).await;
+                let connection = EngineConnection::with_injector(injector.clone()).without_retries();
+                let payments = stripe_world.world.separate_payment_batch(connection, gateway).await;
                 stripe_world.world.clock.set(billing_time(DAY));
                 let (request, deadline) = (BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
                 let _ = injector.run(payments.run(&request, deadline)).await;

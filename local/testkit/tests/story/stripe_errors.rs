@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use billing::{PaymentMethod, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta};
 use delivery::{Bus, BusEntry, FailedEntry, Publisher};
-use emulator::{STRIPE_KEY, STRIPE_RESTRICTED_KEY, StripeFault, StripeServer, Wire};
+use emulator::{EngineConnection, STRIPE_KEY, STRIPE_RESTRICTED_KEY, StripeFault, StripeServer};
 use gateways::{GatewayError, PaymentGateway as _, Stripe};
 use serde_json::Value;
 use sweep::{BatchRequest, SweepError};
@@ -25,7 +25,7 @@ async fn run_payments(
     day: &str,
     hours: i64,
 ) -> Result<Vec<(&'static str, u64)>, SweepError> {
-    let payments = world.separate_payment_batch(Wire::default(), stripe.clone()).await;
+    let payments = world.separate_payment_batch(EngineConnection::default(), stripe.clone()).await;
     let now = billing_time(day) + TimeDelta::hours(hours);
     world.clock.set(now);
     let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await?;

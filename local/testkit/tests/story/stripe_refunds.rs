@@ -6,7 +6,7 @@ use std::sync::Arc;
 use billing::{Receipt, Refund, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use emulator::{Fault, Injector, STRIPE_KEY, StripeFault, StripeServer, Wire};
+use emulator::{EngineConnection, Fault, Injector, STRIPE_KEY, StripeFault, StripeServer};
 use gateways as gateway;
 use gateways::Stripe;
 use settling::{RefundError, Refunds};
@@ -37,7 +37,7 @@ impl PaidWorld {
         world.store(&gold).await;
         let server = StripeServer::new(world.clock.clone());
         let stripe = Arc::new(connect(&server, STRIPE_KEY).await);
-        let payments = world.separate_payment_batch(Wire::default(), stripe.clone()).await;
+        let payments = world.separate_payment_batch(EngineConnection::default(), stripe.clone()).await;
         world.clock.set(billing_time(DAY));
         payments.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
         let receipt = load_receipt(&world, &gold).await;
@@ -178,10 +178,12 @@ async fn refund_is_made_once_despite_a_crash_and_a_later_fault() {
                 let case = format!("{fault:?} at call {calls}, then {later_fault:?}");
                 let paid = PaidWorld::new().await;
                 let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-                let wired =
-                    paid.world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
+                let deployment = paid
+                    .world
+                    .system
+                    .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
                 let gateway = Arc::new(Faulty::new(paid.stripe.clone(), injector.clone()));
-                let refunds = paid.refunds(wired.table, gateway);
+                let refunds = paid.refunds(deployment.table, gateway);
                 let _ = injector
                     .run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500), None))
                     .await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use billing::{AccountId, ClaimToken, Status, Subscription, SubscriptionId};
 use chrono::TimeDelta;
-use emulator::{Fault, Wire};
+use emulator::{EngineConnection, Fault};
 use store::{
     Batch, Claim, ClaimOutcome, CreateOutcome, IdempotentRequest, Lane, Paging, PaymentCounts, Position,
     PutAccountOutcome, Replayed, RunEnd, RunRecord, RunSums, StoredResponse, UpdateOutcome,
@@ -47,32 +47,32 @@ async fn writes_of_one_month_consume_the_expected_capacity_units() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     let key = key(&subscription);
-    let table = world.system.with_wire(world.wire.clone()).table;
+    let table = world.system.with_connection(world.connection.clone()).table;
     world.store(&subscription).await;
-    world.wire.take_capacity_units();
+    world.connection.take_capacity_units();
 
     let reminded =
         expect_claimed(table.claim_reminder(&key, date("2026-03-24"), claim(1, "2026-03-24")).await.unwrap());
     assert_eq!(
-        capacity_units(&world.wire.take_capacity_units()),
+        capacity_units(&world.connection.take_capacity_units()),
         [1.0, 0.0, 0.0],
         "the claim of a reminder writes to no index"
     );
     let marked = Subscription { next_reminder_on: None, reminder_claim: None, ..reminded.clone() };
     assert!(matches!(table.update_subscription(&reminded, &marked).await.unwrap(), UpdateOutcome::Applied(_)));
     assert_eq!(
-        capacity_units(&world.wire.take_capacity_units()),
+        capacity_units(&world.connection.take_capacity_units()),
         [1.0, 1.0, 0.0],
         "the mark that the reminder was sent removes the row from the reminder index"
     );
     expect_claimed(table.claim_payment(&key, date("2026-03-31"), TABLE_ID, claim(2, "2026-03-31")).await.unwrap());
     assert_eq!(
-        capacity_units(&world.wire.take_capacity_units()),
+        capacity_units(&world.connection.take_capacity_units()),
         [1.0, 0.0, 0.0],
         "the claim of a payment writes to no index"
     );
 
-    world.wire.take_capacity_units();
+    world.connection.take_capacity_units();
     let before = world.load(&subscription).await;
     assert_eq!(before.version, 4, "each write increases the version by one");
     let report = world.run_payments_at("2026-03-31", billing_time("2026-03-31") + TimeDelta::minutes(21)).await;
@@ -81,20 +81,20 @@ async fn writes_of_one_month_consume_the_expected_capacity_units() {
     // the lane that looks up open attempts; 1 for the take-over; 2 + 2 for the two items of the settlement's
     // transaction; 1 for the daily total. Capacity units of the reminder index: 1 for the new row. Capacity units of
     // the payment index: 2 to move the row.
-    assert_eq!(capacity_units(&world.wire.take_capacity_units()), [7.0, 1.0, 2.0]);
+    assert_eq!(capacity_units(&world.connection.take_capacity_units()), [7.0, 1.0, 2.0]);
 }
 
 #[tokio::test]
 async fn creating_a_subscription_consumes_six_units_of_the_table_and_one_of_each_index() {
     let world = World::new().await;
-    let table = world.system.with_wire(world.wire.clone()).table;
+    let table = world.system.with_connection(world.connection.clone()).table;
     world.store(&subscription_of_acme(1, "2026-02-28")).await;
     let second = subscription_of_acme(2, "2026-02-28");
-    world.wire.take_capacity_units();
+    world.connection.take_capacity_units();
     assert_eq!(table.create_subscription(&second, None).await.unwrap(), CreateOutcome::Created);
     // A transaction consumes twice as many capacity units as single writes: 2 for the new item, 2 for the check of
     // the account, and 2 for the item that finds the subscription by its code.
-    assert_eq!(capacity_units(&world.wire.take_capacity_units()), [6.0, 1.0, 1.0]);
+    assert_eq!(capacity_units(&world.connection.take_capacity_units()), [6.0, 1.0, 1.0]);
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn stored_items_have_exactly_the_documented_attributes() {
     assert_eq!(attribute_names(&world, "SHARD#").await, run);
     assert_eq!(
         attribute_names(&world, "CTL#").await,
-        "Charging DynamodbId Format Gateway LatestRunAt PK PaymentLimits SK Shards TableId"
+        "Charging DynamodbId Format Gateway LatestRunAt PK PaymentBatchLimits SK Shards TableId"
     );
 }
 
@@ -394,13 +394,14 @@ async fn is_transient_is_true_only_for_errors_that_may_succeed_later() {
         ("ResourceNotFoundException", false),
         ("ValidationException", false),
     ] {
-        let wire = std::sync::Arc::new(Wire::with_faults(move |_| Some(Fault::Refused(kind))).without_retries());
-        let table = world.system.with_wire(wire).table;
+        let connection =
+            std::sync::Arc::new(EngineConnection::with_faults(move |_| Some(Fault::Refused(kind))).without_retries());
+        let table = world.system.with_connection(connection).table;
         let error = table.get_settings().await.unwrap_err();
         assert_eq!(error.is_transient(), is_transient, "{error}");
         assert_eq!(error.to_string(), format!("GetItem failed: {kind}"));
     }
-    let wire = std::sync::Arc::new(Wire::with_faults(|_| Some(Fault::LostBefore)).without_retries());
-    let table = world.system.with_wire(wire).table;
+    let connection = std::sync::Arc::new(EngineConnection::with_faults(|_| Some(Fault::LostBefore)).without_retries());
+    let table = world.system.with_connection(connection).table;
     assert!(table.get_settings().await.unwrap_err().is_transient());
 }

@@ -56,7 +56,7 @@ async fn damaged_attempt_is_not_charged_by_a_take_over() {
     let damages: [(&str, Damage); 4] = [
         ("the price of its month is 12.99 EUR", |attempt| attempt.amount = Money::new(1, attempt.amount.currency())),
         ("but the subscription is due on 2026-03-10", |attempt| attempt.due_on = date("2026-02-10")),
-        ("does not name its table", |attempt| attempt.table = None),
+        ("contains no table id", |attempt| attempt.table = None),
         ("but the latest attempt has the number 1", |attempt| attempt.no = 2),
     ];
     for (expected, damage) in damages {

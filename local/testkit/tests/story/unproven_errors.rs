@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::{Status, Subscription};
 use chrono::TimeDelta;
-use emulator::{Fault, InProcessTransport, Injector, Intent, StripeFault, StripeServer, Wire};
+use emulator::{EngineConnection, Fault, InProcessTransport, Injector, Intent, StripeFault, StripeServer};
 use gateways::Stripe;
 use sweep::BatchRequest;
 use testkit::{Faulty, fault_at_call};
@@ -39,7 +39,7 @@ impl StripeWorld {
 
     /// Runs the payment batch of `day`, `hours` after the billing time. Returns the counts that are not zero.
     async fn run_payments(&self, day: &str, hours: i64) -> Vec<(&'static str, u64)> {
-        let payments = self.world.separate_payment_batch(Wire::default(), self.stripe.clone()).await;
+        let payments = self.world.separate_payment_batch(EngineConnection::default(), self.stripe.clone()).await;
         let now = billing_time(day) + TimeDelta::hours(hours);
         self.world.clock.set(now);
         let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await;
@@ -192,8 +192,8 @@ async fn month_is_paid_once_despite_a_crash_and_an_unproven_error() {
                 let stripe_world = StripeWorld::new().await;
                 let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
                 let gateway = Arc::new(Faulty::new(stripe_world.stripe.clone(), injector.clone()));
-                let wire = Wire::with_injector(injector.clone()).without_retries();
-                let payments = stripe_world.world.separate_payment_batch(wire, gateway).await;
+                let connection = EngineConnection::with_injector(injector.clone()).without_retries();
+                let payments = stripe_world.world.separate_payment_batch(connection, gateway).await;
                 stripe_world.world.clock.set(billing_time(DAY));
                 stripe_world.server.set_next_faults([None, Some(error)]);
                 let request = BatchRequest::for_date(date(DAY));

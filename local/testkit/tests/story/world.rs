@@ -6,7 +6,7 @@ use std::sync::Arc;
 use billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
-use emulator::{Deployment, Fault, Injector, Operation, Wire};
+use emulator::{Deployment, EngineConnection, Fault, Injector, Operation};
 use gateways::PaymentGateway;
 use payments::PaymentBatch;
 use reminders::ReminderBatch;
@@ -56,8 +56,8 @@ pub fn numbered_subscription(n: u32, payment_day: i64, created: &str) -> Subscri
     Subscription { account, id, shard: n % SHARDS, ..new_subscription(payment_day, created) }
 }
 
-/// The world of a test. The tasks of its batches access the table through the connection `wire`, charge with `gateway`, and
-/// send their mails to `mails_sent`. `script` contains the faults of the gateway and of the mailer.
+/// The world of a test. The tasks of its batches access the table through the connection `connection`, charge with
+/// `gateway`, and send their mails to `mails_sent`. `script` contains the faults of the gateway and of the mailer.
 pub struct World {
     pub system: InMemoryDeployment,
     pub clock: Arc<SimulatedClock>,
@@ -67,69 +67,69 @@ pub struct World {
     pub gateway: Arc<Faulty<Sandbox>>,
     pub mails_sent: Arc<RecordedMails>,
     pub script: Arc<Script>,
-    pub wire: Arc<Wire>,
+    pub connection: Arc<EngineConnection>,
     pub payments: Sweep<PaymentBatch>,
     pub reminders: Sweep<ReminderBatch>,
 }
 
 impl World {
     pub async fn new() -> Self {
-        Self::with_wire(Wire::counting_capacity_units()).await
+        Self::with_connection(EngineConnection::counting_capacity_units()).await
     }
 
-    /// Creates a world in which the batches' requests to the table pass through `wire`. The test's own requests do not.
-    pub async fn with_wire(wire: Wire) -> Self {
-        Self::with_wire_and_settings(wire, &[]).await
+    /// Creates a world in which the batches' requests to the table pass through `connection`. The test's own requests do not.
+    pub async fn with_connection(connection: EngineConnection) -> Self {
+        Self::with_connection_and_settings(connection, &[]).await
     }
 
     /// Creates a world with the environment variables `settings` (name, value).
     pub async fn with_settings(settings: &[(&str, &str)]) -> Self {
-        Self::with_wire_and_settings(Wire::counting_capacity_units(), settings).await
+        Self::with_connection_and_settings(EngineConnection::counting_capacity_units(), settings).await
     }
 
     /// Creates a world in which the payment batch has the limits `texts` (name, value).
     pub async fn with_payment_limits(texts: &[(&str, &str)]) -> Self {
         let world = Self::new().await;
-        world.set_payment_limits(texts).await;
+        world.set_payment_batch_limits(texts).await;
         world
     }
 
     /// Changes the limits `texts` (name, value) of the payment batch.
-    pub async fn set_payment_limits(&self, texts: &[(&str, &str)]) {
+    pub async fn set_payment_batch_limits(&self, texts: &[(&str, &str)]) {
         let before = self.table.get_settings().await.unwrap().unwrap().payment_limits;
         let mut after = before.clone();
         texts.iter().for_each(|(name, text)| after.set(name.parse().unwrap(), text).unwrap());
-        assert!(self.table.set_payment_limits(&before, &after, None).await.unwrap());
+        assert!(self.table.set_payment_batch_limits(&before, &after, None).await.unwrap());
     }
 
     /// Creates a world whose clock has the random `seed`, so that its table has another id than the table of other
     /// worlds.
     pub async fn with_seed(seed: u64) -> Self {
-        Self::with_seed_and_settings(seed, Wire::counting_capacity_units(), &[]).await
+        Self::with_seed_and_settings(seed, EngineConnection::counting_capacity_units(), &[]).await
     }
 
-    pub async fn with_wire_and_settings(wire: Wire, settings: &[(&str, &str)]) -> Self {
-        Self::with_seed_and_settings(7, wire, settings).await
+    pub async fn with_connection_and_settings(connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
+        Self::with_seed_and_settings(7, connection, settings).await
     }
 
-    async fn with_seed_and_settings(seed: u64, wire: Wire, settings: &[(&str, &str)]) -> Self {
+    async fn with_seed_and_settings(seed: u64, connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
-        let (mails_sent, wire) = (Arc::new(RecordedMails::default()), Arc::new(wire));
+        let (mails_sent, connection) = (Arc::new(RecordedMails::default()), Arc::new(connection));
         let script = Arc::new(Script::default());
         let injector = Arc::new(Injector::new(script.clone()));
         let mailer = Arc::new(Faulty::new(mails_sent.clone(), injector.clone()));
         let clock = SimulatedClock::new(billing_time("2026-01-01"), seed);
         let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
-        let wired = Deployment { gateway: gateway.clone(), ..system.with_wire(wire.clone()) };
-        // Only the requests of the tasks, which process single rows, are sent through the wire. The requests of the sweep
+        let deployment = Deployment { gateway: gateway.clone(), ..system.with_connection(connection.clone()) };
+        // Only the requests of the tasks, which process single rows, are sent through the connection. The requests of the sweep
         // itself are not, so that tests can count the requests of a task.
-        let payments = system.deployment.sweep(wired.charge_due()).await.unwrap();
-        let reminders = system.deployment.sweep(wired.reminder_task()).await.unwrap();
+        let payments = system.deployment.sweep(deployment.charge_due()).await.unwrap();
+        let reminders = system.deployment.sweep(deployment.reminder_task()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
         let policy = system.deployment.config.billing.policy.clone();
         let settling = Settling::new(table.clone(), policy, clock.clone());
-        Self { system, clock, table, settling, sandbox, gateway, mails_sent, script, wire, payments, reminders }
+        Self { system, clock, table, settling, sandbox, gateway, mails_sent, script, connection, payments, reminders }
     }
 
     /// Returns the resolver with which an operator states the outcome of an attempt. `checks_gateway` says whether it
@@ -140,19 +140,27 @@ impl World {
         AttemptResolver { settling: &self.settling, gateway, lease: config.charging.lease }
     }
 
-    /// Returns another payment batch, as in another process: its requests to the table pass through `wire`, and it
+    /// Returns another payment batch, as in another process: its requests to the table pass through `connection`, and it
     /// charges with `gateway`.
-    pub async fn separate_payment_batch(&self, wire: Wire, gateway: Arc<dyn PaymentGateway>) -> Sweep<PaymentBatch> {
-        let mut deployment = Deployment { gateway, ..self.system.with_wire(Arc::new(wire)) };
+    pub async fn separate_payment_batch(
+        &self,
+        connection: EngineConnection,
+        gateway: Arc<dyn PaymentGateway>,
+    ) -> Sweep<PaymentBatch> {
+        let mut deployment = Deployment { gateway, ..self.system.with_connection(Arc::new(connection)) };
         deployment.config.limits.page_rows = 2;
         deployment.payments().await.unwrap()
     }
 
-    /// Returns another reminder batch, as in another process: its requests to the table pass through `wire`, and
+    /// Returns another reminder batch, as in another process: its requests to the table pass through `connection`, and
     /// `injector` decides on the faults of its mails.
-    pub async fn separate_reminder_batch(&self, wire: Wire, injector: Arc<Injector>) -> Sweep<ReminderBatch> {
+    pub async fn separate_reminder_batch(
+        &self,
+        connection: EngineConnection,
+        injector: Arc<Injector>,
+    ) -> Sweep<ReminderBatch> {
         let mailer = Arc::new(Faulty::new(self.mails_sent.clone(), injector));
-        let mut deployment = Deployment { mailer, ..self.system.with_wire(Arc::new(wire)) };
+        let mut deployment = Deployment { mailer, ..self.system.with_connection(Arc::new(connection)) };
         deployment.config.limits.page_rows = 2;
         deployment.reminders().await.unwrap()
     }

@@ -7,22 +7,22 @@ mod card_links;
 mod charge_now;
 mod created_view;
 mod deliveries;
-mod due;
+mod due_items;
 mod encrypted_responses;
 mod erasure;
 mod export;
 mod forecast;
 mod health;
-mod index;
 mod payment_method_setups;
 mod receipts;
 mod refunds;
 mod reports;
+mod root_route;
 mod runs;
 mod schedule;
-mod status;
 mod subscription_view;
 mod subscriptions;
+mod system_status;
 mod transitions;
 mod webhook_endpoints;
 mod why;
@@ -67,18 +67,18 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(receipts::read))
         .routes(routes!(receipts::find))
         .routes(routes!(refunds::create))
-        .routes(routes!(due::list))
+        .routes(routes!(due_items::list))
         .routes(routes!(forecast::read))
         .routes(routes!(runs::list))
         .routes(routes!(audits::list))
         .routes(routes!(audits::read))
         .routes(routes!(reports::read))
-        .routes(routes!(status::read))
+        .routes(routes!(system_status::read))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(webhook_endpoints::read, webhook_endpoints::change, webhook_endpoints::remove))
         .routes(routes!(webhook_endpoints::rotate_secret))
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::redeliver))
         .routes(routes!(health::check))
-        .routes(routes!(index::read))
+        .routes(routes!(root_route::read))
 }

@@ -192,7 +192,7 @@ pub async fn create(
     };
     let shard = api.settings.shard_of(&new.account);
     let subscription = new
-        .create(shard, api.billing.policy.lead, today, at)
+        .into_subscription(shard, api.billing.policy.lead, today, at)
         .map_err(|refusal| Problem::refused_field("first_payment_date", refusal))?
         .with_dispute_mark(&disputes);
     let created = response_of(&subscription);

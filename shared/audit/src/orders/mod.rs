@@ -9,4 +9,4 @@ mod paid_orders;
 pub use difference::OrderDifference;
 pub use numbers::{check_stored_numbers, numbers_not_compared};
 pub use order_checker::{MAX_ORDER_DELAY, OrderChecker, is_erased, order_of};
-pub use paid_orders::{Comparison, RecentOrders, compare_orders_with_receipts};
+pub use paid_orders::{Comparison, OrderSummary, compare_orders_with_receipts};

@@ -22,7 +22,7 @@ const RECEIPTS_PER_REQUEST: usize = 100;
 
 /// A summary of the orders that a scan has read, with the values that the comparison with the receipts needs.
 #[derive(Clone, Debug)]
-pub struct RecentOrders {
+pub struct OrderSummary {
     /// The time from which all receipts are stored. The receipts of payments before this time may have expired.
     receipts_kept_from: DateTime<Utc>,
     /// The number of all orders.
@@ -31,7 +31,8 @@ pub struct RecentOrders {
     digest: OrderDigest,
     /// True if the scan has found a follow-up order. Follow-up orders have no receipt of their own.
     has_follow_ups: bool,
-    /// The time of the earliest payment with an order.
+    /// The payment time of the earliest-paid order that the scan has found, without follow-up orders; `None` if it has
+    /// found none.
     first_paid_at: Option<DateTime<Utc>>,
 }
 
@@ -43,8 +44,8 @@ pub struct Comparison {
     pub differences: Vec<OrderDifference>,
 }
 
-impl RecentOrders {
-    /// Creates an empty summary, to which [`RecentOrders::add`] adds orders. `receipt_retention` is the time until a
+impl OrderSummary {
+    /// Creates an empty summary, to which [`OrderSummary::add`] adds orders. `receipt_retention` is the time until a
     /// receipt expires.
     pub fn new(now: DateTime<Utc>, receipt_retention: TimeDelta) -> Self {
         let receipts_kept_from = now - receipt_retention + TimeDelta::days(1);
@@ -96,7 +97,7 @@ impl RecentOrders {
 /// number of receipts that were read.
 pub async fn compare_orders_with_receipts(
     (table, orders): (&Table, &OrdersTable),
-    recent: &RecentOrders,
+    recent: &OrderSummary,
     now: DateTime<Utc>,
     ordered: Range<DateTime<Utc>>,
     on_receipts: impl Fn(u64),

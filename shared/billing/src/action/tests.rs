@@ -17,7 +17,7 @@ fn subscription() -> Subscription {
         },
         first_payment_on: None,
     };
-    new.create(0, LeadDays::default(), "2027-01-05".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap()
+    new.into_subscription(0, LeadDays::default(), "2027-01-05".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap()
 }
 
 fn action(kind: ActionKind) -> NewAction {

@@ -38,7 +38,7 @@ struct Envelope {
     subject: Option<String>,
 }
 
-/// The envelope in which EventBridge forwards the events that it could not deliver.
+/// The envelope of an event in a dead-letter queue of EventBridge.
 #[derive(Deserialize)]
 struct EventBridgeEnvelope<'a> {
     #[serde(borrow)]

@@ -8,7 +8,7 @@ use super::log_messages::{
     DELIVERY_RETRIED, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_DELIVERED, EVENT_NOT_DELIVERED,
 };
 use super::probe::{DeliveryAdmission, admit_delivery, count_failure};
-use super::{EndpointSecrets, NextTry, Sender};
+use super::{EndpointSecrets, NextTryTime, Sender};
 use billing::{Delivery, DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
 use clock::Clock;
 use encryption::EncryptionKeys;
@@ -43,15 +43,16 @@ impl Deliverer {
 
     /// Tries the delivery `key`, if it is pending and due, and its endpoint is not in back-off.
     ///
-    /// # Errors Returns an error if a request to the table fails or the delivery cannot be read. The endpoint may have
+    /// # Errors
+    /// Returns an error if a request to the table fails or the delivery cannot be read. The endpoint may have
     /// received the event already, and will receive it again when the delivery is retried.
-    pub async fn deliver(&self, key: &DeliveryKey) -> Result<NextTry, TableError> {
-        let Some(delivery) = self.table.get_delivery(key).await? else { return Ok(NextTry::Done) };
+    pub async fn deliver(&self, key: &DeliveryKey) -> Result<NextTryTime, TableError> {
+        let Some(delivery) = self.table.get_delivery(key).await? else { return Ok(NextTryTime::Done) };
         let now = self.clock.now();
         match (delivery.status, delivery.next_try_at) {
-            (DeliveryStatus::Pending, Some(next)) if now < next => return Ok(NextTry::At(next)),
+            (DeliveryStatus::Pending, Some(next)) if now < next => return Ok(NextTryTime::At(next)),
             (DeliveryStatus::Pending, _) => {}
-            (DeliveryStatus::Delivered | DeliveryStatus::Failed, _) => return Ok(NextTry::Done),
+            (DeliveryStatus::Delivered | DeliveryStatus::Failed, _) => return Ok(NextTryTime::Done),
         }
         let endpoint = match self.table.get_webhook_endpoint(key.endpoint).await {
             Ok(endpoint) => endpoint,
@@ -73,7 +74,9 @@ impl Deliverer {
         let updated = match admit_delivery(&self.table, endpoint, now, self.clock.ulid()).await? {
             DeliveryAdmission::Removed => delivery.abandoned(ENDPOINT_REMOVED),
             DeliveryAdmission::Try(endpoint) => self.try_delivery(&endpoint, &secrets, &delivery, now).await?,
-            DeliveryAdmission::Wait(_, until) if !delivery.is_too_old(now) => return Ok(NextTry::EndpointWaits(until)),
+            DeliveryAdmission::Wait(_, until) if !delivery.is_too_old(now) => {
+                return Ok(NextTryTime::EndpointWaits(until));
+            }
             DeliveryAdmission::Wait(endpoint, _) => {
                 let last_response =
                     delivery.last_response.as_deref().unwrap_or("none, because other deliveries failed");
@@ -89,12 +92,12 @@ impl Deliverer {
     }
 
     /// Stores `updated` in place of `delivery`, and returns the time of the next try.
-    async fn store(&self, delivery: &Delivery, updated: Delivery) -> Result<NextTry, TableError> {
+    async fn store(&self, delivery: &Delivery, updated: Delivery) -> Result<NextTryTime, TableError> {
         // If another worker has tried the delivery at the same time and stored an outcome, do not overwrite the stored
         // outcome.
         let update_if_unchanged = |stored: &Delivery| (stored.version == delivery.version).then(|| updated.clone());
         let stored = self.table.change_delivery(delivery.clone(), update_if_unchanged).await?;
-        Ok(stored.and_then(|stored| stored.next_try_at).map_or(NextTry::Done, NextTry::At))
+        Ok(stored.and_then(|stored| stored.next_try_at).map_or(NextTryTime::Done, NextTryTime::At))
     }
 
     /// Postpones `delivery`, because its stored endpoint cannot be read (`error`). If the delivery is too old to be
@@ -104,10 +107,10 @@ impl Deliverer {
         delivery: &Delivery,
         error: &TableError,
         now: DateTime<Utc>,
-    ) -> Result<NextTry, TableError> {
-        tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}; its deliveries wait");
+    ) -> Result<NextTryTime, TableError> {
+        tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}; its deliveries wait until an operator repairs it, and fail after four days");
         match now.checked_add_signed(UNREADABLE_ENDPOINT_WAIT).filter(|_| !delivery.is_too_old(now)) {
-            Some(then) => Ok(NextTry::EndpointWaits(then)),
+            Some(then) => Ok(NextTryTime::EndpointWaits(then)),
             None => {
                 let DeliveryKey { endpoint, event } = &delivery.key;
                 tracing::error!(%endpoint, event, "{EVENT_NOT_DELIVERED}: {NOT_READABLE}");

@@ -20,7 +20,7 @@ impl Deliverer {
             tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE} and receives no events");
         }
         for error in subscribers.items.iter().filter_map(|subscriber| subscriber.error.as_ref()) {
-            tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}; its deliveries wait");
+            tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}; its deliveries wait until an operator repairs it, and fail after four days");
         }
         for event in events {
             for subscriber in subscribers.items.iter().filter(|subscriber| subscriber.receives(&event.event_type)) {

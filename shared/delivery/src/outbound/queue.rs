@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub trait DeliveryQueue: Send + Sync + fmt::Debug {
     /// Adds the deliveries `keys` to the queue, to be tried at once.
     ///
-    /// # Errors Returns an error if the queue did not accept all deliveries. Some of the deliveries may be in the queue
+    /// # Errors
+    /// Returns an error if the queue did not accept all deliveries. Some of the deliveries may be in the queue
     /// nevertheless.
     async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError>;
 }

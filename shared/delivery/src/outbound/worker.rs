@@ -10,11 +10,11 @@ use store::TableError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use super::{Deliverer, DeliveryQueue, NextTry, QueueError, Schedule, ScheduleLimits};
+use super::{ConcurrencyLimits, Deliverer, DeliveryQueue, DeliveryScheduler, NextTryTime, QueueError};
 
 /// The largest numbers of concurrent deliveries. An endpoint that does not respond occupies at most four of the 64, so
 /// deliveries to other endpoints continue.
-const SCHEDULE_LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 4, total: 64 };
+const CONCURRENCY_LIMITS: ConcurrencyLimits = ConcurrencyLimits { per_endpoint: 4, total: 64 };
 /// The longest time that the worker waits before it looks for due deliveries.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time until a delivery is tried again after the table could not be read or written.
@@ -44,33 +44,33 @@ pub struct DeliveryWorker {
     deliverer: Deliverer,
     /// The deliveries that were sent to the queue.
     received: UnboundedReceiver<DeliveryKey>,
-    schedule: Schedule,
+    scheduler: DeliveryScheduler,
 }
 
 impl DeliveryWorker {
     /// Creates a worker, and the queue that sends deliveries to the worker.
     pub fn new(deliverer: Deliverer) -> (Self, MemoryQueue) {
         let (sender, received) = unbounded_channel();
-        (Self { deliverer, received, schedule: Schedule::new(SCHEDULE_LIMITS) }, MemoryQueue(sender))
+        (Self { deliverer, received, scheduler: DeliveryScheduler::new(CONCURRENCY_LIMITS) }, MemoryQueue(sender))
     }
 
     /// Adds the delivery `key`, which must not be tried before `then`.
     pub fn add(&mut self, then: DateTime<Utc>, key: DeliveryKey) {
-        self.schedule.add(then, key);
+        self.scheduler.add(then, key);
     }
 
     /// Returns the number of deliveries that wait for a try.
     pub fn waiting(&self) -> usize {
-        self.schedule.waiting()
+        self.scheduler.waiting()
     }
 
     /// Tries the due deliveries, until the caller drops the future. Calls `report` with each error. A delivery that
     /// cannot be read is not tried again; after any other error the delivery is tried again.
     pub async fn run(mut self, clock: &dyn Clock, mut report: impl FnMut(TableError)) {
-        let mut in_progress: JoinSet<(DeliveryKey, Result<NextTry, TableError>)> = JoinSet::new();
+        let mut in_progress: JoinSet<(DeliveryKey, Result<NextTryTime, TableError>)> = JoinSet::new();
         loop {
             let now = clock.now();
-            while let Some(key) = self.schedule.start_next(now) {
+            while let Some(key) = self.scheduler.start_next(now) {
                 let deliverer = self.deliverer.clone();
                 in_progress.spawn(async move {
                     let next = deliverer.deliver(&key).await;
@@ -78,16 +78,16 @@ impl DeliveryWorker {
                 });
             }
             tokio::select! {
-                Some(key) = self.received.recv() => self.schedule.add(now, key),
+                Some(key) = self.received.recv() => self.scheduler.add(now, key),
                 Some(Ok((key, next))) = in_progress.join_next() => {
                     let now = clock.now();
                     let next_try = next.unwrap_or_else(|error| {
                         let is_unreadable = matches!(error, TableError::Unreadable { .. });
                         report(error);
-                        if is_unreadable { NextTry::Done } else { NextTry::At(now + PAUSE_AFTER_ERROR) }
+                        if is_unreadable { NextTryTime::Done } else { NextTryTime::At(now + PAUSE_AFTER_ERROR) }
                     });
-                    self.schedule.finish(key, match next_try {
-                        NextTry::EndpointWaits(until) => NextTry::EndpointWaits(until.min(now + LONGEST_PAUSE)),
+                    self.scheduler.finish(key, match next_try {
+                        NextTryTime::EndpointWaits(until) => NextTryTime::EndpointWaits(until.min(now + LONGEST_PAUSE)),
                         next_try => next_try,
                     });
                 }

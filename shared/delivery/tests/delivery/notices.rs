@@ -11,7 +11,7 @@ use billing::{
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use delivery::{Bus, BusEntry, FailedEntry, NoticeError, NoticeOutcome, Notices, Publisher};
-use emulator::{Deployment, Fault, Injector, Operation, Stream, Wire};
+use emulator::{Deployment, EngineConnection, Fault, Injector, Operation, Stream};
 use mail::Mail;
 use settling::Refunds;
 use store::Paging;
@@ -139,17 +139,17 @@ impl World {
 }
 
 #[tokio::test]
-async fn receipt_mail_that_is_switched_off_needs_no_request() {
+async fn disabled_receipt_mail_causes_no_table_request() {
     let mut world = World::new("pm_card_visa").await;
     let events = world.run_payments("2026-03-11T03:00:00Z").await;
     let paid: Vec<&String> = events.iter().filter(|event| event.contains("\"payment.succeeded\"")).collect();
     assert_eq!(paid.len(), 1);
-    let wire = Arc::new(Wire::default());
-    let mut deployment = world.system.with_wire(wire.clone());
+    let connection = Arc::new(EngineConnection::default());
+    let mut deployment = world.system.with_connection(connection.clone());
     deployment.config.merchant.unsent_mails = [mail::MailKind::Paid].into();
     let notices = World::notices(&world.system, &deployment);
     assert_eq!(process_message(&notices, paid[0]).await.unwrap(), NoticeOutcome::NotNeeded);
-    assert_eq!((wire.requests().len(), world.mails().len()), (0, 0), "{:?}", wire.requests());
+    assert_eq!((connection.requests().len(), world.mails().len()), (0, 0), "{:?}", connection.requests());
 }
 
 #[tokio::test]
@@ -263,11 +263,13 @@ async fn notice_is_sent_at_least_once_and_at_most_twice_after_a_fault_at_any_cal
             let events = world.run_payments("2026-03-10T12:00:00Z").await;
             let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-            let wired = Deployment {
+            let deployment = Deployment {
                 mailer: Arc::new(Faulty::new(world.mailbox.clone(), injector.clone())),
-                ..world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()))
+                ..world
+                    .system
+                    .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()))
             };
-            let faulty_notices = World::notices(&world.system, &wired);
+            let faulty_notices = World::notices(&world.system, &deployment);
             let _ = injector.run(process_message(&faulty_notices, paid)).await;
             if injector.calls() < calls {
                 break;
@@ -292,8 +294,9 @@ async fn notice_that_another_worker_claimed_is_not_sent() {
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
     // The first worker is killed after its claim, before it sends the mail.
     let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
-    let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
-    let _ = injector.run(process_message(&World::notices(&world.system, &wired), paid)).await;
+    let deployment =
+        world.system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
+    let _ = injector.run(process_message(&World::notices(&world.system, &deployment), paid)).await;
     let error = process_message(&world.notices, paid).await.unwrap_err();
     assert!(matches!(error, NoticeError::ClaimedByOther { .. }), "{error}");
     assert_eq!(world.mailbox.mails().len(), 0);

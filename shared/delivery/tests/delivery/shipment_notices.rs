@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use billing::{CloudEvent, Event, EventData, Money, OrderData, ReceivedEvent};
 use delivery::NoticeOutcome;
-use emulator::Wire;
+use emulator::EngineConnection;
 use mail::MailKind;
 
 use crate::notices::World;
@@ -93,11 +93,11 @@ async fn other_events_of_orders_and_orders_of_unknown_accounts_have_no_mail() {
 #[tokio::test]
 async fn shipment_mail_that_is_switched_off_needs_no_request() {
     let world = World::new(CARD).await;
-    let wire = Arc::new(Wire::default());
-    let mut deployment = world.system.with_wire(wire.clone());
+    let connection = Arc::new(EngineConnection::default());
+    let mut deployment = world.system.with_connection(connection.clone());
     deployment.config.merchant.unsent_mails = [MailKind::Shipped].into();
     let notices = World::notices(&world.system, &deployment);
     let event = ReceivedEvent::read(&message(EventData::OrderShipped(order_data(&world, 4)))).unwrap();
     assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::NotNeeded);
-    assert_eq!((wire.requests().len(), world.mails().len()), (0, 0), "{:?}", wire.requests());
+    assert_eq!((connection.requests().len(), world.mails().len()), (0, 0), "{:?}", connection.requests());
 }

@@ -108,7 +108,7 @@ impl<'a> ConformanceCheck<'a> {
 
     /// Returns the request for the charge `no` of this check.
     pub fn charge_request(&self, no: u32) -> ChargeRequest {
-        let CheckParameters { customer, other_customer, succeeds, currency, run, .. } = self.parameters;
+        let CheckParameters { customer, other_customer, succeeding_method, currency, run, .. } = self.parameters;
         let currency_of = |code: &str| code.parse::<Currency>().ok();
         let amount = match no {
             ZERO_DECIMALS_CHARGE_NO => currency_of("JPY").map(|currency| Money::new(500, currency)),
@@ -132,7 +132,7 @@ impl<'a> ConformanceCheck<'a> {
             amount: amount.unwrap_or_else(|| Money::new(default_amount, *currency)),
             payment_method: PaymentMethod {
                 customer: if no == OTHER_CUSTOMER_CHARGE_NO { other_customer } else { customer }.clone(),
-                payment_method: succeeds.clone(),
+                payment_method: succeeding_method.clone(),
             },
         }
     }
@@ -178,7 +178,7 @@ impl<'a> ConformanceCheck<'a> {
         let ChargeResponse::Succeeded(payment) = response else {
             return Err(unexpected_response("a success", response));
         };
-        let first = self.remember_payment(no, &payment);
+        let first = self.record_payment(no, &payment);
         ensure_promise(first.id == payment.id, || {
             format!("the same request made the payments {} and {}", first.id, payment.id)
         })?;
@@ -195,7 +195,7 @@ impl<'a> ConformanceCheck<'a> {
     }
 
     /// Remembers that the charge `no` made `payment`. Returns the first payment that this charge made.
-    fn remember_payment(&self, no: u32, payment: &Payment) -> Payment {
+    fn record_payment(&self, no: u32, payment: &Payment) -> Payment {
         let mut state = self.state();
         state.payments.insert(payment.id.clone());
         state.paid.entry(no).or_insert_with(|| payment.clone()).clone()
@@ -252,8 +252,9 @@ impl<'a> ConformanceCheck<'a> {
             .collect())
     }
 
-    /// Remembers that the gateway made the refund `id`.
-    pub fn remember_refund(&self, id: &GatewayToken) {
+    /// Records the id of a refund that the gateway returned or listed. The report of the check contains the number of
+    /// these refunds.
+    pub fn record_refund(&self, id: &GatewayToken) {
         self.state().refunds.insert(id.clone());
     }
 

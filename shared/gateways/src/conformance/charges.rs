@@ -9,7 +9,7 @@ use crate::{ChargeRequest, ChargeResponse, GatewayError};
 use billing::{Decline, PaymentStatus};
 
 impl ConformanceCheck<'_> {
-    pub async fn check_account(&self) -> CheckResult {
+    pub async fn check_gateway_account_id(&self) -> CheckResult {
         let failed = |error: GatewayError| broken(error.to_string());
         let first = self.gateway.account().await.map_err(failed)?;
         let second = self.gateway.account().await.map_err(failed)?;
@@ -24,7 +24,7 @@ impl ConformanceCheck<'_> {
     }
 
     fn declined_charge(&self) -> ChargeRequest {
-        self.charge_request_with_method(DECLINED_CHARGE_NO, &self.parameters.declines)
+        self.charge_request_with_method(DECLINED_CHARGE_NO, &self.parameters.declining_method)
     }
 
     /// Sends the charge that the gateway must decline, and returns the decline.
@@ -83,8 +83,8 @@ impl ConformanceCheck<'_> {
         }
     }
 
-    pub async fn check_processing(&self) -> CheckResult {
-        let Some(method) = &self.parameters.processes else {
+    pub async fn check_processing_status(&self) -> CheckResult {
+        let Some(method) = &self.parameters.processing_method else {
             let reason = "no payment method was given whose charges stay in progress";
             return Err(PromiseVerdict::NotChecked(reason.to_owned()));
         };

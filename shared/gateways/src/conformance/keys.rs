@@ -36,7 +36,9 @@ impl ConformanceCheck<'_> {
     async fn check_makes_one_payment(&self, no: u32) -> CheckResult {
         self.make_payment(no).await?;
         let listed = self.list_payments_of_charge(no).await?;
-        ensure_promise(listed.len() == 1, || format!("the list has {} payments of the charge {no}", listed.len()))
+        ensure_promise(listed.len() == 1, || {
+            format!("the gateway lists {} payments for the test charge {no}, instead of 1", listed.len())
+        })
     }
 
     pub async fn check_repeated_request(&self) -> CheckResult {
@@ -90,7 +92,12 @@ impl ConformanceCheck<'_> {
             }
         }
         let made = self.listed_payment_ids().await?.difference(&before).count();
-        ensure_promise(made == 0, || format!("{made} payments were made with a used key; {}", wrong.join("; ")))?;
+        ensure_promise(made == 0, || {
+            format!(
+                "{made} additional payments were made by changed requests with the idempotency key of an earlier charge; {}",
+                wrong.join("; ")
+            )
+        })?;
         ensure_promise(wrong.is_empty(), || format!("key_reused was expected: {}", wrong.join("; ")))
     }
 
@@ -117,7 +124,10 @@ impl ConformanceCheck<'_> {
         let mut others = vec![
             ("amount", with(&|other| other.amount = Money::new(minor + 100, first.amount.currency()))),
             ("customer", with(&|other| other.payment_method.customer = self.parameters.other_customer.clone())),
-            ("payment method", with(&|other| other.payment_method.payment_method = self.parameters.declines.clone())),
+            (
+                "payment method",
+                with(&|other| other.payment_method.payment_method = self.parameters.declining_method.clone()),
+            ),
             ("subscription", with(&|other| other.subscription = SubscriptionId::new(self.derived_id(1)))),
             ("due date", with(&|other| other.due_on = first.due_on + Days::new(31))),
             ("attempt number", with(&|other| other.attempt_no = KEY_REUSED_ATTEMPT)),

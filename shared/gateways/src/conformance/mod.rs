@@ -34,12 +34,12 @@ pub struct CheckParameters {
     /// A second customer, whose payments must not be confused with those of the first.
     pub other_customer: GatewayToken,
     /// A payment method whose charges succeed immediately.
-    pub succeeds: GatewayToken,
+    pub succeeding_method: GatewayToken,
     /// A payment method whose charges are declined immediately.
-    pub declines: GatewayToken,
+    pub declining_method: GatewayToken,
     /// A payment method whose charges stay in progress, such as a bank debit. `None` if the gateway has no such payment
     /// method.
-    pub processes: Option<GatewayToken>,
+    pub processing_method: Option<GatewayToken>,
     pub currency: Currency,
     /// The client of the gateway that sends requests with missing and wrong signatures. `None` if the gateway has no
     /// signatures, like Stripe.
@@ -132,7 +132,7 @@ pub async fn check(
         observer.promise_checked(&result);
         results.push(result);
     };
-    report("the account has an id, which is the same in every response", check.check_account().await);
+    report("the account has an id, which is the same in every response", check.check_gateway_account_id().await);
     if let Some(client) = &parameters.signing_client {
         for (promise, forgeries) in signatures::FORGERIES_TO_REFUSE {
             report(promise, signatures::check_refusal(client, forgeries).await);
@@ -162,7 +162,7 @@ pub async fn check(
         "amounts are charged exactly, in currencies with zero and with three decimals",
         check.check_decimals().await,
     );
-    report("the list contains payments that the bank is still processing", check.check_processing().await);
+    report("the list contains payments that the bank is still processing", check.check_processing_status().await);
     report(
         "the list contains every payment exactly once, with unchanged data, across all list pages",
         check.check_list().await,

@@ -10,7 +10,7 @@ use crate::{GatewayRefund, RefundRequest, RefundResponse, RefundState};
 use billing::{GatewayToken, Money, Payment};
 
 /// Returns whether the customer gets money back through `refund`, now or later: it has succeeded or is pending.
-fn returns_money(refund: &GatewayRefund) -> bool {
+fn is_succeeded_or_pending(refund: &GatewayRefund) -> bool {
     matches!(refund.state, RefundState::Succeeded | RefundState::Pending)
 }
 
@@ -30,7 +30,7 @@ impl ConformanceCheck<'_> {
             response = self.gateway.refund(request).await;
         }
         if let RefundResponse::Made(made) = &response {
-            self.remember_refund(&made.id);
+            self.record_refund(&made.id);
         }
         response
     }
@@ -38,14 +38,14 @@ impl ConformanceCheck<'_> {
     /// Makes a refund that the gateway must accept.
     async fn make_refund(&self, request: &RefundRequest) -> CheckResult<GatewayRefund> {
         match self.send_refund(request).await {
-            RefundResponse::Made(made) if made.amount == request.amount && returns_money(&made) => Ok(made),
+            RefundResponse::Made(made) if made.amount == request.amount && is_succeeded_or_pending(&made) => Ok(made),
             other => Err(unexpected_response("a refund of that amount", other)),
         }
     }
 
     async fn list_refunds(&self, payment: &GatewayToken) -> CheckResult<Vec<GatewayRefund>> {
         let listed = self.gateway.refunds_of(payment).await.map_err(|error| broken(error.to_string()))?;
-        listed.iter().for_each(|refund| self.remember_refund(&refund.id));
+        listed.iter().for_each(|refund| self.record_refund(&refund.id));
         Ok(listed)
     }
 
@@ -90,12 +90,16 @@ impl ConformanceCheck<'_> {
         let paid = self.make_payment(CONCURRENTLY_REFUNDED_CHARGE_NO).await?;
         let requests = [5, 6].map(|no| self.refund_request(no, &paid, paid.amount.minor()));
         let (first, second) = join(self.send_refund(&requests[0]), self.send_refund(&requests[1])).await;
-        let is_made = |response: &RefundResponse| matches!(response, RefundResponse::Made(made) if returns_money(made));
+        let is_made =
+            |response: &RefundResponse| matches!(response, RefundResponse::Made(made) if is_succeeded_or_pending(made));
         let listed = self.list_refunds(&paid.id).await?;
         let refunded: i64 =
-            listed.iter().filter(|refund| returns_money(refund)).map(|refund| refund.amount.minor()).sum();
+            listed.iter().filter(|refund| is_succeeded_or_pending(refund)).map(|refund| refund.amount.minor()).sum();
         ensure_promise(!(is_made(&first) && is_made(&second)) && refunded <= paid.amount.minor(), || {
-            format!("two concurrent refunds of all of {} returned {first:?} and {second:?}", paid.amount)
+            format!(
+                "two concurrent refunds of the full amount {} must refund it once: the responses were {first:?} and {second:?}",
+                paid.amount
+            )
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use reqwest::StatusCode;
 
-use super::wire::{Customer, Error};
+use super::wire_format::{Customer, Error};
 use super::{RequestFailure, Stripe};
 use billing::GatewayAccount;
 

@@ -2,12 +2,12 @@
 
 use reqwest::StatusCode;
 
-use super::wire::Customer;
+use super::wire_format::Customer;
 use super::{RequestFailure, Stripe};
 use billing::{GatewayToken, Payment};
 
 impl Stripe {
-    /// Returns the customer `id`; `None` if the account never had this customer.
+    /// Returns the customer `id`; `None` if the Stripe account never had this customer.
     pub(super) async fn read_customer(&self, id: &str) -> Result<Option<Customer>, RequestFailure> {
         match self.send::<Customer>(self.http.get(self.api_url(&format!("customers/{id}")))).await {
             Ok(customer) => Ok(Some(customer)),

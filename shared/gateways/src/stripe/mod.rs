@@ -2,7 +2,7 @@
 //!
 //! A PaymentIntent that has not succeeded can still succeed later, if it is confirmed again. Therefore the adapter
 //! cancels the PaymentIntent before it reports a decline. If the PaymentIntent has succeeded before the cancellation,
-//! the charge is reported as succeeded. `wire.rs` contains the metadata of a PaymentIntent and the fields of responses
+//! the charge is reported as succeeded. `wire_format.rs` contains the metadata of a PaymentIntent and the fields of responses
 //! that are read.
 
 mod account;
@@ -16,7 +16,7 @@ mod reading;
 mod refunds;
 mod transport;
 mod webhook;
-mod wire;
+mod wire_format;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use config::CurrentSecret;
-use wire::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
+use wire_format::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 
 pub use account::is_live as is_live_stripe_key;
 pub use inspection::StripeWebhookEndpoint;
@@ -250,7 +250,7 @@ impl Stripe {
 
     /// Creates and confirms a PaymentIntent for `request`, and returns the response to the charge.
     async fn create_payment_intent(&self, request: &ChargeRequest) -> ChargeResponse {
-        let Ok(parameters) = wire::payment_intent_parameters(request) else {
+        let Ok(parameters) = wire_format::payment_intent_parameters(request) else {
             return ChargeResponse::Rejected { code: "amount_not_representable".to_owned() };
         };
         let create = self.http.post(self.api_url("payment_intents")).form(&parameters);
@@ -285,7 +285,10 @@ impl Stripe {
             Ok(PaymentStatus::Succeeded) => match intent.payment(PaymentStatus::Succeeded) {
                 Some(payment) => ChargeResponse::Succeeded(payment),
                 None => ChargeResponse::Unknown {
-                    reason: format!("{} does not have the metadata of its request", intent.id),
+                    reason: format!(
+                        "Stripe returned the PaymentIntent {} without the metadata of the request",
+                        intent.id
+                    ),
                 },
             },
             // The PaymentIntent exists, but its outcome is unknown, so the caller must look it up.

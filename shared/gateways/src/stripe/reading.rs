@@ -11,7 +11,7 @@ use ulid::Ulid;
 
 use super::lists::ListedObject;
 use super::refunds::Refund;
-use super::wire::PaymentIntent;
+use super::wire_format::PaymentIntent;
 use super::{RequestFailure, Stripe, amount};
 use crate::{GatewayDispute, GatewayError, ListPage, TimeRange};
 use billing::{DisputeStatus, GatewayToken, Money, Payment, Sku};

@@ -8,8 +8,8 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 
 use super::lists::ListedObject;
-use super::wire::Error;
-use super::wire::PaymentIntent;
+use super::wire_format::Error;
+use super::wire_format::PaymentIntent;
 use super::{RequestFailure, Stripe, amount};
 use crate::{
     GatewayDispute, GatewayError, GatewayRefund, ListPage, RefundRequest, RefundResponse, RefundState, Refunds,
@@ -55,7 +55,9 @@ impl Refund {
         let refund = self;
         let currency = refund.currency.to_ascii_uppercase().parse().ok();
         let amount = currency.and_then(|currency| amount::from_stripe(refund.amount, currency));
-        let invalid = || GatewayError::Unknown { reason: format!("the refund {} has no valid amount", refund.id) };
+        let invalid = || GatewayError::Unknown {
+            reason: format!("the amount or the currency of the refund {} is not valid", refund.id),
+        };
         let amount = amount.ok_or_else(invalid)?;
         let state = match refund.status {
             Status::Succeeded => RefundState::Succeeded,

@@ -13,7 +13,7 @@ use billing::GatewayToken;
 
 /// The largest difference between the signed time of an event and the current time. This limit prevents an attacker who
 /// intercepts an event from sending it again later.
-const MAX_SIGNATURE_AGE: TimeDelta = TimeDelta::seconds(300);
+const MAX_SIGNATURE_TIME_DIFFERENCE: TimeDelta = TimeDelta::seconds(300);
 
 /// The largest number of signatures of one request that are verified. An endpoint never has more secrets than this at
 /// the same time. Without this limit, a request with many signatures would be expensive, since each verification hashes
@@ -131,7 +131,7 @@ impl SigningSecrets {
         }
         let signed_at = timestamp.parse().ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
         let difference = signed_at.map(|at| now.signed_duration_since(at).abs());
-        if difference.is_none_or(|difference| difference > MAX_SIGNATURE_AGE) {
+        if difference.is_none_or(|difference| difference > MAX_SIGNATURE_TIME_DIFFERENCE) {
             return Err(WebhookError::TimeOutOfRange);
         }
         StripeEvent::read(body).ok_or(WebhookError::NotAnEvent)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use billing::{Dispute, DisputeStatus, Status, Subscription};
 use clock::Clock as _;
-use emulator::{Fault, Injector, Wire};
+use emulator::{EngineConnection, Fault, Injector};
 use gateways::SigningSecrets;
 use inbound::InboundOutcome;
 use store::TableError;
@@ -289,8 +289,10 @@ async fn crash_at_any_call_of_a_won_dispute_waives_each_month_once() {
             let event = world.server.event("evt_2", "charge.dispute.closed", &id);
             let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-            let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
-            let events = World::event_handler(&world.system, wired.table, &world.stripe);
+            let deployment = world
+                .system
+                .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
+            let events = World::event_handler(&world.system, deployment.table, &world.stripe);
             let _ = injector.run(events.handle(&header, event.as_bytes())).await;
             if injector.calls() < calls {
                 break;

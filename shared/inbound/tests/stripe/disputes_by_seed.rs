@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use emulator::{Fault, Injector, Wire};
+use emulator::{EngineConnection, Fault, Injector};
 use gateways::SigningSecrets;
 use testkit::fault_at_call;
 
@@ -164,8 +164,9 @@ impl Simulation {
         let world = &self.world;
         let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
         let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(call, fault))));
-        let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
-        let events = World::event_handler(&world.system, wired.table, &world.stripe);
+        let deployment =
+            world.system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
+        let events = World::event_handler(&world.system, deployment.table, &world.stripe);
         let _ = injector.run(events.handle(&header, event.as_bytes())).await;
         self.seen.interrupted += 1;
     }

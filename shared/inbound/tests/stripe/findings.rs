@@ -210,8 +210,10 @@ async fn crash_at_any_call_leaves_one_receipt_or_one_finding() {
                 let event = world.server.event("evt_1", "payment_intent.succeeded", payment.as_str());
                 let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
                 let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-                let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
-                let events = World::event_handler(&world.system, wired.table, &world.stripe);
+                let deployment = world
+                    .system
+                    .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
+                let events = World::event_handler(&world.system, deployment.table, &world.stripe);
                 let _ = injector.run(events.handle(&header, event.as_bytes())).await;
                 if injector.calls() < calls {
                     break;

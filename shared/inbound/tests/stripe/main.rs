@@ -15,7 +15,7 @@ use axum::http::{Request, StatusCode};
 use billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Deployment, Fault, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
+use emulator::{Deployment, EngineConnection, Fault, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{SigningSecrets, Stripe, WebhookError};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use settling::Disputes;
@@ -351,8 +351,10 @@ async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
                 let event = world.server.event("evt_1", kind, of);
                 let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
                 let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-                let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
-                let events = World::event_handler(&world.system, wired.table, &world.stripe);
+                let deployment = world
+                    .system
+                    .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
+                let events = World::event_handler(&world.system, deployment.table, &world.stripe);
                 let _ = injector.run(events.handle(&header, event.as_bytes())).await;
                 if injector.calls() < calls {
                     break;

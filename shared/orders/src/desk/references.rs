@@ -1,7 +1,7 @@
 //! The regions, countries, locations, jobs and departments of the company, and the checks that a request refers only to
 //! existing ones.
 
-use super::super::table::{CompanyEntity, WriteOutcome};
+use super::super::table::{ReferencedEntity, WriteOutcome};
 use super::super::{Assignment, Country, PlaceId, ReferenceKind, ShippingAddress};
 use super::{DeskError, MAX_RETRIES, OrderDesk};
 use billing::Label;
@@ -28,7 +28,7 @@ impl OrderDesk {
     ///
     /// # Errors
     /// Other requests changed the entity at the same time, or the table cannot be used.
-    pub async fn put_entity(&self, entity: &impl CompanyEntity) -> Result<(), DeskError> {
+    pub async fn put_entity(&self, entity: &impl ReferencedEntity) -> Result<(), DeskError> {
         for _ in 0..MAX_RETRIES {
             if self.table.put_entity(entity).await? == WriteOutcome::Done {
                 return Ok(());

@@ -14,7 +14,7 @@ impl OrderDesk {
     /// The product or the warehouse does not exist, the `delivery` id was used with another quantity or warehouse or for
     /// another movement of the product, other requests changed the stock at the same time, or the table cannot be used.
     /// After a time-out the stock may have been added; it is safe to repeat the call.
-    pub async fn receive(
+    pub async fn receive_stock(
         &self,
         product: &ProductId,
         warehouse: &WarehouseId,

@@ -34,7 +34,7 @@ pub struct FillTask {
     /// Further products whose backordered orders are to be tried. Each of them gets a task of its own before the tasks are
     /// worked on. So a transaction requests to fill the orders of many products with one action.
     pub further: Vec<ProductId>,
-    /// The pass that is under way; `None` if no order was tried yet.
+    /// The current pass over the backordered orders of the target; `None` before the first order of a pass was tried.
     pub pass: Option<FillPass>,
 }
 

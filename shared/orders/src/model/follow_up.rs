@@ -28,7 +28,7 @@ pub enum FollowUpReason {
     Replacement,
 }
 
-/// The relation of a follow-up order to the order that it follows.
+/// Why a follow-up order exists, and the order whose remainder or replacement it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FollowUp {
     /// The order that was split or is replaced. It can be a follow-up order itself.
@@ -143,8 +143,8 @@ impl Order {
         (1..=self.follow_ups).filter_map(move |number| id.follow_up(number))
     }
 
-    /// Returns the backordered follow-up order `id` of this order, with `lines` as its products. Backordered orders are filled in
-    /// the sequence of their payments, so the follow-up order keeps the time of the payment of this order.
+    /// Returns the backordered follow-up order `id` of this order, with `lines` as its products. Backordered orders are
+    /// filled in the sequence of their payments, so the follow-up order keeps the time of the payment of this order.
     pub fn followed_by(
         &self,
         id: OrderId,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn main_order_numbers_its_follow_ups_until_99_and_not_after_a_refund_in_full() {
+    fn follow_ups_get_part_numbers_from_2_to_99_and_none_after_a_full_refund() {
         // The columns are: the follow-ups so far, the refunded amount, and the part number or the error.
         for (follow_ups, refunded, expected) in [
             (0, 0, Ok(2)),

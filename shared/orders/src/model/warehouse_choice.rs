@@ -21,7 +21,7 @@ pub fn choose_warehouse<'a>(
     let first_line_stock = |warehouse: &Warehouse| lines.first().map_or(0, |line| quantity_in(warehouse, line));
     warehouses.iter().filter(has_all).max_by(|a, b| {
         let rank = |warehouse: &Warehouse| (warehouse.region == *region, first_line_stock(warehouse));
-        // Among warehouses of equal rank, choose the smallest id.
+        // Among warehouses for which the values before are equal, choose the smallest id.
         rank(a).cmp(&rank(b)).then_with(|| b.id.cmp(&a.id))
     })
 }

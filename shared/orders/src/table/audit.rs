@@ -80,8 +80,8 @@ impl OrdersScan {
         Ok(Some(orders.collect()))
     }
 
-    /// Returns the position after the page that was read last, from which [`OrdersTable::orders_after`] continues; `None` before
-    /// the first page and after the last page.
+    /// Returns the position after the page that was read last, from which [`OrdersTable::orders_after`] continues;
+    /// `None` before the first page and after the last page.
     pub fn position(&self) -> Option<String> {
         self.0.0.last_evaluated_key().map(|key| {
             let Key { pk, sk } = key_of(key);
@@ -91,7 +91,8 @@ impl OrdersScan {
 }
 
 impl OrdersTable {
-    /// Creates a scan of all items that the audit compares. `AuditScan::next_page` sends the strongly consistent Scan requests.
+    /// Creates a scan of all items that the audit compares. `AuditScan::next_page` sends the strongly consistent Scan
+    /// requests.
     pub fn scan_for_audit(&self) -> AuditScan {
         AuditScan(self.dynamo.scan(Scan::all()))
     }
@@ -160,14 +161,15 @@ impl OrdersTable {
         self.transaction().create(opening.to_item()).update(key, &expression, &condition, values).commit().await
     }
 
-    /// Returns the amount of the payment of each of `orders`, each given with its customer; `None` for an order that does not
-    /// exist, and an error for an order that cannot be read. Sends one strongly consistent BatchGetItem request for each 100 orders.
+    /// Returns the amount of the payment of each of `orders`, each given with its customer; `None` for an order that
+    /// does not exist, and an error for an order that cannot be read. Sends one strongly consistent BatchGetItem
+    /// request for each 100 orders.
     pub async fn totals_of_orders(
         &self,
         orders: &[(OrderId, AccountId)],
     ) -> Result<Vec<Option<Result<Money, TableError>>>, TableError> {
         let key = |(order, customer): &(OrderId, AccountId)| {
-            keys::key_of_edge(keys::key_of_order(*order), keys::key_of_customer(customer))
+            keys::key_of_relation(keys::key_of_order(*order), keys::key_of_customer(customer))
         };
         let keys: Vec<Key> = orders.iter().map(key).collect();
         let total = |item: Item| Order::from_item(&item).map(|order| order.total);

@@ -12,22 +12,22 @@ use billing::{ActionKind, ItemChange, Label};
 use dynamo::{Cursor, Item, Key, Page, Paging, TableError, from_item, key_of};
 
 /// A region, a country, a location, a job or a department. All its fields are stored in its own item, and in each of its
-/// edges.
-pub trait CompanyEntity: Clone + PartialEq + Serialize + DeserializeOwned {
+/// relations.
+pub trait ReferencedEntity: Clone + PartialEq + Serialize + DeserializeOwned {
     /// The kind of the entity.
     const KIND: ReferenceKind;
 
     /// Returns the merchant's identifier of the entity.
     fn id(&self) -> &str;
 
-    /// Returns the sort keys of the edges by which GSI-1 finds the entity: the keys of its name and of other entities.
+    /// Returns the sort keys of the relations by which GSI-1 finds the entity: the keys of its name and of other entities.
     fn ends(&self) -> Vec<String>;
 
     /// Returns the kind of the entry of the action log for a change, and the fields of the entity in this entry.
     fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>);
 }
 
-impl CompanyEntity for Region {
+impl ReferencedEntity for Region {
     const KIND: ReferenceKind = ReferenceKind::Region;
 
     fn id(&self) -> &str {
@@ -43,7 +43,7 @@ impl CompanyEntity for Region {
     }
 }
 
-impl CompanyEntity for Country {
+impl ReferencedEntity for Country {
     const KIND: ReferenceKind = ReferenceKind::Country;
 
     fn id(&self) -> &str {
@@ -59,7 +59,7 @@ impl CompanyEntity for Country {
     }
 }
 
-impl CompanyEntity for Location {
+impl ReferencedEntity for Location {
     const KIND: ReferenceKind = ReferenceKind::Location;
 
     fn id(&self) -> &str {
@@ -76,7 +76,7 @@ impl CompanyEntity for Location {
     }
 }
 
-impl CompanyEntity for Job {
+impl ReferencedEntity for Job {
     const KIND: ReferenceKind = ReferenceKind::Job;
 
     fn id(&self) -> &str {
@@ -94,7 +94,7 @@ impl CompanyEntity for Job {
     }
 }
 
-impl CompanyEntity for Department {
+impl ReferencedEntity for Department {
     const KIND: ReferenceKind = ReferenceKind::Department;
 
     fn id(&self) -> &str {
@@ -111,7 +111,7 @@ impl CompanyEntity for Department {
 }
 
 /// Returns the entry of the action log for the change of an entity; `before` is `None` if the entity is new.
-fn change_of<E: CompanyEntity>(before: Option<&E>, after: &E) -> ItemChange {
+fn change_of<E: ReferencedEntity>(before: Option<&E>, after: &E) -> ItemChange {
     let before = before.map(|before| before.logged_fields().1);
     let fields = after.logged_fields().1.into_iter().enumerate();
     fields.fold(ItemChange::new(after.id(), 0), |change, (n, (name, value))| {
@@ -129,22 +129,22 @@ impl OrdersTable {
     /// Returns the ids of all entities of `kind`, sorted. Queries GSI-1 with the key of the list as `SK`.
     pub async fn ids_of(&self, kind: ReferenceKind) -> Result<Vec<String>, TableError> {
         let prefix = keys::key_of_reference(kind, "");
-        let items = self.query_edges_to(keys::list_of_references(kind), Selection::all_items()).await?;
+        let items = self.query_relations_to(keys::list_of_references(kind), Selection::all_items()).await?;
         Ok(items.iter().filter_map(|item| key_of(item).pk.strip_prefix(&prefix).map(str::to_owned)).collect())
     }
 
     /// Returns whether there is a country with this name. Queries GSI-1 with the name as `SK`.
     pub async fn has_country_named(&self, name: &Label) -> Result<bool, TableError> {
         let selection = Selection { limit: Some(1), ..Selection::with_sort_key_prefix(keys::COUNTRIES) };
-        Ok(!self.query_edges_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
+        Ok(!self.query_relations_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
     }
 
-    /// Returns a list page of the entities of a kind, sorted by id. Queries GSI-1 with the key of the list as `SK`. The edges of
-    /// entities that an earlier version of Dueday imported contain no fields. Such entities are listed as unreadable until
-    /// [`OrdersTable::put_entity`] writes them again.
-    pub async fn get_entities<E: CompanyEntity>(&self, paging: &Paging) -> Result<Page<E>, TableError> {
+    /// Returns a list page of the entities of a kind, sorted by id. Queries GSI-1 with the key of the list as `SK`. The
+    /// relations of entities that an earlier version of Dueday imported contain no fields. Such entities are listed as
+    /// unreadable until [`OrdersTable::put_entity`] writes them again.
+    pub async fn get_entities<E: ReferencedEntity>(&self, paging: &Paging) -> Result<Page<E>, TableError> {
         let (list, prefix) = (keys::list_of_references(E::KIND), keys::key_of_reference(E::KIND, ""));
-        Ok(self.page_of_entities_with_edge_to(list, &prefix, paging).await?.read(|item| from_item(&item)))
+        Ok(self.page_of_entities_related_to(list, &prefix, paging).await?.read(|item| from_item(&item)))
     }
 
     /// Parses the cursor of a list of the entities of `kind`. Returns `None` if `text` is not such a cursor.
@@ -152,16 +152,16 @@ impl OrdersTable {
         Self::cursor_of_list(&keys::list_of_references(kind), &keys::key_of_reference(kind, ""), text)
     }
 
-    /// Creates or replaces an entity and its edges, and deletes its stored edges that it no longer has. Queries the stored items.
-    /// If they differ from `entity`, writes all changes in one transaction. Returns `Refused` if another request changed an edge
-    /// between the query and the transaction.
-    pub async fn put_entity<E: CompanyEntity>(&self, entity: &E) -> Result<WriteOutcome, TableError> {
+    /// Creates or replaces an entity and its relations, and deletes its stored relations that it no longer has. Queries
+    /// the stored items. If they differ from `entity`, writes all changes in one transaction. Returns `Refused` if
+    /// another request changed a relation between the query and the transaction.
+    pub async fn put_entity<E: ReferencedEntity>(&self, entity: &E) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_reference(E::KIND, entity.id());
         let list = keys::list_of_references(E::KIND);
         let stored = self.query_partition(partition.clone(), Selection::all_items()).await?;
         let find = |sk: &str| stored.iter().find(|item| key_of(item).sk == sk);
-        // The edge to the list of all entities contains the fields of the stored entity. An entity that an earlier version of
-        // Dueday wrote has no such edge or no fields in it, so it is written again.
+        // The relation to the list of all entities contains the fields of the stored entity. An entity that an earlier
+        // version of Dueday wrote has no such relation or no fields in it, so it is written again.
         let before = find(&list).and_then(|item| from_item::<E>(item).ok());
         if before.as_ref() == Some(entity) {
             return Ok(WriteOutcome::Done);
@@ -177,8 +177,9 @@ impl OrdersTable {
         }
         for end in ends {
             let is_stored = find(&end).is_some();
-            let edge: Item = item_with(keys::key_of_edge(partition.clone(), end), Some(partition.clone()), entity);
-            writes = if is_stored { writes.replace(edge) } else { writes.create(edge) };
+            let relation: Item =
+                item_with(keys::key_of_relation(partition.clone(), end), Some(partition.clone()), entity);
+            writes = if is_stored { writes.replace(relation) } else { writes.create(relation) };
         }
         let (kind, _) = entity.logged_fields();
         writes.log(kind, || change_of(before.as_ref(), entity)).commit().await
@@ -191,7 +192,7 @@ impl OrdersTable {
         region: &PlaceId,
     ) -> Result<(Vec<PlaceId>, Vec<WarehouseId>), TableError> {
         let (mut countries, mut warehouses) = (Vec::new(), Vec::new());
-        for item in self.query_edges_to(keys::key_of_region(region), Selection::all_items()).await? {
+        for item in self.query_relations_to(keys::key_of_region(region), Selection::all_items()).await? {
             let Key { pk, .. } = key_of(&item);
             countries.extend(keys::id_after_prefix::<PlaceId>(&pk, keys::COUNTRIES));
             warehouses.extend(keys::id_after_prefix::<WarehouseId>(&pk, keys::WAREHOUSES));

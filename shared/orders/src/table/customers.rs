@@ -1,18 +1,18 @@
-//! Reading and writing of customers, and of the edges to their representatives.
+//! Reading and writing of customers, and of the relations to their representatives.
 
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
 use super::super::{Customer, Employee, EmployeeId, FillTarget, Order, OrderStatus, all_days};
-use super::items::{self, edge};
+use super::items::{self, relation};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange};
 use dynamo::{Entity as _, Key, Page, Paging, TableError};
 
-/// Returns the key of the edge from a customer to its representative.
-fn representative_edge_key(customer: &Customer) -> Key {
-    keys::key_of_edge(
+/// Returns the key of the relation from a customer to its representative.
+fn representative_relation_key(customer: &Customer) -> Key {
+    keys::key_of_relation(
         keys::key_of_customer(&customer.account),
         keys::key_of_representative(customer.representative.as_ref()),
     )
@@ -39,11 +39,12 @@ impl OrdersTable {
         item.map(|item| Customer::from_item(&item)).transpose()
     }
 
-    /// Creates `customer` and the edge to its representative, in one transaction. Returns `Refused` if the customer exists, and
-    /// `NoAccount` if the table has a requester and the account does not exist in the payments table or is being erased.
+    /// Creates `customer` and the relation to its representative, in one transaction. Returns `Refused` if the customer
+    /// exists, and `NoAccount` if the table has a requester and the account does not exist in the payments table or is
+    /// being erased.
     pub async fn create_customer(&self, customer: &Customer) -> Result<WriteOutcome, TableError> {
-        let Key { pk, sk } = representative_edge_key(customer);
-        let writes = self.transaction().create(customer.to_item()).create(edge(pk.clone(), sk, pk));
+        let Key { pk, sk } = representative_relation_key(customer);
+        let writes = self.transaction().create(customer.to_item()).create(relation(pk.clone(), sk, pk));
         writes
             .check_account(&customer.account)
             .log(ActionKind::ChangeCustomer, || change_of(None, customer))
@@ -51,7 +52,7 @@ impl OrdersTable {
             .await
     }
 
-    /// Changes a customer from `before` to `after`, and its edge if the representative changes, in one transaction. If
+    /// Changes a customer from `before` to `after`, and its relation if the representative changes, in one transaction. If
     /// `representative` is set, the transaction also checks that this employee is unchanged. If the shipping address
     /// changes, the transaction also writes the fill task of the customer, with the change `change`. Returns `Refused` if
     /// the stored customer or the stored employee changed since it was read. If the shipping address changes, returns
@@ -68,8 +69,8 @@ impl OrdersTable {
             writes = writes.check_unchanged(representative);
         }
         if before.representative != after.representative {
-            let Key { pk, sk } = representative_edge_key(after);
-            writes = writes.delete(representative_edge_key(before)).create(edge(pk.clone(), sk, pk));
+            let Key { pk, sk } = representative_relation_key(after);
+            writes = writes.delete(representative_relation_key(before)).create(relation(pk.clone(), sk, pk));
         }
         if before.address != after.address && after.address.is_some() {
             writes = writes.request_fill(&FillTarget::Customer(after.account.clone()), change);
@@ -117,14 +118,14 @@ impl OrdersTable {
     }
 
     /// Returns the customers of a representative (access pattern 9). Queries GSI-1 with `SK = representative`. `Data`
-    /// must begin with the key prefix of customers, because the same partition also contains the edges from orders.
+    /// must begin with the key prefix of customers, because the same partition also contains the relations from orders.
     pub async fn customers_of_representative(
         &self,
         representative: &EmployeeId,
         paging: &Paging,
     ) -> Result<Page<AccountId>, TableError> {
         let page =
-            self.page_of_entities_with_edge_to(keys::key_of_employee(representative), keys::CUSTOMERS, paging).await?;
+            self.page_of_entities_related_to(keys::key_of_employee(representative), keys::CUSTOMERS, paging).await?;
         Ok(page.read(|item| items::customer_id_in(&item)))
     }
 }

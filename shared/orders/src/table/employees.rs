@@ -8,7 +8,7 @@ use super::super::{
     all_days,
 };
 use super::index::{Partition, Selection};
-use super::items::{self, edge};
+use super::items::{self, relation};
 use super::pages::PartitionRange;
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
@@ -42,7 +42,7 @@ pub enum EmployeeList<'a> {
 
 impl EmployeeList<'_> {
     /// Returns the key of the list, which its cursors contain. Unless the list is sorted by hire date, this is the key of the
-    /// entity or of the name to which its employees have edges.
+    /// entity or of the name to which its employees have relations.
     pub(super) fn key(self) -> String {
         match self {
             Self::WithName(name) => keys::key_of_employee_name(name),
@@ -54,15 +54,15 @@ impl EmployeeList<'_> {
     }
 
     /// Returns the part of the partition of GSI-1 in which the employees are: `Data` must begin with the key prefix of
-    /// employees, because the partition of a title, a department or a warehouse also contains edges from other entities. The
-    /// partition by hire date contains only employees.
+    /// employees, because the partition of a title, a department or a warehouse also contains relations from other
+    /// entities. The partition by hire date contains only employees.
     fn range(self) -> PartitionRange {
         let Self::Hired { after, today } = self else {
-            return PartitionRange::of_entities(Partition::edges_to(self.key()), keys::EMPLOYEES);
+            return PartitionRange::of_entities(Partition::relations_to(self.key()), keys::EMPLOYEES);
         };
         let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
         PartitionRange {
-            partition: Partition::edges_to(keys::CONFIDENTIAL),
+            partition: Partition::relations_to(keys::CONFIDENTIAL),
             name: String::new(),
             prefix: String::new(),
             bounds: (from.to_string(), to.to_string()),
@@ -70,22 +70,23 @@ impl EmployeeList<'_> {
     }
 }
 
-/// Returns the edges by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
+/// Returns the relations by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
 /// representatives, and in the list of planned changes.
-fn edges_of(employee: &Employee) -> Vec<Item> {
+fn relations_of(employee: &Employee) -> Vec<Item> {
     let partition = keys::key_of_employee(&employee.id);
-    let mut edges = vec![items::employee_edge(employee, keys::key_of_employee_name(employee.name.as_str()))];
+    let mut relations = vec![items::employee_relation(employee, keys::key_of_employee_name(employee.name.as_str()))];
     if let Some(assignment) = &employee.assignment {
-        edges.push(items::employee_edge(employee, keys::key_of_job_title(assignment.job_title.as_str())));
-        edges.push(items::employee_edge(employee, keys::key_of_department(&assignment.department)));
-        edges
-            .extend(assignment.warehouse.as_ref().map(|id| items::employee_edge(employee, keys::key_of_warehouse(id))));
-        let list = || edge(partition.clone(), keys::REPRESENTATIVES, &partition);
-        edges.extend(assignment.represents_customers.then(list));
+        relations.push(items::employee_relation(employee, keys::key_of_job_title(assignment.job_title.as_str())));
+        relations.push(items::employee_relation(employee, keys::key_of_department(&assignment.department)));
+        relations.extend(
+            assignment.warehouse.as_ref().map(|id| items::employee_relation(employee, keys::key_of_warehouse(id))),
+        );
+        let list = || relation(partition.clone(), keys::REPRESENTATIVES, &partition);
+        relations.extend(assignment.represents_customers.then(list));
     }
     let planned = employee.planned.as_ref();
-    edges.extend(planned.map(|planned| edge(partition, keys::PLANNED_CHANGES, planned.from.to_string())));
-    edges
+    relations.extend(planned.map(|planned| relation(partition, keys::PLANNED_CHANGES, planned.from.to_string())));
+    relations
 }
 
 fn new_job_record(employee: &EmployeeId, assignment: &Assignment, from: NaiveDate) -> JobRecord {
@@ -108,7 +109,7 @@ fn log_entry_of(before: Option<&Employee>, after: &Employee) -> ItemChange {
 }
 
 impl OrdersTable {
-    /// Creates an employee with the first assignment, its edges, the job history and the confidential data, in one
+    /// Creates an employee with the first assignment, its relations, the job history and the confidential data, in one
     /// transaction. Returns `Refused` if an employee with this id exists.
     pub async fn hire(
         &self,
@@ -120,12 +121,12 @@ impl OrdersTable {
         let mut writes = self.transaction().create(hired.to_item());
         writes = writes.create(items::job_record_item(&new_job_record(&hired.id, assignment, confidential.hired_on)));
         writes = writes.create(items::confidential_item(&hired, confidential));
-        let writes = edges_of(&hired).into_iter().fold(writes, WriteTransaction::create);
+        let writes = relations_of(&hired).into_iter().fold(writes, WriteTransaction::create);
         writes.log(ActionKind::HireEmployee, || log_entry_of(None, &hired)).commit().await
     }
 
     /// Gives `employee` another assignment from the day `from` on; `None` means that the employee leaves the company.
-    /// Changes the item, the edges and the job history of the employee in one transaction. Returns `Refused` if the
+    /// Changes the item, the relations and the job history of the employee in one transaction. Returns `Refused` if the
     /// stored employee changed since it was read.
     pub async fn reassign(
         &self,
@@ -192,9 +193,9 @@ impl OrdersTable {
         writes.log(ActionKind::ChangeEmployee, entry).commit().await
     }
 
-    /// Writes the confidential data of `employee` under their present key, if an earlier version wrote them under another key.
-    /// Returns `Refused` if the stored employee changed since it was read. Sends one query, and a second one and a transaction
-    /// if the key changes.
+    /// Writes the confidential data of `employee` under their present key, if an earlier version wrote them under
+    /// another key. Returns `Refused` if the stored employee changed since it was read. Sends one query, and a second
+    /// one and a transaction if the key changes.
     pub async fn renew_confidential_data(&self, employee: &Employee) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_employee(&employee.id);
         let stored = self.query_partition(partition, Selection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;
@@ -206,7 +207,7 @@ impl OrdersTable {
         }
     }
 
-    /// Returns a transaction that changes an employee from `before` to `after`, together with the edges and the
+    /// Returns a transaction that changes an employee from `before` to `after`, together with the relations and the
     /// confidential item, which contain a copy of the employee. `confidential` are the stored and the new confidential data;
     /// an item under the key of an earlier version is deleted. The version of the employee always changes, because the
     /// confidential data can be new although `after` equals `before`.
@@ -217,7 +218,7 @@ impl OrdersTable {
         confidential: Option<(&Confidential, &Confidential)>,
     ) -> WriteTransaction<'_> {
         let after = Employee { version: before.version.saturating_add(1), ..after.clone() };
-        let (old, new) = (edges_of(before), edges_of(&after));
+        let (old, new) = (relations_of(before), relations_of(&after));
         let mut writes = self.transaction().change(before, &after);
         for removed in old.iter().map(key_of).filter(|old| new.iter().all(|new| key_of(new) != *old)) {
             writes = writes.delete_if_present(removed);
@@ -266,7 +267,7 @@ impl OrdersTable {
 
     /// Returns all customer representatives. Queries GSI-1 with `SK = REPRESENTATIVES`.
     pub async fn get_representatives(&self, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
-        let page = self.page_of_entities_with_edge_to(keys::REPRESENTATIVES, keys::EMPLOYEES, paging).await?;
+        let page = self.page_of_entities_related_to(keys::REPRESENTATIVES, keys::EMPLOYEES, paging).await?;
         Ok(page.read(|item| items::employee_id_in(&item)))
     }
 
@@ -274,7 +275,7 @@ impl OrdersTable {
     /// earliest change first. Queries GSI-1 with `SK = PLANNED-CHANGES` and `Data` up to this day.
     pub async fn employees_with_due_changes(&self, today: NaiveDate) -> Result<Vec<EmployeeId>, TableError> {
         let due = Selection::with_sort_key_between((all_days().0.to_string(), today.to_string()));
-        let items = self.query_edges_to(keys::PLANNED_CHANGES, due).await?;
+        let items = self.query_relations_to(keys::PLANNED_CHANGES, due).await?;
         items.iter().map(items::employee_id_in).collect()
     }
 
@@ -290,15 +291,15 @@ impl OrdersTable {
     /// Returns a list page of `list`. Sends a query of GSI-1.
     pub async fn employees(&self, list: EmployeeList<'_>, paging: &Paging) -> Result<Page<Employee>, TableError> {
         let page = self.page_of_ranges(&list.key(), vec![list.range()], paging).await?;
-        self.read_employee_edges(page).await
+        self.read_employee_relations(page).await
     }
 
-    /// Reads the employees from their edges. Sends no request, except one GetItem request for each edge without attributes. An
-    /// earlier version of Dueday wrote such edges.
-    async fn read_employee_edges(&self, page: Page<Item>) -> Result<Page<Employee>, TableError> {
-        let read = async |edge: &Item| match items::read_employee_edge(edge)? {
+    /// Reads the employees from their relations. Sends no request, except one GetItem request for each relation without
+    /// attributes. An earlier version of Dueday wrote such relations.
+    async fn read_employee_relations(&self, page: Page<Item>) -> Result<Page<Employee>, TableError> {
+        let read = async |relation: &Item| match items::read_employee_relation(relation)? {
             Some(employee) => Ok(Some(employee)),
-            None => self.get_employee(&items::employee_id_in(edge)?).await,
+            None => self.get_employee(&items::employee_id_in(relation)?).await,
         };
         let mut employees = Page { items: Vec::new(), unreadable: page.unreadable, next: page.next };
         for employee in join_all(page.items.iter().map(read)).await {

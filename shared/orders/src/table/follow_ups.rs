@@ -21,8 +21,8 @@ use dynamo::{Entity as _, IdempotentRequest, TableError};
 pub struct NewFollowUp<'a> {
     /// The main order of the month before and after the change.
     pub main: (&'a Order, &'a Order),
-    /// The order that is split or replaced, before and after the change. If this order is the main order, its item also counts
-    /// the follow-up order.
+    /// The order that is split or replaced, before and after the change. If this order is the main order, its item also
+    /// counts the follow-up order.
     pub order: (&'a Order, &'a Order),
     pub follow_up: &'a Order,
     /// The customer of the orders. The transaction is refused if the customer changed since it was read.
@@ -34,15 +34,16 @@ pub struct NewFollowUp<'a> {
 }
 
 impl OrdersTable {
-    /// Creates a follow-up order with its edges, counts it in the main order, changes the lines and the edges of an order that is
-    /// split, and deducts the products of orders that become `OPEN` from the stock, in one transaction. The transaction also
-    /// requests, with the change `change`, to fill the orders of a product of each order that waits for stock, and of each product
-    /// that both parts of a backordered order contain: newer orders had to wait for the order, and each part needs less. Returns
-    /// `Refused` if an order or the customer changed since it was read, or if the stock does not suffice; and `NoAccount` if the
-    /// table has a requester, products are replaced, and the account does not exist or is being erased.
+    /// Creates a follow-up order with its relations, counts it in the main order, changes the lines and the relations
+    /// of an order that is split, and deducts the products of orders that become `OPEN` from the stock, in one
+    /// transaction. The transaction also requests, with the change `change`, to fill the orders of a product of each
+    /// order that waits for stock, and of each product that both parts of a backordered order contain: newer orders had
+    /// to wait for the order, and each part needs less. Returns `Refused` if an order or the customer changed since it
+    /// was read, or if the stock does not suffice; and `NoAccount` if the table has a requester, products are replaced,
+    /// and the account does not exist or is being erased.
     ///
-    /// A transaction has at most 100 actions. A split of an order of 20 products has at most 91: 20 edges of the order and 20 of
-    /// the follow-up order, two actions for each of 20 products whose stock changes, and 11 others.
+    /// A transaction has at most 100 actions. A split of an order of 20 products has at most 91: 20 relations of the
+    /// order and 20 of the follow-up order, two actions for each of 20 products whose stock changes, and 11 others.
     pub async fn create_follow_up(&self, new: &NewFollowUp<'_>, change: Ulid) -> Result<WriteOutcome, TableError> {
         let (before, after) = new.order;
         let (follow_up, at) = (new.follow_up, DateTime::from(change.datetime()));
@@ -53,14 +54,14 @@ impl OrdersTable {
         writes = if before == after { writes.check_unchanged(before) } else { writes.change(before, after) };
         let is_split = before.lines != after.lines;
         if is_split {
-            writes = change_edges(writes, before, after);
+            writes = change_relations(writes, before, after);
         }
-        writes = writes.create(follow_up.to_item()).create(items::representative_edge(follow_up));
+        writes = writes.create(follow_up.to_item()).create(items::representative_relation(follow_up));
         for line in &follow_up.lines {
-            writes = writes.create(items::product_edge(follow_up, line));
+            writes = writes.create(items::product_relation(follow_up, line));
         }
-        if let Some(edge) = items::warehouse_edge(follow_up, &follow_up.lines) {
-            writes = writes.create(edge);
+        if let Some(relation) = items::warehouse_relation(follow_up, &follow_up.lines) {
+            writes = writes.create(relation);
         }
         writes = match is_split && before.status == OrderStatus::Open {
             true => hand_over_stock(writes, new, at),
@@ -93,30 +94,30 @@ impl OrdersTable {
     }
 }
 
-/// Adds the changes of the edges of an order that is split.
-fn change_edges<'a>(mut writes: WriteTransaction<'a>, before: &Order, after: &Order) -> WriteTransaction<'a> {
+/// Adds the changes of the relations of an order that is split.
+fn change_relations<'a>(mut writes: WriteTransaction<'a>, before: &Order, after: &Order) -> WriteTransaction<'a> {
     let order = keys::key_of_order(before.id);
     let has_new_status = before.status != after.status;
     if has_new_status {
         let representative = keys::key_of_representative(before.representative.as_ref());
         let data = keys::status_data(after);
-        writes = writes.update_edge_data(keys::key_of_edge(order.clone(), representative), &data);
+        writes = writes.update_relation_data(keys::key_of_relation(order.clone(), representative), &data);
     }
     for removed in before.lines.iter().filter(|line| after.lines.iter().all(|kept| kept.product != line.product)) {
-        writes = writes.delete(keys::key_of_edge(order.clone(), keys::key_of_product(&removed.product)));
+        writes = writes.delete(keys::key_of_relation(order.clone(), keys::key_of_product(&removed.product)));
     }
     for line in after.lines.iter().filter(|line| has_new_status || !before.lines.contains(line)) {
-        writes = writes.put(items::product_edge(after, line));
+        writes = writes.put(items::product_relation(after, line));
     }
-    match items::warehouse_edge(after, &after.lines) {
-        Some(edge) => writes.put(edge),
+    match items::warehouse_relation(after, &after.lines) {
+        Some(relation) => writes.put(relation),
         None => writes,
     }
 }
 
-/// Adds the movements of the products that were reserved for the order that is split, and are now reserved for the follow-up
-/// order. The stock of the warehouse does not change, but its number of movements does. So an audit that runs at the same time
-/// notices the new movements.
+/// Adds the movements of the products that were reserved for the order that is split, and are now reserved for the
+/// follow-up order. The stock of the warehouse does not change, but its number of movements does. So an audit that runs
+/// at the same time notices the new movements.
 fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: DateTime<Utc>) -> WriteTransaction<'a> {
     let ((before, after), follow_up) = (new.order, new.follow_up);
     let from = OrderMovement::of_exchange(before, (&before.lines, &after.lines), after.version, at);
@@ -124,7 +125,7 @@ fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: 
     let mut writes = writes;
     for change in to.iter().flat_map(OrderMovement::stock_changes) {
         let product = keys::key_of_product(&change.product);
-        writes = writes.count_movements(keys::key_of_edge(product, keys::key_of_warehouse(&change.warehouse)), 2);
+        writes = writes.count_movements(keys::key_of_relation(product, keys::key_of_warehouse(&change.warehouse)), 2);
     }
     from.into_iter().chain(to).fold(writes, |writes, movement| writes.create(movement.to_item()))
 }

@@ -65,8 +65,8 @@ impl Partition {
         Self { index: None, key: ("PK", s(partition.into())), sort_key: "SK" }
     }
 
-    /// Returns the partition `SK = end` of GSI-1, sorted by `Data`: it contains the edges to the entity `end`.
-    pub fn edges_to(end: impl Into<String>) -> Self {
+    /// Returns the partition `SK = end` of GSI-1, sorted by `Data`: it contains the relations to the entity `end`.
+    pub fn relations_to(end: impl Into<String>) -> Self {
         Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort_key: DATA }
     }
 
@@ -87,14 +87,14 @@ impl OrdersTable {
         self.query(&Partition::of_table(partition), selection).first(limit).await
     }
 
-    /// Returns the edges to the entity `end` that match `selection`: the items of GSI-1 with `SK = end`.
-    pub(super) async fn query_edges_to(
+    /// Returns the relations to the entity `end` that match `selection`: the items of GSI-1 with `SK = end`.
+    pub(super) async fn query_relations_to(
         &self,
         end: impl Into<String>,
         selection: Selection,
     ) -> Result<Vec<Item>, TableError> {
         let limit = selection.limit;
-        self.query(&Partition::edges_to(end), selection).first(limit).await
+        self.query(&Partition::relations_to(end), selection).first(limit).await
     }
 
     /// Creates a query for the items of `partition` that match `selection`. It uses the limit of `selection` only as

@@ -38,13 +38,13 @@ pub const JOB_HISTORY: &str = "JH#";
 /// The sort key of the items with an employee's confidential data, and the partition of GSI-1 that lists them by hire date.
 /// Earlier versions appended the year of the hire date, so it is also a prefix of sort keys.
 pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL";
-/// The sort key of the edges by which all customer representatives are listed.
+/// The sort key of the relations by which all customer representatives are listed.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
-/// The sort key of the edges by which the employees with a planned change are listed.
+/// The sort key of the relations by which the employees with a planned change are listed.
 pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
 /// The sort key that the list entries of all warehouses share. A query of GSI-1 with this `SK` returns all warehouses.
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
-/// The sort key of the edges by which all products are listed.
+/// The sort key of the relations by which all products are listed.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";
 /// The prefix of the sort keys of the movements of a product or of an order.
 pub const MOVEMENTS: &str = "MOVEMENT#";
@@ -67,8 +67,8 @@ pub fn key_of_own_item(partition: String) -> Key {
     Key { sk: partition.clone(), pk: partition }
 }
 
-/// Returns the key of the edge from `from` to `to`.
-pub fn key_of_edge(from: String, to: impl Into<String>) -> Key {
+/// Returns the key of the relation from `from` to `to`.
+pub fn key_of_relation(from: String, to: impl Into<String>) -> Key {
     Key { pk: from, sk: to.into() }
 }
 
@@ -93,7 +93,7 @@ pub fn key_of_order(id: OrderId) -> String {
 
 /// Returns the key of the item with the refunds of an order.
 pub fn key_of_refunds(order: OrderId) -> Key {
-    key_of_edge(key_of_order(order), REFUNDS)
+    key_of_relation(key_of_order(order), REFUNDS)
 }
 
 pub fn key_of_product(id: &ProductId) -> String {
@@ -128,7 +128,7 @@ pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
     format!("{prefix}{id}")
 }
 
-/// Returns the sort key of the edges by which all entities of `kind` are listed.
+/// Returns the sort key of the relations by which all entities of `kind` are listed.
 pub fn list_of_references(kind: ReferenceKind) -> String {
     let list = match kind {
         ReferenceKind::Region => "REGIONS",
@@ -144,7 +144,7 @@ pub fn key_of_sku(sku: &Sku) -> String {
     format!("{SKUS}{sku}")
 }
 
-/// Returns the sort key of the edge by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
+/// Returns the sort key of the relation by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
 /// white space. The key is in Unicode normalization form C: a letter with an accent has the same key, whether it is
 /// written as one character or as two.
 fn build_name_key(kind: &str, name: &str) -> String {
@@ -202,27 +202,27 @@ pub fn parse_quarter(sk: &str) -> Option<Quarter> {
 
 /// Returns the key of the movement `id` of a product.
 pub fn key_of_movement(product: &ProductId, id: Ulid) -> Key {
-    key_of_edge(key_of_product(product), format!("{MOVEMENTS}{id}"))
+    key_of_relation(key_of_product(product), format!("{MOVEMENTS}{id}"))
 }
 
 /// Returns the key of the movement by the change that gave an order the version `version`.
 pub fn key_of_order_movement(order: OrderId, version: u64) -> Key {
-    key_of_edge(key_of_order(order), format!("{MOVEMENTS}{version:0MOVEMENT_DIGITS$}"))
+    key_of_relation(key_of_order(order), format!("{MOVEMENTS}{version:0MOVEMENT_DIGITS$}"))
 }
 
 /// Returns the key of the item by which an earlier version of Dueday recorded that a delivery was added to the stock. This
 /// version records a movement instead.
 pub fn key_of_delivery_record(id: &ProductId, delivery: Ulid) -> Key {
-    key_of_edge(key_of_product(id), format!("ARRIVAL#{delivery}"))
+    key_of_relation(key_of_product(id), format!("ARRIVAL#{delivery}"))
 }
 
 /// Returns the key of the item which records that a SKU without products was reported to the operator.
 pub fn key_of_no_products_report(id: &Sku) -> Key {
-    key_of_edge(key_of_sku(id), "WITHOUT-PRODUCTS")
+    key_of_relation(key_of_sku(id), "WITHOUT-PRODUCTS")
 }
 
-/// Returns the key of the product or of the customer whose orders a fill task tries to fill. The edges from these orders have
-/// this key as their sort key.
+/// Returns the key of the product or of the customer whose orders a fill task tries to fill. The relations from these
+/// orders have this key as their sort key.
 pub fn key_of_fill_target(target: &FillTarget) -> String {
     match target {
         FillTarget::Product(product) => key_of_product(product),
@@ -238,7 +238,7 @@ pub fn parse_fill_target(key: &str) -> Option<FillTarget> {
 
 /// Returns the key of the fill task of `target`.
 pub fn key_of_fill_task(target: &FillTarget) -> Key {
-    key_of_edge(FILLS.to_owned(), key_of_fill_target(target))
+    key_of_relation(FILLS.to_owned(), key_of_fill_target(target))
 }
 
 /// Returns the key of the item with the settings that all processes of the order desk share.
@@ -246,7 +246,7 @@ pub fn key_of_settings() -> Key {
     key_of_own_item("SETTINGS".to_owned())
 }
 
-/// Returns the `Data` of an order and of its edges: the status and the time of the payment.
+/// Returns the `Data` of an order and of its relations: the status and the time of the payment.
 pub fn status_data(order: &Order) -> String {
     build_status_data(order.status, order.placed_at)
 }

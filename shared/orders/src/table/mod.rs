@@ -1,8 +1,8 @@
 //! The table of the order desk: an adjacency list as in "Example of modeling relational data in DynamoDB" in the Amazon
 //! DynamoDB developer guide, with one method for each of its fourteen access patterns.
 //!
-//! An *edge* is an item that relates two entities. Its partition key is the key of the first entity, and its sort key
-//! is the key of the second entity. GSI-1 (`SK`, `Data`) finds the edges by their second entity.
+//! A *relation* is an item that relates two entities. Its partition key is the key of the first entity, and its sort key
+//! is the key of the second entity. GSI-1 (`SK`, `Data`) finds the relations by their second entity.
 //!
 //! Invariants:
 //! - Every entity has its own item, whose `PK` and `SK` are both the key of the entity. The item of an order is an
@@ -11,7 +11,7 @@
 //!   version.
 //! - An item that GSI-1 must find has the attribute `Data`. All other items leave it out, so they are not in the index
 //!   and cost nothing there.
-//! - An order, its edges, the change of the stock and the change of the representative's total are written in one
+//! - An order, its relations, the change of the stock and the change of the representative's total are written in one
 //!   transaction.
 //! - Each change of the stock of a product in a warehouse writes a movement in the same transaction, so that the stock is the
 //!   sum of its movements.
@@ -48,7 +48,7 @@ use aws_sdk_dynamodb::Client;
 
 pub use audit::OrdersScan;
 pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
-pub use company::CompanyEntity;
+pub use company::ReferencedEntity;
 pub use employees::{EmployeeDetails, EmployeeList};
 pub use fills::WaitingOrdersPage;
 pub(crate) use follow_ups::NewFollowUp;

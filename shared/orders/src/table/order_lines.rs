@@ -15,12 +15,12 @@ use chrono::DateTime;
 use dynamo::TableError;
 
 impl OrdersTable {
-    /// Replaces the products `old` of the order `before` by those of `after`, together with the edges of the order and the
-    /// stock of its warehouse, in one transaction. The transaction also writes fill tasks with the change `change`: if the order
-    /// is open, for each product whose stock grows. If the order is backordered, for one of its products, and for each product of
-    /// which the order now needs fewer pieces, because newer orders had to wait for this order. Returns `Refused` if the stored
-    /// order changed since it was read, or if the stock does not suffice. The transaction has at most four actions for each
-    /// changed product, and seven others.
+    /// Replaces the products `old` of the order `before` by those of `after`, together with the relations of the order
+    /// and the stock of its warehouse, in one transaction. The transaction also writes fill tasks with the change
+    /// `change`: if the order is open, for each product whose stock grows. If the order is backordered, for one of its
+    /// products, and for each product of which the order now needs fewer pieces, because newer orders had to wait for
+    /// this order. Returns `Refused` if the stored order changed since it was read, or if the stock does not suffice.
+    /// The transaction has at most four actions for each changed product, and seven others.
     pub async fn change_lines(
         &self,
         before: &Order,
@@ -31,13 +31,13 @@ impl OrdersTable {
         let (order, at) = (keys::key_of_order(before.id), DateTime::from(change.datetime()));
         let mut writes = self.transaction().change(before, after);
         for removed in old.iter().filter(|line| after.lines.iter().all(|new| new.product != line.product)) {
-            writes = writes.delete(keys::key_of_edge(order.clone(), keys::key_of_product(&removed.product)));
+            writes = writes.delete(keys::key_of_relation(order.clone(), keys::key_of_product(&removed.product)));
         }
         for line in after.lines.iter().filter(|line| !old.contains(line)) {
-            writes = writes.put(items::product_edge(after, line));
+            writes = writes.put(items::product_relation(after, line));
         }
-        if let Some(edge) = items::warehouse_edge(after, &after.lines) {
-            writes = writes.put(edge);
+        if let Some(relation) = items::warehouse_relation(after, &after.lines) {
+            writes = writes.put(relation);
         }
         match OrderMovement::of_exchange(before, (old, &after.lines), after.version, at) {
             Some(movement) => {

@@ -1,12 +1,12 @@
 //! The requests that read and write orders. The same transaction also writes the stock of the ordered products, the sales
-//! total of the account representative, and the edges of the order (items that lead from another entity to the order).
+//! total of the account representative, and the relations of the order (items that lead from another entity to the order).
 
 use super::super::{
     BackOrderReason, Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderRefunds,
     OrderStatus, StockEffect,
 };
 use super::index::Selection;
-use super::items::{self, QuantityItem, RepresentativeEdgeItem};
+use super::items::{self, QuantityItem, RepresentativeRelationItem};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange, Money};
@@ -14,7 +14,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use dynamo::{Entity as _, IdempotentRequest, Item, Page, Paging, Replayed, TableError, from_item, key_of};
 use ulid::Ulid;
 
-/// The part of an order that is stored in the edge to its representative.
+/// The part of an order that is stored in the relation to its representative.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreditedOrder {
     pub order: OrderId,
@@ -26,7 +26,7 @@ pub struct CreditedOrder {
     pub refunded: Money,
 }
 
-/// The part of an order that is stored in the edge to one of its products.
+/// The part of an order that is stored in the relation to one of its products.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ProductOrder {
     pub order: OrderId,
@@ -62,10 +62,11 @@ pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError
 }
 
 impl OrdersTable {
-    /// Returns an order and its lines, or `None` if the order does not exist. The lines are read from the order's own item, not
-    /// from the edges to the products: a query can return some items from before a concurrent transaction and others from after
-    /// it. The item of an order that an earlier version of Dueday placed can have no lines; then the lines are those of the edges,
-    /// which have never changed. Sends one strongly consistent query with `PK = order`.
+    /// Returns an order and its lines, or `None` if the order does not exist. The lines are read from the order's own
+    /// item, not from the relations to the products: a query can return some items from before a concurrent transaction
+    /// and others from after it. The item of an order that an earlier version of Dueday placed can have no lines; then
+    /// the lines are those of the relations, which have never changed. Sends one strongly consistent query with `PK =
+    /// order`.
     pub async fn get_order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
         let (mut order, mut lines) = (None::<Order>, Vec::new());
         for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
@@ -92,7 +93,7 @@ impl OrdersTable {
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<Order>, TableError> {
-        let page = self.page_of_orders_with_edge_to(&keys::key_of_customer(customer), statuses, days, paging).await?;
+        let page = self.page_of_orders_related_to(&keys::key_of_customer(customer), statuses, days, paging).await?;
         Ok(page.read(|item| Order::from_item(&item)))
     }
 
@@ -121,10 +122,10 @@ impl OrdersTable {
         paging: &Paging,
     ) -> Result<Page<CreditedOrder>, TableError> {
         let page =
-            self.page_of_orders_with_edge_to(&keys::key_of_employee(representative), statuses, days, paging).await?;
+            self.page_of_orders_related_to(&keys::key_of_employee(representative), statuses, days, paging).await?;
         let read = |item: Item| {
             let ((status, placed_at), credit) =
-                (read_status_and_instant(&item)?, from_item::<RepresentativeEdgeItem>(&item)?);
+                (read_status_and_instant(&item)?, from_item::<RepresentativeRelationItem>(&item)?);
             let total = Money::new(credit.payment_amount, credit.currency);
             let refunded = Money::new(credit.refunded_amount.unwrap_or_default(), credit.currency);
             let (order, customer) = (items::order_id_in(&item)?, credit.customer);
@@ -133,11 +134,11 @@ impl OrdersTable {
         Ok(page.read(read))
     }
 
-    /// Creates an order with its edges, deducts its products from the stock if the order is `OPEN`, and adds its amount
-    /// to the representative's quarter total, in one transaction. `at` is the current time, which the movement of the stock
-    /// records. `refunds` are the refunds that were recorded before the order is placed. Returns `Refused(0)` if the order exists.
-    /// Returns `Refused` with another number if the stock does not suffice, or if `customer`, `refunds` or the quarter total
-    /// changed since it was read.
+    /// Creates an order with its relations, deducts its products from the stock if the order is `OPEN`, and adds its
+    /// amount to the representative's quarter total, in one transaction. `at` is the current time, which the movement
+    /// of the stock records. `refunds` are the refunds that were recorded before the order is placed. Returns
+    /// `Refused(0)` if the order exists. Returns `Refused` with another number if the stock does not suffice, or if
+    /// `customer`, `refunds` or the quarter total changed since it was read.
     pub async fn create_order(
         &self,
         order: &Order,
@@ -146,12 +147,12 @@ impl OrdersTable {
         refunds: Option<&OrderRefunds>,
         at: DateTime<Utc>,
     ) -> Result<WriteOutcome, TableError> {
-        let mut writes = self.transaction().create(order.to_item()).create(items::representative_edge(order));
+        let mut writes = self.transaction().create(order.to_item()).create(items::representative_relation(order));
         for line in lines {
-            writes = writes.create(items::product_edge(order, line));
+            writes = writes.create(items::product_relation(order, line));
         }
-        if let Some(edge) = items::warehouse_edge(order, lines) {
-            writes = writes.create(edge);
+        if let Some(relation) = items::warehouse_relation(order, lines) {
+            writes = writes.create(relation);
         }
         if order.status.has_stock_deducted() {
             writes = move_products(writes, order, lines, StockEffect::Deducted, (order.version, at));
@@ -161,7 +162,7 @@ impl OrdersTable {
         writes.check_unchanged(customer).check_refunds(order.id, refunds).commit().await
     }
 
-    /// Changes an order from `before` to `after`, together with its edges, the stock of its products and the
+    /// Changes an order from `before` to `after`, together with its relations, the stock of its products and the
     /// representative's quarter total, in one transaction. The transaction also writes `records`. If other
     /// orders may be filled after the change, because it restores stock or because a backordered order is cancelled, the
     /// transaction also writes the fill task of each product, with the change `change`. Returns `Refused` if the stored
@@ -179,22 +180,22 @@ impl OrdersTable {
         // order that an earlier version of Dueday placed does not contain them yet.
         let after = &Order { lines: lines.to_vec(), ..after.clone() };
         let mut writes = self.transaction().change(before, after);
-        let edge = items::representative_edge(after);
+        let relation = items::representative_relation(after);
         writes = match before.refunded == after.refunded {
-            true => writes.update_edge_data(key_of(&edge), &data),
-            // The edge to the representative also contains the refunded amount.
-            false => writes.put(edge),
+            true => writes.update_relation_data(key_of(&relation), &data),
+            // The relation to the representative also contains the refunded amount.
+            false => writes.put(relation),
         };
         for line in lines {
-            writes = writes.update_edge_data(
-                keys::key_of_edge(keys::key_of_order(before.id), keys::key_of_product(&line.product)),
+            writes = writes.update_relation_data(
+                keys::key_of_relation(keys::key_of_order(before.id), keys::key_of_product(&line.product)),
                 &data,
             );
         }
-        // Put the edge to the warehouse instead of updating it: an order that an earlier version of Dueday filled has no such
-        // edge.
-        if let Some(edge) = items::warehouse_edge(after, lines) {
-            writes = writes.put(edge);
+        // Put the relation to the warehouse instead of updating it: an order that an earlier version of Dueday filled
+        // has no such relation.
+        if let Some(relation) = items::warehouse_relation(after, lines) {
+            writes = writes.put(relation);
         }
         // Stock is deducted from the warehouse of `after`, and is restored to the warehouse of `before`.
         let order_with_warehouse = if effects.stock == StockEffect::Deducted { after } else { before };
@@ -219,9 +220,10 @@ impl OrdersTable {
         writes.save_response(records.request).log(ActionKind::ChangeOrder, entry).commit().await
     }
 
-    /// Changes the address of an order from that of `before` to that of `after`, in one transaction. If the order waits for an
-    /// address, the transaction also writes the fill task of its customer, with the change `change`. Returns `Refused` if the
-    /// stored order changed since it was read, and `NoAccount` if the table has a requester and the account is being erased.
+    /// Changes the address of an order from that of `before` to that of `after`, in one transaction. If the order waits
+    /// for an address, the transaction also writes the fill task of its customer, with the change `change`. Returns
+    /// `Refused` if the stored order changed since it was read, and `NoAccount` if the table has a requester and the
+    /// account is being erased.
     pub async fn correct_address(
         &self,
         before: &Order,
@@ -258,10 +260,12 @@ impl OrdersTable {
         customer: &Customer,
     ) -> Result<WriteOutcome, TableError> {
         let after = Order { representative: Some(representative.clone()), ..order.clone() };
-        let old =
-            keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
+        let old = keys::key_of_relation(
+            keys::key_of_order(order.id),
+            keys::key_of_representative(order.representative.as_ref()),
+        );
         let mut writes =
-            self.transaction().change(order, &after).delete(old).create(items::representative_edge(&after));
+            self.transaction().change(order, &after).delete(old).create(items::representative_relation(&after));
         let (quarter, total) = (order.quarter(), order.amount_in_total());
         let negative = Money::new(-total.minor(), total.currency());
         writes = self.add_to_total(writes, order.representative.as_ref(), quarter, negative).await?;
@@ -290,7 +294,7 @@ pub(super) fn move_products<'a>(
 pub(super) fn write_movement<'a>(mut writes: WriteTransaction<'a>, movement: &OrderMovement) -> WriteTransaction<'a> {
     for change in movement.stock_changes().into_iter().filter(|change| change.pieces != 0) {
         let product = keys::key_of_product(&change.product);
-        let here = keys::key_of_edge(product.clone(), keys::key_of_warehouse(&change.warehouse));
+        let here = keys::key_of_relation(product.clone(), keys::key_of_warehouse(&change.warehouse));
         let quantity = change.pieces.unsigned_abs();
         writes = match change.pieces < 0 {
             true => writes.subtract_stock(here, quantity),

@@ -36,14 +36,14 @@ pub(super) struct PartitionRange {
 }
 
 impl PartitionRange {
-    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is the index
-    /// of the bucket if the list is read from all buckets of GSI-2; otherwise 0.
+    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is
+    /// the index of the bucket if the list is read from all buckets of GSI-2; otherwise 0.
     pub fn of_orders(partition: Partition, bucket: u32, status: OrderStatus, (from, to): DateRange) -> Self {
         let name = format!("{status}-{bucket:04}");
         Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
-    /// Returns the range of the edges in `partition` whose first entity has a key that begins with `prefix`.
+    /// Returns the range of the relations in `partition` whose first entity has a key that begins with `prefix`.
     pub fn of_entities(partition: Partition, prefix: &str) -> Self {
         let name = String::new();
         Self { partition, name, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }
@@ -104,7 +104,7 @@ pub enum OrderList<'a> {
 }
 
 impl OrderList<'_> {
-    /// Returns the key of the list, which its cursors contain: the key of the entity to which its orders have edges.
+    /// Returns the key of the list, which its cursors contain: the key of the entity to which its orders have relations.
     fn key(self) -> String {
         match self {
             Self::All => ALL_ORDERS.to_owned(),
@@ -185,7 +185,8 @@ impl OrdersTable {
         }
     }
 
-    /// Parses a cursor of the list of the customers of `representative`. Returns `None` if `text` is not a cursor of this list.
+    /// Parses a cursor of the list of the customers of `representative`. Returns `None` if `text` is not a cursor of
+    /// this list.
     pub fn cursor_of_customers(representative: &EmployeeId, text: String) -> Option<Cursor> {
         Self::cursor_of_list(&keys::key_of_employee(representative), keys::CUSTOMERS, text)
     }
@@ -203,16 +204,16 @@ impl OrdersTable {
         Ok(Page { items, unreadable: page.unreadable, next: page.next }.read(|item| Product::from_item(&item)))
     }
 
-    /// Returns a list page of the orders that have an edge to the entity `end`, have one of `statuses` and were placed
+    /// Returns a list page of the orders that have a relation to the entity `end`, have one of `statuses` and were placed
     /// in `days`, oldest first.
-    pub(super) async fn page_of_orders_with_edge_to(
+    pub(super) async fn page_of_orders_related_to(
         &self,
         end: &str,
         statuses: &[OrderStatus],
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::edges_to(end), 0, *status, days);
+        let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::relations_to(end), 0, *status, days);
         self.page_of_ranges(end, statuses.iter().map(range).collect(), paging).await
     }
 
@@ -232,20 +233,21 @@ impl OrdersTable {
         self.page_of_ranges(ALL_ORDERS, statuses.iter().flat_map(in_status).collect(), paging).await
     }
 
-    /// Returns a list page of the entities whose keys begin with `prefix` and that have an edge to the entity `end`,
+    /// Returns a list page of the entities whose keys begin with `prefix` and that have a relation to the entity `end`,
     /// sorted by id.
-    pub(super) async fn page_of_entities_with_edge_to(
+    pub(super) async fn page_of_entities_related_to(
         &self,
         end: impl AsRef<str>,
         prefix: &str,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let (end, range) = (end.as_ref(), PartitionRange::of_entities(Partition::edges_to(end.as_ref()), prefix));
+        let (end, range) = (end.as_ref(), PartitionRange::of_entities(Partition::relations_to(end.as_ref()), prefix));
         self.page_of_ranges(end, vec![range], paging).await
     }
 
-    /// Returns a list page of the items of all `ranges`, sorted together. The cursor for the next list page contains `list`, the
-    /// key of the list. Queries all ranges in parallel, and reads as many result pages of each query as needed.
+    /// Returns a list page of the items of all `ranges`, sorted together. The cursor for the next list page contains
+    /// `list`, the key of the list. Queries all ranges in parallel, and reads as many result pages of each query as
+    /// needed.
     pub(super) async fn page_of_ranges(
         &self,
         list: &str,
@@ -319,7 +321,7 @@ mod tests {
     #[test]
     fn list_page_continues_in_each_range_after_the_last_item_of_the_page_before() {
         let range = |name: &str, from: &str| PartitionRange {
-            partition: Partition::edges_to("end"),
+            partition: Partition::relations_to("end"),
             name: name.to_owned(),
             prefix: "OPEN-".to_owned(),
             bounds: (from.to_owned(), "z".to_owned()),

@@ -4,7 +4,7 @@ use futures::future::try_join;
 
 use super::super::{DateRange, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
 use super::index::Selection;
-use super::items::{self, NoAttributes, QuantityItem, StoredSku, edge, item_with};
+use super::items::{self, NoAttributes, QuantityItem, StoredSku, item_with, relation};
 use super::orders::{ProductOrder, read_product_order};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
@@ -18,28 +18,28 @@ pub(super) fn list_of(lines: &[OrderLine]) -> Option<String> {
 }
 
 impl OrdersTable {
-    /// Creates a product without stock, with the edges to its name and to the list of all products, in one transaction.
+    /// Creates a product without stock, with the relations to its name and to the list of all products, in one transaction.
     /// Returns `Refused` if the product exists.
     pub async fn create_product(&self, product: &Product) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_product(&product.id);
         let new = Product { total_stock: 0, ..product.clone() };
         let writes = self.transaction().create(new.to_item());
         let writes =
-            writes.create(edge(partition.clone(), keys::key_of_product_name(product.name.as_str()), &partition));
+            writes.create(relation(partition.clone(), keys::key_of_product_name(product.name.as_str()), &partition));
         let change = || ItemChange::new(&product.id, 1).field("name", None, Some(product.name.as_str()));
-        let writes = writes.create(edge(partition.clone(), keys::ALL_PRODUCTS, &partition));
+        let writes = writes.create(relation(partition.clone(), keys::ALL_PRODUCTS, &partition));
         writes.log(ActionKind::PutProduct, change).commit().await
     }
 
-    /// Renames a product and replaces the edge to its name, in one transaction. Returns `Refused` if the stored product
+    /// Renames a product and replaces the relation to its name, in one transaction. Returns `Refused` if the stored product
     /// changed since it was read.
     pub async fn rename_product(&self, product: &Product, name: &Label) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_product(&product.id);
-        let by_name = |name: &Label| keys::key_of_edge(partition.clone(), keys::key_of_product_name(name.as_str()));
+        let by_name = |name: &Label| keys::key_of_relation(partition.clone(), keys::key_of_product_name(name.as_str()));
         let (old, new) = (by_name(&product.name), by_name(name));
         let mut writes = self.transaction().change(product, &Product { name: name.clone(), ..product.clone() });
         if old != new {
-            writes = writes.delete_if_present(old).create(edge(new.pk, new.sk, partition));
+            writes = writes.delete_if_present(old).create(relation(new.pk, new.sk, partition));
         }
         let version = product.version.saturating_add(1);
         let change =
@@ -57,7 +57,7 @@ impl OrdersTable {
 
     /// Returns all products, sorted by id. Queries GSI-1 with `SK = PRODUCTS`.
     pub async fn get_products(&self, paging: &Paging) -> Result<Page<ProductId>, TableError> {
-        let page = self.page_of_entities_with_edge_to(keys::ALL_PRODUCTS, keys::PRODUCTS, paging).await?;
+        let page = self.page_of_entities_related_to(keys::ALL_PRODUCTS, keys::PRODUCTS, paging).await?;
         Ok(page.read(|item| items::product_id_in(&item)))
     }
 
@@ -71,7 +71,7 @@ impl OrdersTable {
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<ProductOrder>, TableError> {
-        let page = self.page_of_orders_with_edge_to(&keys::key_of_product(product), statuses, days, paging).await?;
+        let page = self.page_of_orders_related_to(&keys::key_of_product(product), statuses, days, paging).await?;
         Ok(page.read(|item| read_product_order(&item)))
     }
 
@@ -93,15 +93,15 @@ impl OrdersTable {
     }
 
     /// Returns the orders that contain a product, and the stock of the product in each warehouse (access pattern 8).
-    /// Sends two queries in parallel. The query for the orders reads GSI-1 with `SK = product`, because the edges from
+    /// Sends two queries in parallel. The query for the orders reads GSI-1 with `SK = product`, because the relations from
     /// orders have the product as sort key. The query for the stock is access pattern 12.
     pub async fn orders_and_stock_of_product(
         &self,
         product: &ProductId,
     ) -> Result<(Vec<ProductOrder>, Vec<Stock>), TableError> {
-        let orders = self.query_edges_to(keys::key_of_product(product), Selection::all_items());
+        let orders = self.query_relations_to(keys::key_of_product(product), Selection::all_items());
         let (orders, stock) = try_join(orders, self.get_stock(product, None)).await?;
-        // Keep only the edges from orders. The lines of SKUs and the product's own item have the same sort key, but
+        // Keep only the relations from orders. The lines of SKUs and the product's own item have the same sort key, but
         // GSI-1 does not contain them, because they have no attribute `Data`.
         let orders = orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDERS)).map(read_product_order);
         Ok((orders.collect::<Result<_, _>>()?, stock))
@@ -138,10 +138,11 @@ impl OrdersTable {
             Some(stored) => self.transaction().change(&stored, &stored),
         };
         for removed in old.iter().filter(|old| lines.iter().all(|line| line.product != old.product)) {
-            writes = writes.delete(keys::key_of_edge(keys::key_of_sku(sku), keys::key_of_product(&removed.product)));
+            writes =
+                writes.delete(keys::key_of_relation(keys::key_of_sku(sku), keys::key_of_product(&removed.product)));
         }
         for line in lines.iter().filter(|line| !old.contains(line)) {
-            let key = keys::key_of_edge(keys::key_of_sku(sku), keys::key_of_product(&line.product));
+            let key = keys::key_of_relation(keys::key_of_sku(sku), keys::key_of_product(&line.product));
             writes = writes.put(item_with(key, None, &QuantityItem { quantity: line.quantity }));
         }
         let next_version = stored_version.saturating_add(1);

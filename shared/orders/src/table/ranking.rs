@@ -22,7 +22,7 @@ const TOTAL_BUCKETS: u32 = 8;
 
 fn total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
     let bucket = shard_of(representative.as_str(), TOTAL_BUCKETS);
-    keys::key_of_edge(keys::key_of_employee(representative), keys::key_of_quarter_totals(quarter, currency, bucket))
+    keys::key_of_relation(keys::key_of_employee(representative), keys::key_of_quarter_totals(quarter, currency, bucket))
 }
 
 impl OrdersTable {
@@ -32,7 +32,7 @@ impl OrdersTable {
     pub async fn get_ranking(&self, quarter: Quarter, currency: Currency) -> Result<Vec<QuarterTotal>, TableError> {
         let queries = (0..TOTAL_BUCKETS).map(|bucket| {
             let selection = Selection { is_ascending: false, ..Selection::all_items() };
-            self.query_edges_to(keys::key_of_quarter_totals(quarter, currency, bucket), selection)
+            self.query_relations_to(keys::key_of_quarter_totals(quarter, currency, bucket), selection)
         });
         let items = try_join_all(queries).await?.into_iter().flatten();
         let mut totals =

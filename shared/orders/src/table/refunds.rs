@@ -14,15 +14,15 @@ impl OrdersTable {
         item.map(|item| OrderRefunds::from_item(&item)).transpose()
     }
 
-    /// Changes the recorded refunds of an order of `account` that is not placed yet from `before` to `after`. Returns `Refused`
-    /// if the stored refunds are not `before`, or if the order exists. Sends one TransactWriteItems request.
+    /// Changes the recorded refunds of an order of `account` that is not placed yet from `before` to `after`. Returns
+    /// `Refused` if the stored refunds are not `before`, or if the order exists. Sends one TransactWriteItems request.
     pub async fn store_refunds(
         &self,
         before: Option<&OrderRefunds>,
         after: &OrderRefunds,
         account: &AccountId,
     ) -> Result<WriteOutcome, TableError> {
-        let order = keys::key_of_edge(keys::key_of_order(after.order), keys::key_of_customer(account));
+        let order = keys::key_of_relation(keys::key_of_order(after.order), keys::key_of_customer(account));
         self.transaction().write_refunds(before, after).check_absent(order).commit().await
     }
 }

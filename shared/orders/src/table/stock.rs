@@ -64,9 +64,10 @@ fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
 
 impl OrdersTable {
     /// Adds the delivery `delivery` to the stock of its warehouse, and records it as a movement, in one transaction.
-    /// `is_in_stock` is whether the warehouse already has a stock of the product. The transaction also writes the fill task
-    /// of the product, with the change `change`. Returns `Refused(0)` or `Refused(1)` if the identifier of the delivery was used
-    /// before. Returns `Refused` with another number if the product does not exist, or if `is_in_stock` is wrong by now.
+    /// `is_in_stock` is whether the warehouse already has a stock of the product. The transaction also writes the fill
+    /// task of the product, with the change `change`. Returns `Refused(0)` or `Refused(1)` if the identifier of the
+    /// delivery was used before. Returns `Refused` with another number if the product does not exist, or if
+    /// `is_in_stock` is wrong by now.
     pub async fn add_stock(
         &self,
         delivery: &Movement,
@@ -200,6 +201,6 @@ impl OrdersTable {
     /// Returns the keys of the items with the total stock of a product, and with its stock in a warehouse.
     pub(super) fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {
         let partition = keys::key_of_product(product);
-        (keys::key_of_own_item(partition.clone()), keys::key_of_edge(partition, keys::key_of_warehouse(warehouse)))
+        (keys::key_of_own_item(partition.clone()), keys::key_of_relation(partition, keys::key_of_warehouse(warehouse)))
     }
 }

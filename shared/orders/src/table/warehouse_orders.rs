@@ -36,10 +36,10 @@ impl OrdersTable {
         is_newest_first: bool,
         paging: &Paging,
     ) -> Result<Page<OrderToPack>, TableError> {
-        let partition = Partition::edges_to(keys::key_of_warehouse(warehouse));
+        let partition = Partition::relations_to(keys::key_of_warehouse(warehouse));
         let range = PartitionRange::of_orders(partition, 0, status, all_days());
         let page = self.page_of_range(OrderList::OfWarehouse(warehouse), &range, !is_newest_first, paging).await?;
-        let page = page.read(|item| items::read_warehouse_edge(&item));
+        let page = page.read(|item| items::read_warehouse_relation(&item));
         let products: BTreeSet<ProductId> =
             page.items.iter().flat_map(|(_, lines)| lines).map(|line| line.product.clone()).collect();
         let product_keys = products.iter().map(|id| keys::key_of_own_item(keys::key_of_product(id)));
@@ -55,7 +55,7 @@ impl OrdersTable {
             }
         }
         for ((key, lines), item) in page.items.into_iter().zip(own_items) {
-            // Orders are never deleted. So an edge of an order without its own item is damage, which the list reports as
+            // Orders are never deleted. So a relation of an order without its own item is damage, which the list reports as
             // unreadable.
             let missing =
                 || TableError::unreadable(key, "the index contains the order, but its own item does not exist");

@@ -2,7 +2,7 @@
 
 use super::super::{Warehouse, WarehouseId};
 use super::index::Selection;
-use super::items::{edge, warehouse_list_edge};
+use super::items::{relation, warehouse_list_relation};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
@@ -16,29 +16,29 @@ fn change_of_warehouse(before: Option<&Warehouse>, after: &Warehouse) -> ItemCha
 }
 
 impl OrdersTable {
-    /// Creates a warehouse with the edges to its region and to the list of all warehouses, in one transaction. Returns
+    /// Creates a warehouse with the relations to its region and to the list of all warehouses, in one transaction. Returns
     /// `Refused` if the warehouse exists.
     pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_warehouse(&warehouse.id);
-        let to_region = edge(partition.clone(), keys::key_of_region(&warehouse.region), partition);
+        let to_region = relation(partition.clone(), keys::key_of_region(&warehouse.region), partition);
         self.transaction()
             .create(warehouse.to_item())
             .create(to_region)
-            .create(warehouse_list_edge(warehouse))
+            .create(warehouse_list_relation(warehouse))
             .log(ActionKind::PutWarehouse, || change_of_warehouse(None, warehouse))
             .commit()
             .await
     }
 
-    /// Changes the name or the region of a warehouse, and its edges, in one transaction. Returns `Refused` if the
+    /// Changes the name or the region of a warehouse, and its relations, in one transaction. Returns `Refused` if the
     /// stored warehouse changed since it was read.
     pub async fn change_warehouse(&self, before: &Warehouse, after: &Warehouse) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_warehouse(&before.id);
         let after = Warehouse { version: before.version.saturating_add(1), ..after.clone() };
-        let mut writes = self.transaction().change(before, &after).put(warehouse_list_edge(&after));
+        let mut writes = self.transaction().change(before, &after).put(warehouse_list_relation(&after));
         if before.region != after.region {
-            writes = writes.delete(keys::key_of_edge(partition.clone(), keys::key_of_region(&before.region)));
-            writes = writes.create(edge(partition.clone(), keys::key_of_region(&after.region), partition));
+            writes = writes.delete(keys::key_of_relation(partition.clone(), keys::key_of_region(&before.region)));
+            writes = writes.create(relation(partition.clone(), keys::key_of_region(&after.region), partition));
         }
         writes.log(ActionKind::PutWarehouse, || change_of_warehouse(Some(before), &after)).commit().await
     }
@@ -51,7 +51,7 @@ impl OrdersTable {
 
     /// Returns all warehouses, sorted by id. Queries GSI-1 with `SK = WAREHOUSES`.
     pub async fn get_warehouses(&self) -> Result<Vec<Warehouse>, TableError> {
-        let items = self.query_edges_to(keys::ALL_WAREHOUSES, Selection::all_items()).await?;
+        let items = self.query_relations_to(keys::ALL_WAREHOUSES, Selection::all_items()).await?;
         items.iter().map(Warehouse::from_item).collect()
     }
 }

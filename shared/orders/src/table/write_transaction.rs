@@ -137,8 +137,8 @@ impl WriteTransaction<'_> {
         self
     }
 
-    /// Adds an update that sets `Data` of the edge with the key `key`, on condition that the edge exists.
-    pub fn update_edge_data(self, key: Key, data: &str) -> Self {
+    /// Adds an update that sets `Data` of the relation with the key `key`, on condition that the relation exists.
+    pub fn update_relation_data(self, key: Key, data: &str) -> Self {
         let values = HashMap::from([(":data".to_owned(), AttributeValue::S(data.to_owned()))]);
         self.update(key, &format!("SET #{DATA} = :data"), PRESENT, values)
     }
@@ -159,8 +159,8 @@ impl WriteTransaction<'_> {
         self.update(key, &format!("ADD #{STOCK} :quantity, #{MOVEMENTS} :one"), PRESENT, values)
     }
 
-    /// Adds an update that counts `count` movements of the stock in the item with the key `key`, without a change of the stock,
-    /// on condition that the item exists.
+    /// Adds an update that counts `count` movements of the stock in the item with the key `key`, without a change of
+    /// the stock, on condition that the item exists.
     pub fn count_movements(self, key: Key, count: u64) -> Self {
         let values = HashMap::from([(":count".to_owned(), number(count))]);
         self.update(key, &format!("ADD #{MOVEMENTS} :count"), PRESENT, values)
@@ -198,8 +198,8 @@ impl WriteTransaction<'_> {
         self
     }
 
-    /// Adds a delete of the item with the key `key`, without the condition that the item exists: an earlier version of Dueday may
-    /// have stored the item under another key.
+    /// Adds a delete of the item with the key `key`, without the condition that the item exists: an earlier version of
+    /// Dueday may have stored the item under another key.
     pub fn delete_if_present(mut self, key: Key) -> Self {
         let delete = Delete::builder().table_name(self.table.dynamo.name()).set_key(Some(key.attributes())).build();
         self.writes.push(TransactWriteItem::builder().delete(delete.expect("the key is set")).build());

@@ -4,7 +4,7 @@
 pub mod jobs;
 pub mod places;
 
-use ::orders::{CompanyEntity, OrdersTable};
+use ::orders::{OrdersTable, ReferencedEntity};
 use axum::Json;
 use rest::Problem;
 use rest::list::ListView;
@@ -13,7 +13,7 @@ use rest::parameters::PageQuery;
 use super::OrdersApi;
 
 /// Returns a list page of the entities of a kind, sorted by id.
-async fn list<E: CompanyEntity, V: From<E>>(api: &OrdersApi, page: PageQuery) -> Result<Json<ListView<V>>, Problem> {
+async fn list<E: ReferencedEntity, V: From<E>>(api: &OrdersApi, page: PageQuery) -> Result<Json<ListView<V>>, Problem> {
     let paging = page.paging(|text| OrdersTable::cursor_of_entities(E::KIND, text))?;
     let page = api.desk.table.get_entities::<E>(&paging).await?;
     Ok(Json(ListView::from_page(page, V::from)?))

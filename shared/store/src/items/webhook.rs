@@ -12,7 +12,7 @@ use billing::{
 };
 use dynamo::{Entity, Instant, expiry, from_item, key_of};
 
-/// How long a delivery is stored after its creation or its last restart. During this time, a person can request that the
+/// How long a delivery is stored after it was created, or after a person last requested to send it again. During this time, a person can request that the
 /// event is sent again.
 const DELIVERY_RETENTION: TimeDelta = TimeDelta::days(30);
 

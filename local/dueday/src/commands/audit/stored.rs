@@ -8,7 +8,7 @@ use serde::Serialize;
 use store::{Paging, Table};
 use ulid::Ulid;
 
-use crate::commands::listed_items::LimitArgs;
+use crate::commands::list_output::LimitArgs;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

@@ -54,8 +54,8 @@ const PROFILES: [(&str, &str, &str); 3] =
 /// Checks that the profiles can be written to a file that contains `stored`.
 ///
 /// # Errors
-/// If the file contains a profile that was written by hand, or a profile that the command has written and `replace` is
-/// false, or one that cannot be parsed.
+/// If the file contains a profile that was written by hand; if it contains a profile of this command and `replace` is
+/// false; or if a profile of this command cannot be parsed, even if `replace` is true.
 pub fn check_profiles_are_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
     let (kept, written) =
         stored.split_once(FIRST_GENERATED_LINE).map_or((stored, None), |(kept, written)| (kept, Some(written)));

@@ -1,18 +1,18 @@
 //! Checks that a person receives the alarms.
 
-use super::aws_program::{AwsProgram, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
 const CHECK_NAME: &str = "receivers of alarms";
 
 /// Checks the subscriptions of the topic to which all alarms are sent.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
     let Some(stack) = stack else { return Finding::not_checked(CHECK_NAME, "the stack is not known") };
     let Some(topic) = stack.outputs.get("AlarmTopicArn") else {
         return Finding::not_checked(CHECK_NAME, "the stack has no output AlarmTopicArn");
     };
-    let subscriptions = aws.request(&["sns", "list-subscriptions-by-topic", "--topic-arn", topic]).await;
+    let subscriptions = aws.run(&["sns", "list-subscriptions-by-topic", "--topic-arn", topic]).await;
     check_subscriptions(subscriptions, stack.is_prod())
 }
 

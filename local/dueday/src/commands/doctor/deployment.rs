@@ -12,7 +12,7 @@ use gateways::{
 };
 use payments::GATEWAY_TIMEOUT;
 
-use super::aws_program::AwsProgram;
+use super::aws_cli::AwsCli;
 use super::dynamodb_table::{ORDERS_TABLE, PAYMENTS_TABLE};
 use super::finding::Finding;
 use super::gateway_account::{self, ACCOUNT_CHECK, MODE_CHECK, RESPONDS_CHECK};
@@ -32,7 +32,7 @@ use crate::machine::open_table::signed_in_sdk;
 pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result<Vec<Finding>, Failure> {
     let sdk = signed_in_sdk().await?;
     let region = sdk.region().map(ToString::to_string).unwrap_or_default();
-    let (aws, table) = (AwsProgram { region }, context.config.table.connect(&sdk));
+    let (aws, table) = (AwsCli { region }, context.config.table.connect(&sdk));
     let (stack, mut findings) = stack::find(&aws, stack, name).await;
     let stack = stack.as_ref();
     let table_and_reader = async {
@@ -61,7 +61,7 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
 }
 
 /// Checks the table of the order desk and its stream. Returns nothing if the stack has no order desk.
-async fn check_orders_table(client: &Client, aws: &AwsProgram, stack: Option<&Stack>) -> Vec<Finding> {
+async fn check_orders_table(client: &Client, aws: &AwsCli, stack: Option<&Stack>) -> Vec<Finding> {
     let Some(stack) = stack else {
         let reason = "the stack is not known, and therefore not whether it has an order desk";
         return vec![Finding::not_checked(ORDERS_TABLE.table, reason)];

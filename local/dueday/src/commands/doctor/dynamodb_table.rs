@@ -10,7 +10,7 @@ use dynamo::TableSchema;
 use orders::ORDERS_SCHEMA;
 use store::{SCHEMA, TIME_TO_LIVE};
 
-use super::aws_program::AwsError;
+use super::aws_cli::AwsError;
 use super::finding::Finding;
 
 /// A table of a deployment: the names of the checks of this table, and the required properties of the table.
@@ -176,10 +176,10 @@ impl TableChecks {
         let attribute = described.and_then(TimeToLiveDescription::attribute_name).unwrap_or_default();
         match described.and_then(TimeToLiveDescription::time_to_live_status) {
             Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling) if attribute == TIME_TO_LIVE => {
-                Finding::good(self.expiry, format!("it uses the attribute {TIME_TO_LIVE}"))
+                Finding::good(self.expiry, format!("on, with the expected attribute {TIME_TO_LIVE}"))
             }
             Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling) => {
-                let detail = format!("it uses the attribute {attribute}, not {TIME_TO_LIVE}");
+                let detail = format!("on, but with the attribute {attribute} instead of {TIME_TO_LIVE}");
                 Finding::wrong(self.expiry, detail, format!("Switch it off first. {advice}"))
             }
             _ => Finding::wrong(self.expiry, self.without_expiry, advice),

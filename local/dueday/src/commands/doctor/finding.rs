@@ -46,6 +46,14 @@ impl Finding {
         matches!(self.result, CheckResult::Good { .. })
     }
 
+    /// Returns what the check found, or why it could not be made.
+    pub fn detail(&self) -> &str {
+        match &self.result {
+            CheckResult::Good { detail } | CheckResult::Wrong { detail, .. } => detail,
+            CheckResult::NotChecked { reason } => reason,
+        }
+    }
+
     /// Formats this finding as one line.
     fn line(&self) -> String {
         let check = self.check;

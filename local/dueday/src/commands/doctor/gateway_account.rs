@@ -75,14 +75,14 @@ pub fn check(
         Some(is_live) => check_mode(is_live, is_prod),
         None => Finding::not_checked(MODE_CHECK, "the key does not show its mode"),
     };
-    vec![Finding::good(RESPONDS_CHECK, "it responds"), check_account(identity, stored), mode]
+    vec![Finding::good(RESPONDS_CHECK, "it responds"), check_gateway_account_id(identity, stored), mode]
 }
 
-fn check_account(identity: &GatewayIdentity, stored: Option<&GatewayAccount>) -> Finding {
+fn check_gateway_account_id(identity: &GatewayIdentity, stored: Option<&GatewayAccount>) -> Finding {
     let advice = "Use a key of the account in which this table's payments were made, or run `dueday move-gateway`";
     match (identity, stored) {
         (GatewayIdentity::Account(account), None) => {
-            Finding::good(ACCOUNT_CHECK, format!("{account}; the first run stores it in the table"))
+            Finding::good(ACCOUNT_CHECK, format!("{account}; the first payment run stores it in the table"))
         }
         (GatewayIdentity::Account(account), Some(stored)) if account == stored => {
             Finding::good(ACCOUNT_CHECK, account.to_string())

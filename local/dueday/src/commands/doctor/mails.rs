@@ -3,7 +3,7 @@
 use mail::{Login, SmtpMailer};
 use serde_json::Value;
 
-use super::aws_program::{AwsProgram, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -13,7 +13,7 @@ const SERVER_CHECK: &str = "mail server";
 const FEEDBACK_CHECK: &str = "bounces and complaints";
 
 /// Checks the mails of the stack. `login` is the user and the password of its mail server, if it has one.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, login: Option<Login>) -> Vec<Finding> {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>, login: Option<Login>) -> Vec<Finding> {
     let not_checked = |reason: &str| {
         [SENDER_CHECK, ACCOUNT_CHECK, FEEDBACK_CHECK].map(|check| Finding::not_checked(check, reason)).into()
     };
@@ -24,9 +24,9 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, login: Option<Login>
     let Some(set) = stack.resources.get("MailConfigurationSet") else {
         return vec![check_server(stack, login).await];
     };
-    let account = aws.request(&["sesv2", "get-account"]);
+    let account = aws.run(&["sesv2", "get-account"]);
     let of_set = ["sesv2", "get-configuration-set-event-destinations", "--configuration-set-name", set];
-    let (sender, account, destinations) = futures::join!(check_sender(aws, stack), account, aws.request(&of_set));
+    let (sender, account, destinations) = futures::join!(check_sender(aws, stack), account, aws.run(&of_set));
     let topic = stack.resources.get("MailFeedback").map(String::as_str);
     vec![sender, check_account(account, stack.is_prod()), check_feedback(destinations, topic)]
 }
@@ -65,10 +65,10 @@ fn identities(stack: &Stack) -> Vec<String> {
 }
 
 /// Checks that one of the identities of the sender is verified.
-async fn check_sender(aws: &AwsProgram, stack: &Stack) -> Finding {
+async fn check_sender(aws: &AwsCli, stack: &Stack) -> Finding {
     let mut finding = Finding::not_checked(SENDER_CHECK, "the stack has no sender");
     for identity in identities(stack) {
-        let response = aws.request(&["sesv2", "get-email-identity", "--email-identity", &identity]).await;
+        let response = aws.run(&["sesv2", "get-email-identity", "--email-identity", &identity]).await;
         finding = check_identity(&identity, response);
         if finding.is_good() {
             return finding;
@@ -162,7 +162,7 @@ fn check_feedback(response: Response, topic: Option<&str>) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use super::super::aws_program::AwsError;
+    use super::super::aws_cli::AwsError;
     use super::*;
 
     /// The response of `get-email-identity` in its documented form ("GetEmailIdentity" in the API reference of SES v2).

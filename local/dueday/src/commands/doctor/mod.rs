@@ -1,13 +1,14 @@
 //! `dueday doctor`: checks a deployment on AWS, or the system on this machine, before the first run. It changes nothing.
 
 mod alarms;
-mod aws_program;
+mod aws_cli;
 mod deployment;
 mod dynamodb_table;
 mod finding;
 mod gateway_account;
 mod machine;
 mod mails;
+pub mod queues;
 mod secrets;
 mod settings;
 mod stack;

@@ -4,7 +4,7 @@ use encryption::EncryptionKeys;
 use gateways::{GatewayKeys, SigningSecrets, parse_stripe_key};
 use mail::{Login, parse_login};
 
-use super::aws_program::{AwsError, AwsProgram, Response, text};
+use super::aws_cli::{AwsCli, AwsError, Response, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -29,7 +29,7 @@ pub struct StoredSecrets {
 }
 
 /// Checks the secrets of the stack. Returns the findings, and the valid secrets.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> (StoredSecrets, Vec<Finding>) {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<Finding>) {
     let Some(stack) = stack else {
         let not_checked = |check| Finding::not_checked(check, "the stack is not known");
         return (StoredSecrets::default(), [GATEWAY_KEY, WEBHOOK_SECRET, ENCRYPTION_KEYS].map(not_checked).into());
@@ -71,11 +71,11 @@ fn parse<T, E: std::error::Error>(parsed: Result<T, E>) -> Result<T, String> {
 }
 
 /// Reads the secret with this ARN.
-async fn read(aws: &AwsProgram, arn: &str) -> Response {
+async fn read(aws: &AwsCli, arn: &str) -> Response {
     if arn.is_empty() {
         return Err(AwsError::Failed("the stack does not name the secret".to_owned()));
     }
-    aws.request(&["secretsmanager", "get-secret-value", "--secret-id", arn]).await
+    aws.run(&["secretsmanager", "get-secret-value", "--secret-id", arn]).await
 }
 
 /// Checks that a secret is valid text. Returns the parsed secret, if it is valid, and the finding.

@@ -6,7 +6,7 @@ use emulator::Config;
 use store::{Settings, TableError};
 use strum::IntoEnumIterator as _;
 
-use super::aws_program::AwsError;
+use super::aws_cli::AwsError;
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -66,7 +66,11 @@ pub fn check_parameters(stack: Option<&Stack>) -> Vec<Finding> {
             "" => Finding::good(check, format!("{parameter} is blank: {}", variable.default.unwrap_or("no limit"))),
             value => match Config::check(variable, value) {
                 Ok(()) => Finding::good(check, format!("{parameter}={value}")),
-                Err(reason) => Finding::wrong(check, format!("{parameter} {reason}"), "Deploy with a valid value"),
+                Err(reason) => Finding::wrong(
+                    check,
+                    format!("{parameter} {reason}"),
+                    format!("Deploy again with a valid value of the parameter {parameter}"),
+                ),
             },
         }
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::aws_program::{AwsError, AwsProgram, Response, list, text};
+use super::aws_cli::{AwsCli, AwsError, Response, list, text};
 use super::finding::Finding;
 
 /// The name of the check.
@@ -18,6 +18,8 @@ pub struct Stack {
     pub outputs: BTreeMap<String, String>,
     /// The physical ids of the resources, by their logical ids. Empty if they cannot be read.
     pub resources: BTreeMap<String, String>,
+    /// The URLs of the queues in Amazon SQS, by their logical ids. Empty if the resources cannot be read.
+    pub queues: BTreeMap<String, String>,
 }
 
 impl Stack {
@@ -35,17 +37,21 @@ impl Stack {
 
 /// Finds the stack `name`; without a name, finds the stack of the table `table`. Returns the stack, if it was found,
 /// and the findings.
-pub async fn find(aws: &AwsProgram, name: Option<&str>, table: &str) -> (Option<Stack>, Vec<Finding>) {
+pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stack>, Vec<Finding>) {
     let described = match name {
-        Some(name) => aws.request(&["cloudformation", "describe-stacks", "--stack-name", name]).await,
-        None => aws.request(&["cloudformation", "describe-stacks"]).await,
+        Some(name) => aws.run(&["cloudformation", "describe-stacks", "--stack-name", name]).await,
+        None => aws.run(&["cloudformation", "describe-stacks"]).await,
     };
     let (stack, mut findings) = read(described, table);
     let Some(mut stack) = stack else { return (None, findings) };
     // `list-stack-resources` returns all resources. `describe-stack-resources` would return at most 100 resources.
-    let listed = aws.request(&["cloudformation", "list-stack-resources", "--stack-name", &stack.name]).await;
+    let listed = aws.run(&["cloudformation", "list-stack-resources", "--stack-name", &stack.name]).await;
     match listed {
-        Ok(listed) => stack.resources = resources(&listed),
+        Ok(listed) => {
+            stack.resources = resources(&listed, |_| true);
+            // The physical id of a queue is its URL ("AWS::SQS::Queue" in the AWS CloudFormation template reference).
+            stack.queues = resources(&listed, |kind| kind == "AWS::SQS::Queue");
+        }
         Err(error) => findings.push(Finding::not_checked("resources of the stack", error.to_string())),
     }
     (Some(stack), findings)
@@ -72,7 +78,7 @@ fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
             name: text(stack, "StackName").to_owned(),
             parameters: pairs(stack, "Parameters", "ParameterKey", "ParameterValue"),
             outputs: pairs(stack, "Outputs", "OutputKey", "OutputValue"),
-            resources: BTreeMap::new(),
+            ..Stack::default()
         };
         (found, text(stack, "StackStatus"))
     });
@@ -98,9 +104,9 @@ fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
     (Some(stack), vec![finding])
 }
 
-/// Returns the physical ids of the resources, by their logical ids.
-fn resources(listed: &Value) -> BTreeMap<String, String> {
-    let all = list(listed, "StackResourceSummaries");
+/// Returns the physical ids, by their logical ids, of the resources whose type `is_wanted` accepts.
+fn resources(listed: &Value, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    let all = list(listed, "StackResourceSummaries").filter(|resource| is_wanted(text(resource, "ResourceType")));
     all.map(|resource| {
         (text(resource, "LogicalResourceId").to_owned(), text(resource, "PhysicalResourceId").to_owned())
     })

@@ -1,6 +1,6 @@
 //! Checks that the function `events` reads the stream of a table.
 
-use super::aws_program::{AwsProgram, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -11,12 +11,12 @@ pub const READER_OF_PAYMENTS: &str = "reader of the stream";
 pub const READER_OF_ORDERS: &str = "reader of the stream of the orders table";
 
 /// Checks the reader of the stream with the ARN `stream`. `check` is the name of the check.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>, check: &'static str, stream: Option<&str>) -> Finding {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>, check: &'static str, stream: Option<&str>) -> Finding {
     let Some(stream) = stream else {
         return Finding::not_checked(check, "no stream of the table is known");
     };
     let function = stack.and_then(|stack| stack.resources.get("EventsFunction"));
-    let mappings = aws.request(&["lambda", "list-event-source-mappings", "--event-source-arn", stream]).await;
+    let mappings = aws.run(&["lambda", "list-event-source-mappings", "--event-source-arn", stream]).await;
     check_mappings(check, mappings, function.map(String::as_str))
 }
 
@@ -53,7 +53,7 @@ fn check_mappings(check: &'static str, mappings: Response, function: Option<&str
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::aws_program::AwsError;
+    use super::super::aws_cli::AwsError;
     use super::*;
 
     const CHECK_NAME: &str = READER_OF_PAYMENTS;

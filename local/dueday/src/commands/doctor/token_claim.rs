@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::aws_program::{AwsProgram, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -36,7 +36,7 @@ const DEFAULT_WRITABLE: [&str; 17] = [
 ];
 
 /// Checks the claim from which the API of the stack reads the account of a caller.
-pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
     let Some(stack) = stack else { return Finding::not_checked(CHECK_NAME, "the stack is not known") };
     // If the stack has its own user pool, the template sets the claim to `username`.
     let own_pool = stack.outputs.get("UserPoolId").map(String::as_str);
@@ -50,10 +50,10 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
         return Finding::not_checked(CHECK_NAME, reason);
     };
     if USER_NAME_CLAIMS.contains(&claim) {
-        let described = aws.request(&["cognito-idp", "describe-user-pool", "--user-pool-id", pool]).await;
+        let described = aws.run(&["cognito-idp", "describe-user-pool", "--user-pool-id", pool]).await;
         return check_user_names(claim, described);
     }
-    let clients = aws.request(&["cognito-idp", "list-user-pool-clients", "--user-pool-id", pool]).await;
+    let clients = aws.run(&["cognito-idp", "list-user-pool-clients", "--user-pool-id", pool]).await;
     let clients = match clients {
         Ok(clients) => clients,
         Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
@@ -61,7 +61,7 @@ pub async fn check(aws: &AwsProgram, stack: Option<&Stack>) -> Finding {
     let ids: Vec<&str> = list(&clients, "UserPoolClients").map(|client| text(client, "ClientId")).collect();
     let describe = async |id: &str| {
         let command = ["cognito-idp", "describe-user-pool-client", "--user-pool-id", pool, "--client-id", id];
-        aws.request(&command).await
+        aws.run(&command).await
     };
     let mut described = Vec::new();
     for id in ids {
@@ -127,7 +127,7 @@ fn can_write(client: &Value, attribute: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::aws_program::AwsError;
+    use super::super::aws_cli::AwsError;
     use super::*;
 
     /// The response of `describe-user-pool-client` in its documented form (AWS CLI reference).

@@ -171,7 +171,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Returns the outcome of an invalid row.
+    /// Returns the outcome of an invalid row, with the reasons. Changes nothing in the table.
     pub(super) fn rejected_row(rejections: Vec<Rejected>) -> LineOutcome {
         (rejections.first().map_or(0, |first| first.line), Outcome::Rejected(rejections))
     }
@@ -258,7 +258,7 @@ impl<'a> Importer<'a> {
         now: DateTime<Utc>,
     ) -> Result<Subscription, Refusal> {
         let shard = self.open_table.settings.shard_of(&row.account);
-        row.clone().subscription(id).create(shard, self.context.config.billing.policy.lead, self.today, now)
+        row.clone().subscription(id).into_subscription(shard, self.context.config.billing.policy.lead, self.today, now)
     }
 
     /// Returns the idempotency record that allows only one subscription with the id `id` in `account`.

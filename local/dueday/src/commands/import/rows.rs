@@ -21,7 +21,8 @@ const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 /// The text of a file: the first line, which was already read to detect the delimiter, followed by the rest.
 type Text<R> = io::Chain<Cursor<Vec<u8>>, BufReader<DecodeReaderBytes<R, Vec<u8>>>>;
 
-/// Reads the rows of a file: UTF-8, or UTF-16 with a byte order mark, with any kind of line end.
+/// Reads the rows of a CSV file. The text is UTF-8, with or without a byte order mark, or UTF-16 with a byte order
+/// mark. The lines end with LF, CRLF or CR.
 pub struct Rows<R> {
     reader: csv::Reader<LineCounter<Text<R>>>,
     delimiter: u8,

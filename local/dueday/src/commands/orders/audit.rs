@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use audit::{Invariant, MAX_ORDER_DELAY, OrderDifference, RecentOrders, compare_orders_with_receipts};
+use audit::{Invariant, MAX_ORDER_DELAY, OrderDifference, OrderSummary, compare_orders_with_receipts};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -77,7 +77,7 @@ pub async fn audit(
     let verifying = || progress.set_message("verifying differences with another scan");
     let now = context.clock.now();
     let mut audit = OrdersAudit::begin(&desk.table);
-    let mut recent = RecentOrders::new(now, open_table.table.receipt_retention());
+    let mut recent = OrderSummary::new(now, open_table.table.receipt_retention());
     while let Some(orders) = audit.next_orders().await? {
         orders.iter().for_each(|order| recent.add(order));
         progress.set_message(format!("{} read", format_count(audit.items(), "item")));

@@ -40,7 +40,8 @@ impl FillReport {
         format!("{} {verb} filled{failed}", format_count(filled.into(), "waiting order"))
     }
 
-    /// Returns [`Exit::Attention`] if orders could not be processed.
+    /// Returns [`Exit::Attention`] if an order or a fill task failed with an error. An order that still waits for stock
+    /// has not failed.
     pub fn exit(&self) -> Exit {
         Exit::done_if(self.failed.unwrap_or_default() == 0)
     }

@@ -77,7 +77,7 @@ pub async fn receive_delivery(
     delivery: Option<Ulid>,
 ) -> Result<Exit, Failure> {
     let delivery = delivery.unwrap_or_else(|| context.clock.ulid());
-    desk.receive(product, warehouse, quantity, delivery).await?;
+    desk.receive_stock(product, warehouse, quantity, delivery).await?;
     fill_after(context, desk, &format!("{quantity} x {product} added to the stock of {warehouse}")).await
 }
 

@@ -76,7 +76,7 @@ enum Action {
     /// Mark orders as picked
     Pick(OrderIds),
     /// Mark orders as shipped, with the carriers and the tracking numbers of their parcels
-    #[command(after_help = packing::SHIP_AFTER_HELP)]
+    #[command(after_help = packing::SHIP_COMMAND_AFTER_HELP)]
     Ship(packing::ShipArgs),
     /// Mark orders as delivered
     Deliver(OrderIds),
@@ -98,10 +98,10 @@ enum Action {
         lines: Vec<OrderLine>,
     },
     /// Split an order that is not picked yet: it keeps what can be shipped now, and another order gets the rest
-    #[command(after_help = follow_ups::SPLIT_AFTER_HELP)]
+    #[command(after_help = follow_ups::SPLIT_COMMAND_AFTER_HELP)]
     Split(follow_ups::SplitArgs),
     /// Send products of a shipped order again, without a payment
-    #[command(after_help = follow_ups::REPLACE_AFTER_HELP)]
+    #[command(after_help = follow_ups::REPLACE_COMMAND_AFTER_HELP)]
     Replace(follow_ups::ReplaceArgs),
     /// Set a customer's shipping address, and reserve stock for the orders that were waiting for it
     Address(AddressArgs),
@@ -120,7 +120,7 @@ enum Action {
         delivery: Option<Ulid>,
     },
     /// Set the stock of a product in a warehouse to the number of pieces that were found
-    #[command(after_help = stock::COUNT_AFTER_HELP)]
+    #[command(after_help = stock::COUNT_COMMAND_AFTER_HELP)]
     Count(stock::CountArgs),
     /// Subtract lost or broken pieces of a product from the stock of a warehouse
     WriteOff(stock::WriteOffArgs),
@@ -230,19 +230,19 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
-    // `catch_up` places the orders of paid months. An import may define the products of SKUs for which months are
-    // already paid, so `catch_up` is called after an import, and before every other command.
+    // `publish_all_changes` places the orders of paid months. An import may define the products of SKUs for which months are
+    // already paid, so `publish_all_changes` is called after an import, and before every other command.
     let is_import = matches!(args.action, Action::Import { .. });
     // The import of the products needs regions, and the orders need representatives. So these imports, which may come first,
     // place no orders.
     let is_preparation = matches!(args.action, Action::Places { .. } | Action::People { .. });
     if !is_import && !is_preparation {
-        open_table.catch_up(context).await?;
+        open_table.publish_all_changes(context).await?;
     }
     let exit = run_action(context, &desk, &open_table, &args.action).await?;
     // Publishes the events of the orders that the command changed, and sends the mails about them.
     if is_import {
-        open_table.catch_up(context).await?;
+        open_table.publish_all_changes(context).await?;
     } else if !is_preparation {
         open_table.publish_changes(context).await?;
     }

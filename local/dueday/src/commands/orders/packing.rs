@@ -27,7 +27,7 @@ Examples:
   dueday orders pick-list ams --slips slips.html    (open the file in a browser, and print it)
   dueday orders pick-list ams --csv > to-pick.csv";
 
-pub const SHIP_AFTER_HELP: &str = "\
+pub const SHIP_COMMAND_AFTER_HELP: &str = "\
 The columns of a file: order,carrier,tracking_number.
 
 Example:

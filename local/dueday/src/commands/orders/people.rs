@@ -75,7 +75,7 @@ pub struct EmployeesArgs {
 }
 
 /// A line of the file of employees.
-struct EmployeeRow {
+struct ImportedEmployee {
     id: EmployeeId,
     name: Label,
     assignment: Assignment,
@@ -104,11 +104,11 @@ pub struct EmployeeView {
     planned_from: Option<NaiveDate>,
 }
 
-fn parse_employee_row(line: &Line<'_>) -> Result<EmployeeRow, String> {
+fn parse_imported_employee(line: &Line<'_>) -> Result<ImportedEmployee, String> {
     let currency: Currency = line.required_cell("currency")?;
     let salary: String = line.required_cell("salary")?;
     let salary = Money::parse(&salary, currency).map_err(|error| format!("salary {salary:?}: {error}"))?;
-    Ok(EmployeeRow {
+    Ok(ImportedEmployee {
         id: line.required_cell("employee")?,
         name: line.required_cell("name")?,
         assignment: Assignment {
@@ -127,12 +127,12 @@ fn parse_employee_row(line: &Line<'_>) -> Result<EmployeeRow, String> {
 pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
-    let people = csv_file::read_lines(file, &FILE_COLUMNS, parse_employee_row).map_err(invalid_file)?;
+    let people = csv_file::read_lines(file, &FILE_COLUMNS, parse_imported_employee).map_err(invalid_file)?;
     let action = context.action(ActionKind::ImportPeople, None);
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     let mut imported = ImportReport { hired: 0, moved: 0, left: 0 };
-    for EmployeeRow { id, name, assignment, hired_on, salary, left_on } in people {
+    for ImportedEmployee { id, name, assignment, hired_on, salary, left_on } in people {
         let confidential = Confidential { employee: id.clone(), hired_on, salary };
         let new = Employee {
             id: id.clone(),

@@ -36,7 +36,7 @@ struct AcceptedView {
 /// Accepts each difference with the id `args.id` in the latest comparison of the day.
 ///
 /// # Errors
-/// [`Failure::Refused`] if the day was not compared to its end or was compared with `--report-only`, if it has no such
+/// [`Failure::Refused`] if the comparison of the day is missing or incomplete, or the day was compared with `--report-only`, if it has no such
 /// difference, if the difference was accepted before, or if it is an open finding, which has its own decisions.
 pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failure> {
     let AcceptArgs { on, id, because } = args;
@@ -44,7 +44,9 @@ pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failur
     let table = OpenTable::open(context, FolderPolicy::MustExist).await?.table;
     let compared = table.get_reconciliation(*on).await?.filter(|day| day.ended_at.is_some());
     let Some(day) = compared else {
-        return Err(Failure::Refused(format!("{on} was not compared to its end: run `{compare}` first")));
+        return Err(Failure::Refused(format!(
+            "the comparison of {on} is missing or incomplete: run `{compare}` first"
+        )));
     };
     if day.report_only {
         // A payment without a receipt may still be settled, or become a finding, which has its own decisions.

@@ -145,7 +145,7 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
         None => list(context, &open_table, keys).await,
         Some(Action::Create(args)) => {
             // Earlier changes are published first, so that their events are not sent to the new endpoint.
-            open_table.catch_up(context).await?;
+            open_table.publish_all_changes(context).await?;
             let (new, secret) = endpoints.prepare(&args.url, args.types.clone()).await.map_err(failure_of)?;
             open_table.table.create_webhook_endpoint(&new, Some(&action(ActionKind::CreateEndpoint))).await?;
             print_with_secret(context, &EndpointWithSecret::new(&new, &secret, clock.now()))

@@ -41,7 +41,7 @@ const SHORT_INVOCATION_SECONDS: f64 = 0.1;
 /// The secrets outside of the template: the key of Stripe and the signing secret of its webhooks.
 const OTHER_SECRETS: f64 = 2.0;
 
-/// The number of accounts that the audit checks in a night in any case. Here each account has one subscription.
+/// The minimum number of accounts that the audit checks in a night. The bill assumes one subscription for each account.
 const ACCOUNTS_OF_A_NIGHT: f64 = 30_000.0;
 /// The bytes that one strongly consistent read unit reads in a scan.
 const BYTES_PER_READ_UNIT: f64 = 4_096.0;

@@ -29,7 +29,7 @@ impl Meter {
 
 impl RequestObserver for Meter {
     /// Executes the request with the option `ReturnConsumedCapacity`, and counts its capacity units. If the engine refuses the
-    /// request, the wire executes it again, and the engine refuses it again.
+    /// request, the connection executes it again, and the engine refuses it again.
     fn replacement_response(&self, operation: &str, request: &Value) -> Option<Value> {
         let mut request = request.clone();
         request["ReturnConsumedCapacity"] = "TOTAL".into();

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use delivery::{Notices, Publisher};
 use embedded_metrics::MetricsLayer;
-use emulator::{Stream, Wire};
+use emulator::{EngineConnection, Stream};
 use events_function::NO_WEBHOOK_ENDPOINT;
 use serde_json::{Value, json};
 use store::CreateOutcome;
@@ -128,7 +128,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer.clone()).await.unwrap();
     let stream = system.engine.stream("dueday").unwrap();
     let meter = Arc::new(Meter::new(system.engine.clone()));
-    let deployment = system.with_wire(Arc::new(Wire::default().and_observer(meter.clone())));
+    let deployment = system.with_connection(Arc::new(EngineConnection::default().and_observer(meter.clone())));
     // The first run on a table stores the gateway's account in the settings, so run once before the requests are counted.
     deployment.payments().await.unwrap().run(&request("2024-01-01"), deadline("2024-01-01")).await.unwrap();
     for n in 0..payments {

@@ -36,7 +36,7 @@ async fn erase_policy_matches_its_requests() {
     }
     let report = Eraser::new(recorded.table.clone(), None, recorded.clock.clone()).erase_all(None).await.unwrap();
     assert!(report.erased > 3 && report.failed == 0, "{report:?}");
-    assert_policy("EraseFunction", &world.wire.permissions());
+    assert_policy("EraseFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -58,5 +58,5 @@ async fn erase_policy_for_the_order_desk_matches_its_requests() {
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
     assert_eq!(table.count_orders_to_ship(&account).await.unwrap(), 0);
     assert_eq!(table.remove_addresses(&account).await.unwrap(), 1);
-    assert_policy("OrdersErasurePolicy", &world.wire.permissions());
+    assert_policy("OrdersErasurePolicy", &world.connection.permissions());
 }

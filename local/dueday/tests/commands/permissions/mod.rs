@@ -16,14 +16,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
-use billing::{CloudEvent, PaymentLimit, PaymentLimits, ReconciledCounts};
+use billing::{CloudEvent, PaymentBatchLimits, PaymentLimit, ReconciledCounts};
 use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events_between_images};
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use delivery::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use delivery::{NoticeOutcome, Notices};
-use emulator::{Deployment, Engine, Fault, Injector, Operation, Wire};
+use emulator::{Deployment, Engine, EngineConnection, Fault, Injector, Operation};
 use reconciling::{Reconciler, Settlement};
 use rest::{Caller, PublicUrl};
 use simulator::{NewSubscriber, population};
@@ -42,8 +42,8 @@ struct World {
     /// The faults of the calls to the gateway and to the mailer.
     script: Arc<Script>,
     /// Records the DynamoDB requests of `recorded`.
-    wire: Arc<Wire>,
-    /// The deployment whose functions are tested, with the same table as `system`. `wire` records its DynamoDB requests.
+    connection: Arc<EngineConnection>,
+    /// The deployment whose functions are tested, with the same table as `system`. `connection` records its DynamoDB requests.
     recorded: Deployment,
 }
 
@@ -65,10 +65,10 @@ impl World {
             subscription.payment_method = PaymentMethod { customer, payment_method: card.parse().unwrap() };
             system.deployment.create_subscription(&account, subscription, parse_date("2026-12-31")).await.unwrap();
         }
-        let wire = Arc::new(Wire::recorded());
+        let connection = Arc::new(EngineConnection::recorded());
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
-        let recorded = Deployment { gateway, ..system.with_wire(wire.clone()) };
-        Self { system, script, wire, recorded }
+        let recorded = Deployment { gateway, ..system.with_connection(connection.clone()) };
+        Self { system, script, connection, recorded }
     }
 
     /// Runs the batch of `sweep` twice on each day from `from` to `to`, between the `begin` and `finish` steps of the
@@ -108,10 +108,14 @@ async fn payments_policy_matches_the_requests_of_months_with_faults() {
     ] {
         let world = World::new(settings).await;
         if let Some(max_charges) = max_charges {
-            let mut limits = PaymentLimits::default();
+            let mut limits = PaymentBatchLimits::default();
             limits.set(PaymentLimit::MaxCharges, max_charges).unwrap();
-            let stored =
-                world.system.deployment.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await;
+            let stored = world
+                .system
+                .deployment
+                .table
+                .set_payment_batch_limits(&PaymentBatchLimits::default(), &limits, None)
+                .await;
             assert!(stored.unwrap());
         }
         let payments = world.recorded.payments().await.unwrap();
@@ -137,7 +141,7 @@ async fn payments_policy_matches_the_requests_of_months_with_faults() {
         world.run_days(&payments, "2027-01-26", "2027-01-28").await;
         table.set_charging(true, None).await.unwrap();
         world.run_days(&payments, "2027-04-05", "2027-04-08").await;
-        done.extend(world.wire.permissions());
+        done.extend(world.connection.permissions());
     }
     assert_policy("PaymentsFunction", &done);
 }
@@ -148,7 +152,7 @@ async fn reminders_policy_matches_the_requests_of_a_month() {
     let reminders = world.recorded.reminders().await.unwrap();
     world.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
     world.run_days(&reminders, "2027-01-01", "2027-01-31").await;
-    assert_policy("RemindersFunction", &world.wire.permissions());
+    assert_policy("RemindersFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -157,7 +161,7 @@ async fn reconcile_policy_matches_its_requests() {
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
     // A backup from before the payments.
     let engine = Engine::memory();
-    let restored = deployment.over(engine.client_with_wire(world.wire.clone())).table;
+    let restored = deployment.over(engine.client_with_connection(world.connection.clone())).table;
     let unrecorded = deployment.over(engine.client()).table;
     unrecorded.create_if_absent().await.unwrap();
     unrecorded.copy_missing_items(&deployment.table).await.unwrap();
@@ -185,7 +189,7 @@ async fn reconcile_policy_matches_its_requests() {
         let is_restored = settlement == Settlement::WriteReceiptsOfRestoredTable;
         assert!(counts.payments > 0 && (counts.settled == counts.payments) == is_restored, "{counts:?}");
     }
-    assert_policy("ReconcileFunction", &world.wire.permissions());
+    assert_policy("ReconcileFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -201,7 +205,7 @@ async fn audit_policy_matches_its_requests() {
     for (check, deadline) in [("table", deadline), ("table", deadline + TimeDelta::minutes(15)), ("day", deadline)] {
         checks.handle(serde_json::json!({ "check": check }), deadline).await.unwrap();
     }
-    assert_policy("AuditFunction", &world.wire.permissions());
+    assert_policy("AuditFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -214,7 +218,7 @@ async fn every_function_may_create_the_settings() {
     delete.send().await.unwrap();
     world.recorded.table.init_settings(&initial).await.unwrap();
     for function in ["ApiFunction", "RemindersFunction", "PaymentsFunction"] {
-        assert_allowed(function, &world.wire.permissions());
+        assert_allowed(function, &world.connection.permissions());
     }
 }
 
@@ -314,7 +318,7 @@ async fn api_policy_matches_the_requests_of_its_routes() {
         assert_eq!(send(&router, &request, body).await, 200, "{request}");
     }
     assert_eq!(send(&router, &format!("DELETE {endpoint}"), "").await, 204);
-    assert_policy("ApiFunction", &world.wire.permissions());
+    assert_policy("ApiFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -359,14 +363,14 @@ async fn notices_policy_matches_its_requests() {
         let event = CloudEvent::new(happened[0].clone(), "dueday").into();
         assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::Sent);
     }
-    assert_policy("NoticesFunction", &world.wire.permissions());
+    assert_policy("NoticesFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
 async fn events_policy_matches_its_request() {
     let world = World::new(&[]).await;
     assert!(!world.recorded.table.has_webhook_endpoints().await.unwrap());
-    assert_policy("EventsFunction", &world.wire.permissions());
+    assert_policy("EventsFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -389,5 +393,5 @@ async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
     }
     let stored = world.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
     assert!(stored.disabled_because.is_some());
-    assert_policy("DeliverFunction", &world.wire.permissions());
+    assert_policy("DeliverFunction", &world.connection.permissions());
 }

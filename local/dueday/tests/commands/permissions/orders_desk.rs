@@ -43,7 +43,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
     }
     table.mark_without_products_reported(&paid[0].sku).await.unwrap();
     for product in &company.products {
-        unrecorded_desk.receive(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
+        unrecorded_desk.receive_stock(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
     }
     for (account, address) in &company.customers {
         let Some(customer) = unrecorded.get_customer(account).await.unwrap() else { continue };
@@ -59,7 +59,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
     let filled = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert!(filled.filled > 0, "{filled:?}");
     assert_eq!(table.fill_tasks().await.unwrap().items, []);
-    assert_policy("OrdersFunction", &world.wire.permissions());
+    assert_policy("OrdersFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn audit_policy_for_the_order_desk_matches_its_requests() {
     let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
     let Response::Table(response) = response else { panic!("{response:?}") };
     assert!(response.complete && response.orders == 1 && response.violations > 0, "{response:?}");
-    assert_policy("OrdersAuditPolicy", &world.wire.permissions());
+    assert_policy("OrdersAuditPolicy", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -226,5 +226,5 @@ async fn orders_api_policy_matches_the_requests_of_its_routes() {
     // Cancelling a cancelled order succeeds, and the response is stored under the idempotency key.
     unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);
-    assert_policy("OrdersApiFunction", &world.wire.permissions());
+    assert_policy("OrdersApiFunction", &world.connection.permissions());
 }

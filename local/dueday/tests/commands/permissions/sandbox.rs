@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Engine, Wire};
+use emulator::{Engine, EngineConnection};
 use gateways::{ChargeRequest, ChargeResponse, CheckoutPageRequest, RefundRequest, RefundResponse, TimeRange};
 use sandbox::SandboxStore as _;
 use sandbox_function::SandboxTable;
@@ -15,11 +15,11 @@ use super::six_oclock;
 
 #[tokio::test]
 async fn sandbox_policy_matches_its_requests() {
-    let (engine, wire) = (Engine::memory(), Arc::new(Wire::recorded()));
+    let (engine, connection) = (Engine::memory(), Arc::new(EngineConnection::recorded()));
     let clock = Arc::new(SimulatedClock::new(six_oclock("2027-01-31"), 1));
     let unrecorded = SandboxTable::new(engine.client(), "dueday-sandbox", clock.clone());
     unrecorded.create_if_absent().await.unwrap();
-    let sandbox = SandboxTable::new(engine.client_with_wire(wire.clone()), "dueday-sandbox", clock.clone());
+    let sandbox = SandboxTable::new(engine.client_with_connection(connection.clone()), "dueday-sandbox", clock.clone());
     sandbox.account().await.unwrap();
     let request: ChargeRequest = serde_json::from_value(json!({
         "idempotency_key": "key-1", "account": "acme", "subscription": "01JZXCVBNM0123456789ABCDEG", "sku": "gold",
@@ -57,5 +57,5 @@ async fn sandbox_policy_matches_its_requests() {
     let page = sandbox.open_page(&request, clock.now()).await.unwrap();
     assert_eq!(sandbox.open_page(&request, clock.now()).await.unwrap(), page);
     assert!(sandbox.complete_page(&page.id, &"pm_card_visa".parse().unwrap(), clock.now()).await.unwrap());
-    assert_policy("SandboxFunction", &wire.permissions());
+    assert_policy("SandboxFunction", &connection.permissions());
 }

@@ -55,7 +55,7 @@ fn statements_by_function() -> BTreeMap<String, Vec<Value>> {
             }
             "AWS::IAM::Policy" => {
                 for role in properties["Roles"].as_sequence().unwrap() {
-                    let Some(function) = referenced(role).strip_suffix("Role").map(str::to_owned) else { continue };
+                    let Some(function) = name_in_ref(role).strip_suffix("Role").map(str::to_owned) else { continue };
                     let all = properties["PolicyDocument"]["Statement"].as_sequence().unwrap();
                     statements.entry(function).or_default().extend(all.iter().cloned());
                 }
@@ -70,11 +70,11 @@ fn statements_by_function() -> BTreeMap<String, Vec<Value>> {
 }
 
 /// Returns the name in `!Ref NAME`, or in the first branch of `!If [CONDITION, !Ref NAME, …]`.
-fn referenced(value: &Value) -> String {
+fn name_in_ref(value: &Value) -> String {
     let Value::Tagged(tagged) = value else { panic!("{value:?}") };
     match tagged.tag.to_string().as_str() {
         "!Ref" => text(&tagged.value),
-        "!If" => referenced(&tagged.value[1]),
+        "!If" => name_in_ref(&tagged.value[1]),
         other => panic!("{other}"),
     }
 }

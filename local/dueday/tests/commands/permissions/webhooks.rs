@@ -76,7 +76,7 @@ async fn webhooks_policy_matches_its_requests() {
         let header = secrets.sign(event.as_bytes(), six_oclock("2027-01-13"));
         assert_eq!(events.handle(&header, event.as_bytes()).await.unwrap(), InboundOutcome::Processed, "{event}");
     }
-    assert_policy("WebhooksFunction", &world.wire.permissions());
+    assert_policy("WebhooksFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
@@ -86,5 +86,5 @@ async fn mail_feedback_policy_matches_its_requests() {
     let complaint = r#"{"eventType": "Complaint", "mail": {"tags": {"account": ["acme"]}},
         "complaint": {"complainedRecipients": [{"emailAddress": "billing@acme.example.com"}]}}"#;
     MailFeedbackHandler::new(world.recorded.table.clone()).handle(complaint).await.unwrap();
-    assert_policy("MailFeedbackFunction", &world.wire.permissions());
+    assert_policy("MailFeedbackFunction", &world.connection.permissions());
 }

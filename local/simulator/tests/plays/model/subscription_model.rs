@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Returns the gateway's payments that were created at `since` or later.
-    pub fn payments_since(&self, since: DateTime<Utc>) -> Vec<Payment> {
+    pub fn payments_created_at_or_after(&self, since: DateTime<Utc>) -> Vec<Payment> {
         let existing = self.gateway.payments.iter().filter(|existing| existing.payment.created_at >= since);
         existing.map(|existing| existing.payment.clone()).collect()
     }

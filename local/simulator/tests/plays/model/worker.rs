@@ -158,7 +158,12 @@ pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is
         Phase::Charging { held, until } => send_charge(state, worker, held, until),
         Phase::KeyReused { held } => {
             let attempt = attempt_of(&held);
-            match resolve(&held, attempt, &state.payments_since(attempt.claimed_at - LOOK_BACK), state.now) {
+            match resolve(
+                &held,
+                attempt,
+                &state.payments_created_at_or_after(attempt.claimed_at - LOOK_BACK),
+                state.now,
+            ) {
                 Resolution::Settle(outcome) => settling_phase(&held, outcome),
                 Resolution::Processing => Phase::Idle,
                 Resolution::ChargeAgain => settling_phase(&held, Outcome::Rejected { code: "key_in_use".to_owned() }),
@@ -209,7 +214,7 @@ fn look_up(model: &SubscriptionModel, state: &State, held: Subscription, until: 
     let attempt = attempt_of(&held);
     let payments = match model.flaw {
         Flaw::NoLookUp => Vec::new(),
-        _ => state.payments_since(attempt.claimed_at - LOOK_BACK),
+        _ => state.payments_created_at_or_after(attempt.claimed_at - LOOK_BACK),
     };
     match resolve(&held, attempt, &payments, state.now) {
         Resolution::Settle(outcome) => settling_phase(&held, outcome),

@@ -108,7 +108,7 @@ async fn the_life_of_an_order_has_one_event_for_each_change_of_its_status() {
     let lines = world.company.skus[0].1.clone();
     let warehouse = &world.company.warehouses[0].id;
     for line in &lines {
-        desk.receive(&line.product, warehouse, line.quantity.into(), ulid::Ulid::generate()).await.unwrap();
+        desk.receive_stock(&line.product, warehouse, line.quantity.into(), ulid::Ulid::generate()).await.unwrap();
     }
     assert_eq!(fill_all(desk).await, 1);
     let corrected = orders::ShippingAddress { city: "Elsewhere".parse().unwrap(), ..address };

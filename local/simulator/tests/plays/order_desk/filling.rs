@@ -29,9 +29,9 @@ pub fn company_with_one_sku(lines: usize) -> Company {
 }
 
 /// Receives a delivery of `quantity` pieces of `product`.
-pub async fn receive(world: &mut World, desk: &OrderDesk, product: &ProductId, quantity: u32) {
+pub async fn receive_stock(world: &mut World, desk: &OrderDesk, product: &ProductId, quantity: u32) {
     let warehouse = world.company.warehouses[0].id.clone();
-    desk.receive(product, &warehouse, quantity.into(), Ulid::generate()).await.unwrap();
+    desk.receive_stock(product, &warehouse, quantity.into(), Ulid::generate()).await.unwrap();
     *world.received.entry(format!("PRODUCT#{product}")).or_default() += i64::from(quantity);
 }
 
@@ -90,9 +90,9 @@ async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
         for step in [OrderStatus::Picked, OrderStatus::Shipped].into_iter().filter(|_| is_returned) {
             desk.advance(paid[0].order, step).await.unwrap();
         }
-        let before = world.wire.requests();
+        let before = world.connection.requests();
         world.desk.advance(paid[0].order, next).await.unwrap();
-        let mut requests = world.wire.requests();
+        let mut requests = world.connection.requests();
         requests.iter_mut().for_each(|(operation, count)| *count -= before.get(operation).copied().unwrap_or_default());
         requests.retain(|_, count| *count > 0);
         // The desk reads the order with GetItem and the total of the representative with Query, and then writes one
@@ -120,13 +120,13 @@ async fn fill_stops_at_the_first_order_without_stock_and_continues_after_its_dea
 
     // Without stock, the fill task tries only the oldest order.
     desk.table.request_fill(&FillTarget::Product(product.clone()), desk.clock().ulid()).await.unwrap();
-    let before: u64 = world.wire.requests().values().sum();
+    let before: u64 = world.connection.requests().values().sum();
     assert_eq!(fill_all(&world.desk).await, 0);
-    let requests = world.wire.requests().values().sum::<u64>() - before;
+    let requests = world.connection.requests().values().sum::<u64>() - before;
     assert!(requests <= 7, "{requests} requests for one order");
 
     // The deadline interrupts the first call in the middle of a list page. The second call continues at this position.
-    receive(&mut world, &desk, &product, 60).await;
+    receive_stock(&mut world, &desk, &product, 60).await;
     let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
     let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(40)).await;
     assert!((30..40).contains(&first.filled), "{first:?}");
@@ -155,7 +155,7 @@ async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_a
     }
     let product = world.company.products[0].id.clone();
     let orders_of_newest = paid.iter().filter(|paid| paid.account == newest).count();
-    receive(&mut world, &desk, &product, 70).await;
+    receive_stock(&mut world, &desk, &product, 70).await;
     let (mut filled, mut calls) = (0, 0);
     loop {
         // Each call has time for eight orders. Stock arrives between the calls, and the next call must still continue
@@ -166,7 +166,7 @@ async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_a
         if done.unfinished_tasks == 0 || calls == 20 {
             break;
         }
-        receive(&mut world, &desk, &product, 1).await;
+        receive_stock(&mut world, &desk, &product, 1).await;
     }
     assert_eq!((filled as usize, calls), (orders_of_newest, 9));
     assert_eq!(count(&world, &paid, "OPEN").await, orders_of_newest);
@@ -180,14 +180,14 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
         desk.place(paid).await.unwrap();
     }
     let product = world.company.products[0].id.clone();
-    receive(&mut world, &desk, &product, 40).await;
+    receive_stock(&mut world, &desk, &product, 40).await;
     let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
     let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(35)).await;
     assert_eq!(first.unfinished_tasks, 1, "{first:?}");
     let target = FillTarget::Product(product.clone());
     let pass = desk.table.fill_tasks().await.unwrap().items[0].pass.clone().unwrap();
 
-    receive(&mut world, &desk, &product, 3).await;
+    receive_stock(&mut world, &desk, &product, 3).await;
     let changed = desk.table.fill_tasks().await.unwrap().items.remove(0);
     assert_eq!(changed.pass.as_ref(), Some(&pass), "the position stays");
     assert_ne!(changed.change, pass.change);
@@ -228,7 +228,7 @@ async fn unreadable_task_is_counted_and_does_not_stop_the_other_tasks() {
     let item = serde_json::json!({ "PK": { "S": "FILLS" }, "SK": { "S": "CUSTOMER#a" }, "Change": { "S": "unknown" } });
     world.engine.execute("PutItem", &serde_json::json!({ "TableName": "dueday-orders", "Item": item })).unwrap();
     let product = world.company.products[0].id.clone();
-    receive(&mut world, &desk, &product, 1).await;
+    receive_stock(&mut world, &desk, &product, 1).await;
     let done = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert_eq!(done, FillCounts { filled: 1, failed: 1, unfinished_tasks: 0 });
 }
@@ -244,7 +244,7 @@ async fn cancelled_waiting_order_lets_the_newer_orders_be_filled() {
     for paid in &paid {
         desk.place(paid).await.unwrap();
     }
-    receive(&mut world, &desk, &product, 5).await;
+    receive_stock(&mut world, &desk, &product, 5).await;
     assert_eq!(fill_all(&desk).await, 0, "the oldest order needs nine pieces");
     desk.advance(paid[0].order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(fill_all(&desk).await, 2);

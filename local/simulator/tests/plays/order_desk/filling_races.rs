@@ -7,7 +7,7 @@ use emulator::{Call, Fault, Faults, Injector};
 use futures::future::join_all;
 use orders::{OrderDesk, OrderStatus, ProductId};
 
-use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, count, receive};
+use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, count, receive_stock};
 use crate::order_desk::paused::poll_steps;
 use crate::order_desk::world::{World, fill_all};
 
@@ -48,7 +48,7 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
     let products: Vec<ProductId> = world.company.products[..2].iter().map(|product| product.id.clone()).collect();
     for round in 0..4 {
         for product in &products {
-            receive(&mut world, &desk, product, 3).await;
+            receive_stock(&mut world, &desk, product, 3).await;
         }
         // Cancels open orders, which restores stock, and waiting orders, which the filling may fill at the same time.
         let cancelled = [round, 12 + 3 * round, 39 - round].map(|n| paid[n].order);
@@ -121,7 +121,7 @@ async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
             for _ in 0..delay {
                 tokio::task::yield_now().await;
             }
-            receive(&mut world, &desk, &product, 1).await;
+            receive_stock(&mut world, &desk, &product, 1).await;
             fill_all(&desk).await;
         };
         let (placed, ()) = futures::join!(placing.place(&paid), receiving);
@@ -157,7 +157,7 @@ async fn fill_while_customer_moves(has_address: bool) {
         desk.place(&paid).await.unwrap();
         desk.set_shipping_address(&paid.account, old.clone()).await.unwrap();
         let product = world.company.products[0].id.clone();
-        receive(&mut world, &desk, &product, 5).await;
+        receive_stock(&mut world, &desk, &product, 5).await;
         let mut filling = Box::pin(world.desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC));
         let is_finished = poll_steps(&mut filling, step).await.is_some();
         let waits = async || {

@@ -173,7 +173,7 @@ async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeri
         Rival::Delivery => {
             for product in world.company.products.clone() {
                 let warehouse = &world.company.warehouses[0].id;
-                desk.receive(&product.id, warehouse, 3, Ulid::generate()).await.unwrap();
+                desk.receive_stock(&product.id, warehouse, 3, Ulid::generate()).await.unwrap();
                 *world.received.entry(format!("PRODUCT#{}", product.id)).or_default() += 3;
             }
             fill_all(desk).await;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use emulator::{Call, Fault, Injector, Operation, Wire};
+use emulator::{Call, EngineConnection, Fault, Injector, Operation};
 use orders::{Buckets, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
@@ -45,8 +45,9 @@ fn company() -> Company {
 /// Returns a desk that lets other tasks run before each request, and whose queries of indexes get the responses of `indexes`.
 fn desk_with(world: &World, indexes: Arc<StaleIndexes>) -> OrderDesk {
     let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
-    let wire = Arc::new(Wire::with_injector(injector).without_transaction_tokens().and_observer(indexes));
-    let table = OrdersTable::new(world.engine.client_with_wire(wire), "dueday-orders");
+    let connection =
+        Arc::new(EngineConnection::with_injector(injector).without_transaction_tokens().and_observer(indexes));
+    let table = OrdersTable::new(world.engine.client_with_connection(connection), "dueday-orders");
     OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
 }
 
@@ -55,7 +56,7 @@ async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeri
         Rival::Pick => drop(desk.advance(paid.order, OrderStatus::Picked).await.unwrap()),
         Rival::Fill => {
             let (product, warehouse) = (world.company.products[0].id.clone(), world.company.warehouses[0].id.clone());
-            desk.receive(&product, &warehouse, 1, Ulid::generate()).await.unwrap();
+            desk.receive_stock(&product, &warehouse, 1, Ulid::generate()).await.unwrap();
             *world.received.entry(format!("PRODUCT#{product}")).or_default() += 1;
             assert_eq!(fill_all(desk).await, 1);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use billing::ReceivedEvent;
-use emulator::{Call, Fault, Faults, Injector, Wire};
+use emulator::{Call, EngineConnection, Fault, Faults, Injector};
 use orders::{Buckets, OrderDesk, OrdersTable, PaidPeriod, process_event};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -96,11 +96,11 @@ async fn process(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<ReceivedEvent
 }
 
 /// Adds a stock delivery. Repeats the same request until it succeeds; the stock is increased only once.
-async fn receive(world: &World, desk: &OrderDesk, place: usize, quantity: u64) {
+async fn receive_stock(world: &World, desk: &OrderDesk, place: usize, quantity: u64) {
     let product = &world.company.products[place % world.company.products.len()].id;
     let warehouse = &world.company.warehouses[place % world.company.warehouses.len()].id;
     let delivery = Ulid::from_parts(5, u128::try_from(place).unwrap());
-    while let Err(error) = desk.receive(product, warehouse, quantity, delivery).await {
+    while let Err(error) = desk.receive_stock(product, warehouse, quantity, delivery).await {
         assert!(error.is_transient(), "{error}");
     }
 }
@@ -112,8 +112,9 @@ async fn run(seed: u64) {
     let injector = Arc::new(Injector::active_during_runs(kill.clone()));
     let mut world = World::with_injector(Company::new(COMPANY, seed), 2, injector.clone()).await;
     let stream = world.engine.stream("dueday-orders").unwrap();
-    let stock_wire = Wire::with_injector(Arc::new(Injector::new(Arc::new(YieldBeforeEachCall))));
-    let stock_table = OrdersTable::new(world.engine.client_with_wire(Arc::new(stock_wire)), "dueday-orders");
+    let stock_connection = EngineConnection::with_injector(Arc::new(Injector::new(Arc::new(YieldBeforeEachCall))));
+    let stock_table =
+        OrdersTable::new(world.engine.client_with_connection(Arc::new(stock_connection)), "dueday-orders");
     let stock_desk = OrderDesk::new(stock_table, Buckets::new(BUCKETS), new_clock());
     let all: Vec<ReceivedEvent> = world.company.paid.iter().map(event_of).collect();
     let (mut queue, mut kills, mut deliveries) = (all.clone(), 0, 0);
@@ -129,8 +130,10 @@ async fn run(seed: u64) {
         // A new process has no state in memory from the process before.
         let desk = world.desk_after_restart();
         let quantity = rng.random_range(1..6);
-        let (processed, ()) =
-            futures::join!(injector.run(process(&desk, &batch)), receive(&world, &stock_desk, deliveries, quantity),);
+        let (processed, ()) = futures::join!(
+            injector.run(process(&desk, &batch)),
+            receive_stock(&world, &stock_desk, deliveries, quantity),
+        );
         let product = world.company.products[deliveries % world.company.products.len()].id.clone();
         *world.received.entry(format!("PRODUCT#{product}")).or_insert(0) += i64::try_from(quantity).unwrap();
         deliveries += 1;

@@ -1,5 +1,5 @@
 //! A second reader of the orders table: it scans all items, keeps the own items of the entities, and answers each
-//! access pattern with a plain filter. It uses no index, no edge, no key function and no type of the order desk.
+//! access pattern with a plain filter. It uses no index, no relation, no key function and no type of the order desk.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -145,7 +145,8 @@ impl NaiveReader {
         of_product.map(|((_, warehouse), quantity)| (warehouse.clone(), *quantity)).collect()
     }
 
-    /// Returns the sums of the orders of each representative in a quarter, such as `2026-Q1`, in a currency, largest sum first.
+    /// Returns the sums of the orders of each representative in a quarter, such as `2026-Q1`, in a currency, largest
+    /// sum first.
     pub fn ranking(&self, quarter: &str, currency: &str) -> Vec<(i64, String)> {
         let sums = self.sums().into_iter().filter(|((_, of, in_currency), _)| of == quarter && in_currency == currency);
         let mut ranking: Vec<(i64, String)> = sums.map(|((representative, ..), sum)| (sum, representative)).collect();

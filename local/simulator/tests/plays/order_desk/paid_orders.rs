@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use audit::{RecentOrders, compare_orders_with_receipts};
+use audit::{OrderSummary, compare_orders_with_receipts};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Account, Money, Receipt};
 use chrono::{DateTime, TimeDelta, Utc};
 use dynamo::{Entity as _, TIME_TO_LIVE, expiry};
-use emulator::Wire;
+use emulator::EngineConnection;
 use orders::{OrderStatus, OrdersAudit, PaidPeriod, ReplacementRequest};
 use simulator::{Company, CompanySize};
 use store::Table;
@@ -61,7 +61,7 @@ impl PaidWorld {
         company.paid.retain(|paid| company.skus.iter().any(|(sku, lines)| *sku == paid.sku && !lines.is_empty()));
         let paid = company.paid.clone();
         let world = World::new(company, 50).await;
-        let client = world.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let client = world.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let payments = Table::new(client, PAYMENTS, TimeDelta::days(190));
         payments.create_if_absent().await.unwrap();
         let world = Self { world, payments, paid };
@@ -95,9 +95,9 @@ impl PaidWorld {
     }
 
     /// Scans the orders, as `dueday orders audit` does.
-    async fn scan_orders(&self) -> RecentOrders {
+    async fn scan_orders(&self) -> OrderSummary {
         let mut audit = OrdersAudit::begin(&self.world.desk_without_faults().table);
-        let mut recent = RecentOrders::new(now(), self.payments.receipt_retention());
+        let mut recent = OrderSummary::new(now(), self.payments.receipt_retention());
         while let Some(orders) = audit.next_orders().await.unwrap() {
             orders.iter().for_each(|order| recent.add(order));
         }
@@ -106,7 +106,7 @@ impl PaidWorld {
 
     /// Compares the orders of an earlier scan with the receipts. Returns the name of the check and the id of the order
     /// for each difference.
-    async fn compare(&self, recent: &RecentOrders) -> Vec<(String, String)> {
+    async fn compare(&self, recent: &OrderSummary) -> Vec<(String, String)> {
         let orders = self.world.desk_without_faults().table;
         let all = DateTime::<Utc>::MIN_UTC..now();
         let compared = compare_orders_with_receipts((&self.payments, &orders), recent, now(), all, |_| ()).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chrono::NaiveDate;
-use emulator::Wire;
+use emulator::EngineConnection;
 use orders::{EmployeeList, OrderStatus, OrdersTable};
 use simulator::{Company, CompanySize, euro};
 use store::Paging;
@@ -22,7 +22,7 @@ const SECTION: (&str, &str) = (
 
 /// The rows of the table of costs as Markdown text. Each row states an access pattern, its requests and its read units.
 struct Costs {
-    wire: Arc<Wire>,
+    connection: Arc<EngineConnection>,
     requests: u64,
     text: String,
 }
@@ -31,9 +31,9 @@ impl Costs {
     /// Adds a row with the costs of all requests since the last call of `add`. `found` is the number of entities that
     /// the access pattern returned.
     fn add(&mut self, number: &str, question: &str, found: usize) {
-        let total: u64 = self.wire.requests().values().sum();
+        let total: u64 = self.connection.requests().values().sum();
         let requests = total - std::mem::replace(&mut self.requests, total);
-        let units: f64 = self.wire.take_capacity_units().values().sum();
+        let units: f64 = self.connection.take_capacity_units().values().sum();
         self.text += &format!("| {number} | {question} | {found} | {requests} | {units} |\n");
     }
 }
@@ -46,10 +46,10 @@ async fn orders_document_shows_the_requests_and_read_units_of_each_access_patter
     for paid in &world.company.paid {
         desk.place(paid).await.unwrap();
     }
-    let wire = Arc::new(Wire::counting_capacity_units());
-    let table = OrdersTable::new(world.engine.client_with_wire(wire.clone()), "dueday-orders");
+    let connection = Arc::new(EngineConnection::counting_capacity_units());
+    let table = OrdersTable::new(world.engine.client_with_connection(connection.clone()), "dueday-orders");
     let head = "| # | access pattern | rows | requests | read units |\n|---|---|---:|---:|---:|\n".to_owned();
-    let mut costs = Costs { wire: wire.clone(), requests: 0, text: head };
+    let mut costs = Costs { connection: connection.clone(), requests: 0, text: head };
     let (all, every) = (Paging::all(), OrderStatus::iter().collect::<Vec<_>>());
     let page = Paging { limit: Some(50), ..Paging::all() };
     let (employee, customer) = ("e-10".parse().unwrap(), world.company.customers[0].0.clone());
@@ -103,7 +103,14 @@ async fn orders_document_shows_the_requests_and_read_units_of_each_access_patter
     let found = table.orders_of_warehouse(&warehouse, OrderStatus::Open, false, &page).await.unwrap();
     costs.add("", "the first 100 orders to pick in a warehouse", found.items.len());
 
-    let scan = world.engine.client_with_wire(wire).scan().table_name("dueday-orders").into_paginator().items().send();
+    let scan = world
+        .engine
+        .client_with_connection(connection)
+        .scan()
+        .table_name("dueday-orders")
+        .into_paginator()
+        .items()
+        .send();
     let items = scan.collect::<Result<Vec<_>, _>>().await.unwrap().len();
     assert_eq!(items, NaiveReader::read(&world.engine).await.1);
     costs.add("", "a scan of the table", items);

@@ -59,7 +59,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
     let desk = world.desk_without_faults();
     let warehouse = world.company.warehouses[0].id.clone();
     for line in &lines {
-        desk.receive(&line.product, &warehouse, u64::from(line.quantity), Ulid::generate()).await.unwrap();
+        desk.receive_stock(&line.product, &warehouse, u64::from(line.quantity), Ulid::generate()).await.unwrap();
         world.received.insert(format!("PRODUCT#{}", line.product), i64::from(line.quantity));
     }
     let paid = world.company.paid.clone();
@@ -88,7 +88,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
         .unwrap();
     assert_eq!(waiting.len(), 9);
     for line in &lines {
-        desk.receive(&line.product, &warehouse, 2 * u64::from(line.quantity), Ulid::generate()).await.unwrap();
+        desk.receive_stock(&line.product, &warehouse, 2 * u64::from(line.quantity), Ulid::generate()).await.unwrap();
         *world.received.get_mut(&format!("PRODUCT#{}", line.product)).unwrap() += 2 * i64::from(line.quantity);
     }
     assert_eq!(fill_all(&desk).await, 2);
@@ -130,7 +130,7 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
             }
         }));
         let reassigning = join_all((0..).zip(&world.company.customers).map(|(place, (account, _))| async move {
-            // Some customers are handed over before their orders are placed, others while their orders are placed or
+            // Some customers get the new representative before their orders are placed, others while their orders are placed or
             // afterwards.
             for _ in 0..place % 32 {
                 tokio::task::yield_now().await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::SimulatedClock;
-use emulator::{Engine, Injector, Wire};
+use emulator::{Engine, EngineConnection, Injector};
 use orders::{
     AuditReport, Buckets, DateRange, NumberDifference, OrderDesk, OrdersAudit, OrdersTable, PaidPeriod, WriteOutcome,
 };
@@ -20,7 +20,7 @@ pub struct World {
     pub company: Company,
     pub engine: Engine,
     pub desk: OrderDesk,
-    pub wire: Arc<Wire>,
+    pub connection: Arc<EngineConnection>,
     /// The quantity of each product that the warehouses received, by the product's key.
     pub received: BTreeMap<String, i64>,
 }
@@ -55,18 +55,20 @@ fn assert_done(written: WriteOutcome) {
 impl World {
     /// Creates a table with the data of `company`, and with `stock` units of each product in each warehouse.
     pub async fn new(company: Company, stock: u64) -> Self {
-        Self::with_wire(company, stock, Wire::without_tokens()).await
+        Self::with_connection(company, stock, EngineConnection::without_tokens()).await
     }
 
     /// Creates the same world as [`World::new`], but `injector` decides which of the desk's calls fail.
     pub async fn with_injector(company: Company, stock: u64, injector: Arc<Injector>) -> Self {
-        Self::with_wire(company, stock, Wire::with_injector(injector)).await
+        Self::with_connection(company, stock, EngineConnection::with_injector(injector)).await
     }
 
-    async fn with_wire(company: Company, stock: u64, wire: Wire) -> Self {
-        let (engine, wire) = (Engine::memory(), Arc::new(wire));
-        let table_without_faults =
-            OrdersTable::new(engine.client_with_wire(Arc::new(Wire::without_tokens())), "dueday-orders");
+    async fn with_connection(company: Company, stock: u64, connection: EngineConnection) -> Self {
+        let (engine, connection) = (Engine::memory(), Arc::new(connection));
+        let table_without_faults = OrdersTable::new(
+            engine.client_with_connection(Arc::new(EngineConnection::without_tokens())),
+            "dueday-orders",
+        );
         table_without_faults.create_if_absent().await.unwrap();
         for region in &company.regions {
             assert_done(table_without_faults.put_entity(region).await.unwrap());
@@ -94,16 +96,16 @@ impl World {
         for product in &company.products {
             assert_done(table_without_faults.create_product(product).await.unwrap());
             for warehouse in company.warehouses.iter().filter(|_| stock > 0) {
-                desk_without_faults.receive(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap();
+                desk_without_faults.receive_stock(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap();
                 *received.entry(format!("PRODUCT#{}", product.id)).or_insert(0) += i64::try_from(stock).unwrap();
             }
         }
         for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
             assert_done(table_without_faults.set_lines_of_sku(sku, lines).await.unwrap());
         }
-        let table = OrdersTable::new(engine.client_with_wire(wire.clone()), "dueday-orders");
+        let table = OrdersTable::new(engine.client_with_connection(connection.clone()), "dueday-orders");
         let desk = OrderDesk::new(table, Buckets::new(BUCKETS), new_clock());
-        let world = Self { company, engine, desk, wire, received };
+        let world = Self { company, engine, desk, connection, received };
         let desk = world.desk_without_faults();
         for (account, address) in &world.company.customers {
             if let Some(address) = address {
@@ -118,7 +120,7 @@ impl World {
 
     /// Returns a desk whose calls never fail.
     pub fn desk_without_faults(&self) -> OrderDesk {
-        let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let table = OrdersTable::new(client, "dueday-orders");
         OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
     }
@@ -126,7 +128,7 @@ impl World {
     /// Returns the desk of a new process. The injector that decides which calls of `desk` fail also decides for the new
     /// desk.
     pub fn desk_after_restart(&self) -> OrderDesk {
-        let table = OrdersTable::new(self.engine.client_with_wire(self.wire.clone()), "dueday-orders");
+        let table = OrdersTable::new(self.engine.client_with_connection(self.connection.clone()), "dueday-orders");
         OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
     }
 

@@ -107,7 +107,7 @@ async fn account_may_make_only_the_changes_that_the_merchant_allows() {
         let none = if body == change_both { None } else { Some("none") };
         for actions in none.into_iter().chain([others.join(",").as_str()]) {
             let refused = world.request_as(&with(actions), request, &[], body).await.problem();
-            let expected = format!("403 forbidden {field}: the merchant does not allow accounts to ");
+            let expected = format!("403 forbidden {field}: the merchant does not allow customers to ");
             assert!(refused.starts_with(&expected), "{request} with {actions}: {refused}");
         }
         assert_eq!(world.stored_gold().await, before, "{request} is refused");

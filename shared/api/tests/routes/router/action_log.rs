@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use billing::{ActionKind, Actor, ActorName, Delivery, DeliveryKey, LoggedAction};
 use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
-use emulator::{Fault, Operation, Wire};
+use emulator::{EngineConnection, Fault, Operation};
 use rest::{Caller, TokenSubject};
 use store::{CardLink, Paging};
 use testkit::fault_in_first_calls;
@@ -333,8 +333,8 @@ async fn entries_expire_after_two_years_and_the_list_without_account_reads_all_m
 #[tokio::test]
 async fn change_whose_response_was_lost_is_made_and_logged_once() {
     let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
-    let wire = Wire::with_faults(lost).without_retries().without_transaction_tokens();
-    let world = World::with_wire(wire).await;
+    let connection = EngineConnection::with_faults(lost).without_retries().without_transaction_tokens();
+    let world = World::with_connection(connection).await;
     // The transaction is executed, but its response is lost. The code sends the transaction again, and its condition
     // fails because the first transaction was executed.
     let if_match = [("if-match", "\"1\"")];

@@ -1,6 +1,6 @@
 //! Repeated, concurrent and outdated requests.
 
-use emulator::{Fault, Operation, Wire};
+use emulator::{EngineConnection, Fault, Operation};
 use rest::Caller;
 use serde_json::Value;
 use store::Paging;
@@ -56,23 +56,23 @@ async fn pause_and_cancel_repeated_under_the_same_key_have_no_further_effect() {
 
 #[tokio::test]
 async fn write_conflicts_are_retried_and_returned_as_409_if_they_persist() {
-    // Returns a wire on which the first `times` transactions fail with the error that DynamoDB returns for concurrent
+    // Returns a connection on which the first `times` transactions fail with the error that DynamoDB returns for concurrent
     // transactions on the same item.
     let conflicts = |times| {
-        Wire::with_faults(fault_in_first_calls(
+        EngineConnection::with_faults(fault_in_first_calls(
             times,
             Operation::DynamoDb("TransactWriteItems"),
             Fault::Cancelled("TransactionConflict"),
         ))
     };
-    let world = World::with_wire(conflicts(u64::MAX)).await;
+    let world = World::with_connection(conflicts(u64::MAX)).await;
     for (request, body) in [("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION), ("POST {gold}/pause", "")] {
         let conflict = world.request_with_key(request, "k", body).await;
         let problem = conflict.problem();
         assert!(problem.starts_with("409 in-progress -: another request is changing"), "{problem}");
     }
     assert_eq!(world.stored_gold().await, world.gold);
-    let world = World::with_wire(conflicts(3)).await;
+    let world = World::with_connection(conflicts(3)).await;
     assert_eq!(
         world.request_with_key("POST /accounts/acme/subscriptions", "k", NEW_SUBSCRIPTION).await.status,
         201,
@@ -85,8 +85,9 @@ async fn create_and_pause_are_repeated_under_the_same_key_after_a_lost_response(
     for has_retries in [true, false] {
         for (request, body) in [("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION), ("POST {gold}/pause", "")] {
             let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
-            let wire = Wire::with_faults(lost);
-            let world = World::with_wire(if has_retries { wire } else { wire.without_retries() }).await;
+            let connection = EngineConnection::with_faults(lost);
+            let world =
+                World::with_connection(if has_retries { connection } else { connection.without_retries() }).await;
             let first = world.request_with_key(request, "k", body).await;
             // After this error, the crate `store` retries a change of a subscription, but only the AWS SDK retries the
             // creation of a subscription. Without the SDK's retries, the caller of a creation gets 503 and must repeat

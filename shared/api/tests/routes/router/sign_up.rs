@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use billing::Subscription;
 use clock::SimulatedClock;
-use emulator::{Fault, Injector, Wire};
+use emulator::{EngineConnection, Fault, Injector};
 use sandbox::LedgerEntry;
 use serde_json::{Value, json};
 use testkit::fault_at_call;
@@ -113,7 +113,8 @@ async fn sign_up_that_crashes_at_any_call_is_charged_exactly_once() {
         let mut calls = 1;
         loop {
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-            let world = World::with_wire(Wire::with_injector(injector.clone()).without_retries()).await;
+            let world =
+                World::with_connection(EngineConnection::with_injector(injector.clone()).without_retries()).await;
             let first = injector.run(world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa"))).await;
             if injector.calls() < calls {
                 assert_eq!(first.map(|first| first.status), Some(201));

@@ -10,7 +10,7 @@ use billing::Subscription;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
 use delivery::AddressPolicy;
-use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, Wire, serve};
+use emulator::{Deployment, EngineConnection, Limits, STRIPE_KEY, StripeServer, serve};
 use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway, Stripe};
 use payments::PaymentBatch;
@@ -61,17 +61,17 @@ impl TestResponse {
 
 impl World {
     pub async fn new() -> Self {
-        Self::with_wire(Wire::default()).await
+        Self::with_connection(EngineConnection::default()).await
     }
 
     /// Creates a world whose billing time zone is `zone`.
     pub async fn in_zone(zone: &str) -> Self {
-        Self::set_up(Wire::default(), &[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", zone)]).await
+        Self::set_up(EngineConnection::default(), &[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", zone)]).await
     }
 
-    /// Creates a world whose API is connected to the table by `wire`, which can inject faults.
-    pub async fn with_wire(wire: Wire) -> Self {
-        Self::set_up(wire, &[("DUEDAY_SHARDS", "1")]).await
+    /// Creates a world whose API is connected to the table by `connection`, which can inject faults.
+    pub async fn with_connection(connection: EngineConnection) -> Self {
+        Self::set_up(connection, &[("DUEDAY_SHARDS", "1")]).await
     }
 
     /// Creates a world that charges through a stand-in for Stripe.
@@ -82,14 +82,14 @@ impl World {
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
         let stripe = Arc::new(Stripe::new(STRIPE_KEY, &url, std::time::Duration::from_secs(5)));
-        (Self::build(system, Wire::default(), stripe).await, server)
+        (Self::build(system, EngineConnection::default(), stripe).await, server)
     }
 
-    async fn set_up(wire: Wire, settings: &[(&str, &str)]) -> Self {
+    async fn set_up(connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
         let system = Self::system(settings).await;
         system.sandbox.set_url("http://127.0.0.1:7879");
         let sandbox = system.sandbox.clone();
-        Self::build(system, wire, sandbox).await
+        Self::build(system, connection, sandbox).await
     }
 
     async fn system(settings: &[(&str, &str)]) -> InMemoryDeployment {
@@ -98,15 +98,19 @@ impl World {
         InMemoryDeployment::new(config, clock, Arc::new(RecordedMails::default())).await.unwrap()
     }
 
-    /// Creates a world with the table and the clock of `system`. Its payments are charged through `gateway`, and `wire`
+    /// Creates a world with the table and the clock of `system`. Its payments are charged through `gateway`, and `connection`
     /// connects its API to the table.
-    async fn build<G: FullGateway + 'static>(system: InMemoryDeployment, wire: Wire, gateway: Arc<G>) -> Self {
+    async fn build<G: FullGateway + 'static>(
+        system: InMemoryDeployment,
+        connection: EngineConnection,
+        gateway: Arc<G>,
+    ) -> Self {
         let Deployment { table, config, .. } = &system.deployment;
         table.put_account(&sample::account()).await.unwrap();
         let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
         table.create_subscription(&gold, None).await.unwrap();
-        let wired = system.with_wire(Arc::new(wire)).table;
-        let api = Api::new(wired, config.api_config(), system.clock.clone()).await.unwrap();
+        let deployment = system.with_connection(Arc::new(connection)).table;
+        let api = Api::new(deployment, config.api_config(), system.clock.clone()).await.unwrap();
         let api = api.with_gateway(gateway.clone(), &system.deployment.config.charging);
         let router = api
             .with_encryption(encryption_keys())

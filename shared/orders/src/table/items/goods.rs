@@ -137,14 +137,14 @@ pub(in crate::table) struct DeliveryItem {
     pub stock: u64,
 }
 
-/// Returns the id of the product in the partition key of an edge.
+/// Returns the id of the product in the partition key of a relation.
 pub(in crate::table) fn product_id_in(item: &Item) -> Result<ProductId, TableError> {
     id_in_pk(&key_of(item), keys::PRODUCTS)
 }
 
-/// Returns the edge from `warehouse` to the list of all warehouses. The edge contains all attributes of the warehouse,
-/// so that the choice of a warehouse for an order reads only one partition.
-pub(in crate::table) fn warehouse_list_edge(warehouse: &Warehouse) -> Item {
+/// Returns the relation from `warehouse` to the list of all warehouses. The relation contains all attributes of the
+/// warehouse, so that the choice of a warehouse for an order reads only one partition.
+pub(in crate::table) fn warehouse_list_relation(warehouse: &Warehouse) -> Item {
     let mut item = warehouse.to_item();
     item.insert("SK".to_owned(), s(keys::ALL_WAREHOUSES));
     item.insert(DATA.to_owned(), s(keys::key_of_warehouse(&warehouse.id)));

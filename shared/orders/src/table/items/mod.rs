@@ -15,15 +15,15 @@ use serde::Serialize;
 pub(in crate::table) use fill::{CHANGE, FURTHER, PASS, PassItem};
 pub(in crate::table) use goods::{
     DeliveryItem, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock,
-    warehouse_list_edge,
+    warehouse_list_relation,
 };
 pub(in crate::table) use order::{
-    BUCKET, QuantityItem, RepresentativeEdgeItem, customer_id_in, order_id_in, product_edge, read_line,
-    read_warehouse_edge, representative_edge, warehouse_edge,
+    BUCKET, QuantityItem, RepresentativeRelationItem, customer_id_in, order_id_in, product_relation, read_line,
+    read_warehouse_relation, representative_relation, warehouse_relation,
 };
 pub(in crate::table) use people::{
-    StoredTotal, confidential_item, earlier_key_of_confidential_item, employee_edge, employee_id_in, job_record_item,
-    read_confidential, read_employee_edge, read_job_record,
+    StoredTotal, confidential_item, earlier_key_of_confidential_item, employee_id_in, employee_relation,
+    job_record_item, read_confidential, read_employee_relation, read_job_record,
 };
 
 use super::{OrdersTable, keys};
@@ -47,9 +47,10 @@ pub(in crate::table) fn item_with(key: Key, data: Option<String>, attributes: &i
 #[derive(Serialize)]
 pub(in crate::table) struct NoAttributes {}
 
-/// Returns the edge from the key `from` to the key `to`. A query of GSI-1 for `to` returns its edges sorted by `data`.
-pub(in crate::table) fn edge(from: String, to: impl Into<String>, data: impl Into<String>) -> Item {
-    item_with(keys::key_of_edge(from, to), Some(data.into()), &NoAttributes {})
+/// Returns the relation from the key `from` to the key `to`. A query of GSI-1 for `to` returns its relations sorted by
+/// `data`.
+pub(in crate::table) fn relation(from: String, to: impl Into<String>, data: impl Into<String>) -> Item {
+    item_with(keys::key_of_relation(from, to), Some(data.into()), &NoAttributes {})
 }
 
 /// Parses the identifier that follows `prefix` in `text`. `key` is the key of the item, for the error message.

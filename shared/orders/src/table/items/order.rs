@@ -1,5 +1,5 @@
-//! Stored items of orders, of the edges from orders to representatives, products and warehouses, of the refunds of orders, and
-//! of customers.
+//! Stored items of orders, of the relations from orders to representatives, products and warehouses, of the refunds of
+//! orders, and of customers.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -45,7 +45,7 @@ impl Entity<OrdersTable> for Order {
     type Attributes = OrderItem;
 
     fn key(&self) -> Key {
-        keys::key_of_edge(keys::key_of_order(self.id), keys::key_of_customer(&self.customer))
+        keys::key_of_relation(keys::key_of_order(self.id), keys::key_of_customer(&self.customer))
     }
 
     fn attributes(&self) -> OrderItem {
@@ -137,11 +137,11 @@ impl Entity<OrdersTable> for OrderRefunds {
     }
 }
 
-/// The attributes of the edge from an order to its representative.
+/// The attributes of the relation from an order to its representative.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(in crate::table) struct RepresentativeEdgeItem {
+pub(in crate::table) struct RepresentativeRelationItem {
     pub customer: AccountId,
     pub payment_amount: i64,
     /// Absent if nothing is refunded.
@@ -149,12 +149,12 @@ pub(in crate::table) struct RepresentativeEdgeItem {
     pub currency: Currency,
 }
 
-/// Returns the edge from an order to its representative.
-pub(in crate::table) fn representative_edge(order: &Order) -> Item {
+/// Returns the relation from an order to its representative.
+pub(in crate::table) fn representative_relation(order: &Order) -> Item {
     let key =
-        keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
+        keys::key_of_relation(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
     let Order { customer, total, refunded, .. } = order.clone();
-    let item = RepresentativeEdgeItem {
+    let item = RepresentativeRelationItem {
         customer,
         payment_amount: total.minor(),
         refunded_amount: Some(refunded.minor()).filter(|minor| *minor != 0),
@@ -169,23 +169,23 @@ pub(in crate::table) struct QuantityItem {
     pub quantity: u32,
 }
 
-/// Returns the edge from an order to one of its products.
-pub(in crate::table) fn product_edge(order: &Order, line: &OrderLine) -> Item {
-    let key = keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_product(&line.product));
+/// Returns the relation from an order to one of its products.
+pub(in crate::table) fn product_relation(order: &Order, line: &OrderLine) -> Item {
+    let key = keys::key_of_relation(keys::key_of_order(order.id), keys::key_of_product(&line.product));
     item_with(key, Some(keys::status_data(order)), &QuantityItem { quantity: line.quantity })
 }
 
-/// Reads a line from the edge of an order or a SKU to a product.
+/// Reads a line from the relation of an order or a SKU to a product.
 pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> {
     let QuantityItem { quantity } = from_item(item)?;
     Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCTS)?, quantity })
 }
 
-/// The attributes of the edge from an order to the warehouse that ships it. The edge contains the lines of the order, so that
-/// the list of the orders of a warehouse needs no query for each order.
+/// The attributes of the relation from an order to the warehouse that ships it. The relation contains the lines of the
+/// order, so that the list of the orders of a warehouse needs no query for each order.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct WarehouseEdgeItem {
+struct WarehouseRelationItem {
     customer: AccountId,
     lines: Vec<LineItem>,
 }
@@ -211,18 +211,18 @@ fn read_lines(items: Vec<LineItem>) -> Vec<OrderLine> {
     items.into_iter().map(|LineItem { product, quantity }| OrderLine { product, quantity }).collect()
 }
 
-/// Returns the edge from an order to the warehouse that ships it; `None` if no warehouse ships it yet.
-pub(in crate::table) fn warehouse_edge(order: &Order, lines: &[OrderLine]) -> Option<Item> {
-    let key = keys::key_of_edge(keys::key_of_order(order.id), keys::key_of_warehouse(order.warehouse.as_ref()?));
-    let edge = WarehouseEdgeItem { customer: order.customer.clone(), lines: line_items(lines) };
-    Some(item_with(key, Some(keys::status_data(order)), &edge))
+/// Returns the relation from an order to the warehouse that ships it; `None` if no warehouse ships it yet.
+pub(in crate::table) fn warehouse_relation(order: &Order, lines: &[OrderLine]) -> Option<Item> {
+    let key = keys::key_of_relation(keys::key_of_order(order.id), keys::key_of_warehouse(order.warehouse.as_ref()?));
+    let relation = WarehouseRelationItem { customer: order.customer.clone(), lines: line_items(lines) };
+    Some(item_with(key, Some(keys::status_data(order)), &relation))
 }
 
-/// Reads the edge from an order to its warehouse. Returns the key of the order's item, and the lines of the order.
-pub(in crate::table) fn read_warehouse_edge(item: &Item) -> Result<(Key, Vec<OrderLine>), TableError> {
-    let edge: WarehouseEdgeItem = from_item(item)?;
+/// Reads the relation from an order to its warehouse. Returns the key of the order's item, and the lines of the order.
+pub(in crate::table) fn read_warehouse_relation(item: &Item) -> Result<(Key, Vec<OrderLine>), TableError> {
+    let relation: WarehouseRelationItem = from_item(item)?;
     let order = keys::key_of_order(order_id_in(item)?);
-    Ok((keys::key_of_edge(order, keys::key_of_customer(&edge.customer)), read_lines(edge.lines)))
+    Ok((keys::key_of_relation(order, keys::key_of_customer(&relation.customer)), read_lines(relation.lines)))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -287,12 +287,12 @@ impl Entity<OrdersTable> for Customer {
     }
 }
 
-/// Returns the account of the customer in the partition key of an edge.
+/// Returns the account of the customer in the partition key of a relation.
 pub(in crate::table) fn customer_id_in(item: &Item) -> Result<AccountId, TableError> {
     id_in_pk(&key_of(item), keys::CUSTOMERS)
 }
 
-/// Returns the id of the order in the partition key of an edge.
+/// Returns the id of the order in the partition key of a relation.
 pub(in crate::table) fn order_id_in(item: &Item) -> Result<OrderId, TableError> {
     id_in_pk(&key_of(item), keys::ORDERS)
 }

@@ -154,7 +154,7 @@ struct JobRecordItem {
 
 pub(in crate::table) fn job_record_item(record: &JobRecord) -> Item {
     let JobRecord { employee, from, job, job_title, department } = record.clone();
-    let key = keys::key_of_edge(keys::key_of_employee(&employee), keys::key_of_job_record(from));
+    let key = keys::key_of_relation(keys::key_of_employee(&employee), keys::key_of_job_record(from));
     item_with(key, None, &JobRecordItem { job, job_title, department })
 }
 
@@ -174,7 +174,7 @@ struct ConfidentialItem {
 /// Returns the key under which earlier versions stored the confidential data of an employee.
 pub(in crate::table) fn earlier_key_of_confidential_item(confidential: &Confidential) -> Key {
     let sk = keys::earlier_key_of_confidential_data(confidential.hired_on);
-    keys::key_of_edge(keys::key_of_employee(&confidential.employee), sk)
+    keys::key_of_relation(keys::key_of_employee(&confidential.employee), sk)
 }
 
 /// Returns the item with the confidential data of `employee`. This item also contains all attributes of the employee, so
@@ -182,22 +182,22 @@ pub(in crate::table) fn earlier_key_of_confidential_item(confidential: &Confiden
 pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &Confidential) -> Item {
     let Confidential { hired_on, salary, .. } = confidential;
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
-    let key = keys::key_of_edge(keys::key_of_employee(&confidential.employee), keys::CONFIDENTIAL);
+    let key = keys::key_of_relation(keys::key_of_employee(&confidential.employee), keys::CONFIDENTIAL);
     let mut item = item_with(key, Some(hired_on.to_string()), &item);
     item.extend(to_item(&employee.attributes()));
     item
 }
 
-/// Returns the edge from `employee` to the key `end`, with all attributes of the employee, so that a list of employees
-/// reads only its edges.
-pub(in crate::table) fn employee_edge(employee: &Employee, end: String) -> Item {
+/// Returns the relation from `employee` to the key `end`, with all attributes of the employee, so that a list of employees
+/// reads only its relations.
+pub(in crate::table) fn employee_relation(employee: &Employee, end: String) -> Item {
     let partition = keys::key_of_employee(&employee.id);
-    item_with(keys::key_of_edge(partition.clone(), end), Some(partition), &employee.attributes())
+    item_with(keys::key_of_relation(partition.clone(), end), Some(partition), &employee.attributes())
 }
 
-/// Returns the employee whose attributes are in the edge `item`. Returns `None` if the edge has no attributes: an
-/// earlier version of Dueday wrote such edges.
-pub(in crate::table) fn read_employee_edge(item: &Item) -> Result<Option<Employee>, TableError> {
+/// Returns the employee whose attributes are in the relation `item`. Returns `None` if the relation has no attributes: an
+/// earlier version of Dueday wrote such relations.
+pub(in crate::table) fn read_employee_relation(item: &Item) -> Result<Option<Employee>, TableError> {
     item.contains_key("CreatedDate").then(|| Employee::from_item(item)).transpose()
 }
 
@@ -211,7 +211,7 @@ pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, T
     })
 }
 
-/// Returns the id of the employee from the partition key of `item`, which is an edge: an item that links the employee
+/// Returns the id of the employee from the partition key of `item`, which is a relation: an item that links the employee
 /// to another entity.
 pub(in crate::table) fn employee_id_in(item: &Item) -> Result<EmployeeId, TableError> {
     id_in_pk(&key_of(item), keys::EMPLOYEES)

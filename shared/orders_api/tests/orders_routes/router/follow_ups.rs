@@ -301,7 +301,7 @@ async fn packing_slip_of_a_follow_up_names_the_order_that_it_follows() {
 }
 
 #[tokio::test]
-async fn split_of_an_order_of_20_products_lets_the_orders_of_each_product_be_filled() {
+async fn split_of_an_order_of_20_products_requests_to_fill_other_backordered_orders_of_each_product() {
     let test_desk = TestDesk::new().await;
     let names: Vec<String> = (10..30).map(|n| format!("p-{n}")).collect();
     let all = |quantity| -> Value { lines(&names.iter().map(|name| (name.as_str(), quantity)).collect::<Vec<_>>()) };

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use emulator::Wire;
+use emulator::EngineConnection;
 use orders::PaidPeriod;
 use serde_json::json;
 
-use crate::router::test_desk::{TestDesk, address_body, paid_month, wire_with_unprocessed_keys};
+use crate::router::test_desk::{TestDesk, address_body, connection_with_unprocessed_keys, paid_month};
 
 /// Returns the ids of all items in the list at `path`, reading list pages of `limit` items each. Checks that every list
 /// page except the last one has `limit` items.
@@ -73,23 +73,23 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
 
 #[tokio::test]
 async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orders_have_the_same_instant() {
-    let test_desk = TestDesk::with_wire(Wire::counting_capacity_units()).await;
+    let test_desk = TestDesk::with_connection(EngineConnection::counting_capacity_units()).await;
     for n in 0..210 {
         test_desk.desk.place(&PaidPeriod { paid_at: paid_month(0).paid_at, ..paid_month(n) }).await.unwrap();
     }
-    let wire = &test_desk.wire;
-    let request_count = || wire.requests().values().sum::<u64>();
+    let connection = &test_desk.connection;
+    let request_count = || connection.requests().values().sum::<u64>();
     // The columns are: the path, and the number of requests: one to read the number of buckets, and one for each of the three
     // buckets, or for each status and bucket.
     for (path, requests) in [("/orders?status=BACKORDERED", 1 + 3), ("/orders", 1 + 7 * 3)] {
         let (mut cursor, mut units_of_pages, mut listed) = (String::new(), Vec::new(), 0);
         let and = if path.contains('?') { '&' } else { '?' };
         loop {
-            wire.take_capacity_units();
+            connection.take_capacity_units();
             let before = request_count();
             let page = test_desk.get_as_operator(&format!("{path}{and}limit=20{cursor}")).await;
             assert_eq!(request_count() - before, requests, "{path}");
-            units_of_pages.push(wire.take_capacity_units().values().sum::<f64>());
+            units_of_pages.push(connection.take_capacity_units().values().sum::<f64>());
             listed += page.list_field("id").len();
             let Some(next) = page.json["next_cursor"].as_str() else { break };
             cursor = format!("&cursor={next}");
@@ -102,17 +102,17 @@ async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orde
 
 #[tokio::test]
 async fn products_are_read_with_one_request_for_a_hundred_and_unprocessed_keys_are_read_again() {
-    let test_desk = TestDesk::with_wire(wire_with_unprocessed_keys(2)).await;
+    let test_desk = TestDesk::with_connection(connection_with_unprocessed_keys(2)).await;
     let mut expected = vec!["beans".to_owned()];
     for n in 0..99 {
         test_desk.send_as_operator(&format!("PUT /products/p-{n:02}"), &json!({"name": format!("P {n}")})).await;
         expected.push(format!("p-{n:02}"));
     }
-    let batches = || test_desk.wire.requests().get("BatchGetItem").copied().unwrap_or_default();
+    let batches = || test_desk.connection.requests().get("BatchGetItem").copied().unwrap_or_default();
     for requests in [3, 1] {
-        let (all, reads) = (batches(), test_desk.wire.requests()["GetItem"]);
+        let (all, reads) = (batches(), test_desk.connection.requests()["GetItem"]);
         assert_eq!(test_desk.get_as_operator("/products?limit=100").await.list_field("id"), expected);
-        assert_eq!((batches() - all, test_desk.wire.requests()["GetItem"] - reads), (requests, 0));
+        assert_eq!((batches() - all, test_desk.connection.requests()["GetItem"] - reads), (requests, 0));
     }
 }
 

@@ -57,10 +57,10 @@ async fn backordered_order_keeps_the_address_that_its_customer_had_when_it_was_p
     let second = format!("/orders/{}", paid_month(1).order);
     assert_eq!(state(&test_desk, &second).await, expected("BACKORDERED", Some("stock"), Some("York")));
     receive(&test_desk, 1).await;
-    let before = test_desk.wire.requests();
+    let before = test_desk.connection.requests();
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     let reads = |requests: &std::collections::BTreeMap<String, u64>| requests.get("GetItem").copied();
-    assert_eq!(reads(&test_desk.wire.requests()), reads(&before), "the customer is not read");
+    assert_eq!(reads(&test_desk.connection.requests()), reads(&before), "the customer is not read");
     assert_eq!(state(&test_desk, &order).await, expected("OPEN", None, Some("Leeds")));
 
     // The account corrects the address of the order that waits, and it is filled with this address.

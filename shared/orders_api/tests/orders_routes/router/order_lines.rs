@@ -1,13 +1,13 @@
 //! Tests of changes of the products of an order before it is picked.
 
-use emulator::Wire;
+use emulator::EngineConnection;
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, address_body, paid_month};
 
 /// Returns a test desk with a second product and an open order of two bags of beans, and the path of the order.
 async fn desk_with_open_order() -> (TestDesk, String) {
-    let test_desk = TestDesk::with_wire(Wire::default()).await;
+    let test_desk = TestDesk::with_connection(EngineConnection::default()).await;
     test_desk.send_as_operator("PUT /products/cups", &json!({"name": "Cups"})).await;
     let delivery = "PUT /products/cups/deliveries/01MCCKG2G0000G000000000010";
     assert_eq!(test_desk.send_as_operator(delivery, &json!({"warehouse": "ams", "quantity": 5})).await.status, 200);

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use emulator::Wire;
+use emulator::EngineConnection;
 use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
 
-use crate::router::test_desk::{TestDesk, acme_caller, address_body, paid_month, wire_with_unprocessed_keys};
+use crate::router::test_desk::{TestDesk, acme_caller, address_body, connection_with_unprocessed_keys, paid_month};
 
 fn id(n: u64) -> String {
     paid_month(n).order.to_string()
@@ -113,12 +113,12 @@ async fn code_on_each_packing_slip_is_the_number_of_its_order() {
 
 #[tokio::test]
 async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unprocessed() {
-    let test_desk = TestDesk::with_wire(wire_with_unprocessed_keys(2)).await;
+    let test_desk = TestDesk::with_connection(connection_with_unprocessed_keys(2)).await;
     let delivery = "PUT /products/beans/deliveries/01MCCKG2G0000G000000000010";
     let body = json!({"warehouse": "ams", "quantity": 100});
     assert_eq!(test_desk.send_as_operator(delivery, &body).await.status, 200);
     test_desk.place_orders(0..100).await;
-    let batches = || test_desk.wire.requests().get("BatchGetItem").copied().unwrap_or_default();
+    let batches = || test_desk.connection.requests().get("BatchGetItem").copied().unwrap_or_default();
     // The keys are those of 100 orders and of their product. Half of the keys of two requests stay unprocessed at first.
     for expected in [4, 2] {
         let before = batches();
@@ -136,12 +136,12 @@ async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unpro
 
 #[tokio::test]
 async fn list_of_a_warehouse_needs_one_query_and_one_batch_read() {
-    let test_desk = TestDesk::with_wire(Wire::recorded()).await;
+    let test_desk = TestDesk::with_connection(EngineConnection::recorded()).await;
     test_desk.place_orders(0..40).await;
-    let before = test_desk.wire.requests();
+    let before = test_desk.connection.requests();
     let page = test_desk.send_as_operator("GET /warehouses/ams/orders?limit=40", &Value::Null).await;
     assert_eq!(page.list_field("id").len(), 40);
-    let mut requests = test_desk.wire.requests();
+    let mut requests = test_desk.connection.requests();
     requests.retain(|operation, count| {
         *count -= before.get(operation).copied().unwrap_or_default();
         *count > 0

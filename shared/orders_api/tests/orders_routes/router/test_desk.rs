@@ -9,7 +9,7 @@ use axum::{Extension, Router};
 use billing::{Account, Money};
 use chrono::TimeDelta;
 use clock::SimulatedClock;
-use emulator::{Engine, Wire};
+use emulator::{Engine, EngineConnection};
 use orders::{Buckets, Country, Department, Job, Location, OrderDesk, OrderId, OrdersTable, PaidPeriod, Region};
 use orders_api::{OrdersApi, StoredPayments};
 use rest::Caller;
@@ -26,7 +26,7 @@ pub struct TestDesk {
     /// The payments table, with the accounts and the action log.
     pub payments: Table,
     pub clock: Arc<SimulatedClock>,
-    pub wire: Arc<Wire>,
+    pub connection: Arc<EngineConnection>,
 }
 
 /// A complete HTTP response with a JSON body.
@@ -87,8 +87,8 @@ pub fn address_body() -> Value {
     json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
 }
 
-/// Returns a wire on which the table leaves half of the keys of the first `requests` BatchGetItem requests unprocessed.
-pub fn wire_with_unprocessed_keys(requests: u32) -> Wire {
+/// Returns a connection on which the table leaves half of the keys of the first `requests` BatchGetItem requests unprocessed.
+pub fn connection_with_unprocessed_keys(requests: u32) -> EngineConnection {
     let incomplete = AtomicU32::new(requests);
     let leave_unprocessed = move |request: &Value, response: &mut Value| {
         let Some(items) = response["Responses"]["dueday-orders"].as_array_mut() else { return };
@@ -100,7 +100,7 @@ pub fn wire_with_unprocessed_keys(requests: u32) -> Wire {
             response["UnprocessedKeys"] = unprocessed;
         }
     };
-    Wire::with_changed_responses(leave_unprocessed)
+    EngineConnection::with_changed_responses(leave_unprocessed)
 }
 
 /// Creates the payments table with the accounts `acme` and `new`.
@@ -135,12 +135,12 @@ pub async fn create_company(table: &OrdersTable) {
 
 impl TestDesk {
     pub async fn new() -> Self {
-        Self::with_wire(Wire::default()).await
+        Self::with_connection(EngineConnection::default()).await
     }
 
-    /// Creates the same test desk as [`TestDesk::new`], whose requests to the tables are sent through `wire`.
-    pub async fn with_wire(wire: Wire) -> Self {
-        let test_desk = Self::without_goods(wire).await;
+    /// Creates the same test desk as [`TestDesk::new`], whose requests to the tables are sent through `connection`.
+    pub async fn with_connection(connection: EngineConnection) -> Self {
+        let test_desk = Self::without_goods(connection).await;
         create_company(&test_desk.desk.table).await;
         test_desk.create_goods().await;
         test_desk
@@ -148,20 +148,20 @@ impl TestDesk {
 
     /// Creates an order desk without any data.
     pub async fn without_company() -> Self {
-        Self::without_goods(Wire::default()).await
+        Self::without_goods(EngineConnection::default()).await
     }
 
-    async fn without_goods(wire: Wire) -> Self {
-        let wire = Arc::new(wire);
+    async fn without_goods(connection: EngineConnection) -> Self {
+        let connection = Arc::new(connection);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let client = Engine::memory().client_with_wire(wire.clone());
+        let client = Engine::memory().client_with_connection(connection.clone());
         let table = OrdersTable::new(client.clone(), "dueday-orders");
         table.create_if_absent().await.unwrap();
         let payments = payments_table(client).await;
         let desk =
             OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
         let api = OrdersApi::new(desk.clone(), Arc::new(StoredPayments(payments.clone())), clock.clone());
-        Self { router: api.router(), desk, payments, clock, wire }
+        Self { router: api.router(), desk, payments, clock, connection }
     }
 
     /// Creates the warehouse, the product, the representatives and the customer.

@@ -79,8 +79,8 @@ impl Questions<'_> {
         self.count("orders of a warehouse", of_warehouse.is_empty());
     }
 
-    /// Asserts that `found`, a list of orders, contains the orders `expected`, each once, oldest payment first, and that it
-    /// shows their stored data. Orders of the same instant have no specified sequence.
+    /// Asserts that `found`, a list of orders, contains exactly the orders `expected`, each once, oldest payment first,
+    /// and that it shows their stored data. Orders of the same instant have no specified sequence.
     fn assert_orders(&self, found: impl Iterator<Item = ListedOrder>, expected: &[(String, String)], question: &str) {
         let mut ids = Vec::new();
         for order in found {

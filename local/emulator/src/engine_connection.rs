@@ -13,7 +13,7 @@ use crate::permission::{Permission, needed_permissions};
 /// A function that changes the response to a request. Its arguments are the request and the response.
 type ChangeResponse = dyn Fn(&Value, &mut Value) + Send + Sync;
 
-/// Observes the requests on a wire (a connection to the engine), and may respond in place of the engine.
+/// Observes the requests on a connection (a connection to the engine), and may respond in place of the engine.
 pub trait RequestObserver: Send + Sync {
     /// Returns the response to a request that must not reach the engine; `None` passes the request on.
     fn replacement_response(&self, _operation: &str, _request: &Value) -> Option<Value> {
@@ -24,9 +24,9 @@ pub trait RequestObserver: Send + Sync {
     fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>);
 }
 
-/// The connection between the SDK and the engine. A wire counts requests and capacity units, and injects faults.
+/// The connection between the SDK and the engine. A connection counts requests and capacity units, and injects faults.
 #[derive(Default)]
-pub struct Wire {
+pub struct EngineConnection {
     pub(crate) injector: Option<Arc<Injector>>,
     pub(crate) observer: Option<Arc<dyn RequestObserver>>,
     change_response_body: Option<Box<ChangeResponse>>,
@@ -40,7 +40,7 @@ pub struct Wire {
     recorded: Mutex<RecordedRequests>,
 }
 
-/// The requests, capacity units and permissions that a wire has counted and recorded.
+/// The requests, capacity units and permissions that a connection has counted and recorded.
 #[derive(Default)]
 struct RecordedRequests {
     /// The number of requests by operation.
@@ -51,41 +51,41 @@ struct RecordedRequests {
     permissions: BTreeSet<Permission>,
 }
 
-impl Wire {
-    /// Creates a wire on which `faults` decides the fault of each request.
+impl EngineConnection {
+    /// Creates a connection on which `faults` decides the fault of each request.
     pub fn with_faults(faults: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
         Self::with_injector(Arc::new(Injector::new(Arc::new(faults))))
     }
 
-    /// Creates a wire whose requests have the faults of `injector`.
+    /// Creates a connection whose requests have the faults of `injector`.
     pub fn with_injector(injector: Arc<Injector>) -> Self {
         Self { injector: Some(injector), ..Self::default() }
     }
 
-    /// Creates a wire that lets `change` modify each response. For example, `change` can make an index return stale
+    /// Creates a connection that lets `change` modify each response. For example, `change` can make an index return stale
     /// rows.
     pub fn with_changed_responses(change: impl Fn(&Value, &mut Value) + Send + Sync + 'static) -> Self {
         Self { change_response_body: Some(Box::new(change)), ..Self::default() }
     }
 
-    /// Creates a wire that drops the idempotency tokens of transactions. For each token, the engine searches all tokens
+    /// Creates a connection that drops the idempotency tokens of transactions. For each token, the engine searches all tokens
     /// of the last ten minutes. A simulation makes the transactions of years within ten minutes, so these searches
     /// would take most of its time.
     pub fn without_tokens() -> Self {
         Self::default().without_transaction_tokens()
     }
 
-    /// Returns this wire with `observer`, which sees each request and its response.
+    /// Returns this connection with `observer`, which sees each request and its response.
     pub fn and_observer(self, observer: Arc<dyn RequestObserver>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// Creates a wire that counts capacity units.
+    /// Creates a connection that counts capacity units.
     pub fn counting_capacity_units() -> Self {
         Self { is_metered: true, ..Self::default() }
     }
 
-    /// Creates a wire that records the permissions that its requests need.
+    /// Creates a connection that records the permissions that its requests need.
     pub fn recorded() -> Self {
         Self { is_recorded: true, ..Self::default() }
     }
@@ -95,12 +95,12 @@ impl Wire {
         self.lock_records().permissions.clone()
     }
 
-    /// Returns this wire without retries: the SDK sends each request once.
+    /// Returns this connection without retries: the SDK sends each request once.
     pub fn without_retries(self) -> Self {
         Self { has_no_retries: true, ..self }
     }
 
-    /// Returns this wire without idempotency tokens, as [`Wire::without_tokens`] does.
+    /// Returns this connection without idempotency tokens, as [`EngineConnection::without_tokens`] does.
     pub fn without_transaction_tokens(self) -> Self {
         Self { ignores_tokens: true, ..self }
     }
@@ -130,7 +130,7 @@ impl Wire {
         }
     }
 
-    /// Returns `response`, modified if this wire was created by [`Wire::with_changed_responses`].
+    /// Returns `response`, modified if this connection was created by [`EngineConnection::with_changed_responses`].
     pub(crate) fn change_response(&self, request: &[u8], response: String) -> String {
         let Some(change) = &self.change_response_body else { return response };
         let mut response = serde_json::from_str(&response).unwrap_or_default();
@@ -162,8 +162,8 @@ impl Wire {
     }
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for EngineConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").finish_non_exhaustive()
+        f.debug_struct("EngineConnection").finish_non_exhaustive()
     }
 }

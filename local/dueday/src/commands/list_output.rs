@@ -23,7 +23,7 @@ pub struct LimitArgs {
 }
 
 /// The first items of a list, and the errors of items that cannot be read.
-pub struct ListedItems<T> {
+pub struct ListOutput<T> {
     pub items: Vec<T>,
     /// Whether further items exist that are not in this list.
     has_more: bool,
@@ -41,7 +41,7 @@ impl LimitArgs {
     }
 }
 
-impl<T> ListedItems<T> {
+impl<T> ListOutput<T> {
     pub fn new() -> Self {
         Self { items: Vec::new(), has_more: false, unreadable: Vec::new() }
     }
@@ -51,7 +51,7 @@ impl<T> ListedItems<T> {
         self.items.is_empty() && self.unreadable.is_empty()
     }
 
-    /// Adds `item` with [`ListedItems::push`] if `is_searched` accepts the item.
+    /// Adds `item` with [`ListOutput::push`] if `is_searched` accepts the item.
     pub fn push_if_selected(
         &mut self,
         item: Result<T, TableError>,
@@ -101,7 +101,7 @@ impl<T> ListedItems<T> {
     }
 }
 
-impl<T> From<Page<T>> for ListedItems<T> {
+impl<T> From<Page<T>> for ListOutput<T> {
     fn from(page: Page<T>) -> Self {
         Self { items: page.items, has_more: page.next.is_some(), unreadable: page.unreadable }
     }

@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The AWS CLI, which the command runs once for each request.
 #[derive(Clone, Debug)]
-pub struct AwsProgram {
+pub struct AwsCli {
     pub region: String,
 }
 
@@ -53,13 +53,13 @@ impl AwsError {
 /// The response to a request.
 pub type Response = Result<Value, AwsError>;
 
-impl AwsProgram {
+impl AwsCli {
     /// Runs the AWS CLI with `arguments`: a service, an operation and its options. Returns its JSON output. The caller
     /// must choose an operation that changes nothing; this function does not check it.
     ///
     /// # Errors
     /// [`AwsError`] if the program is not installed, or the request failed.
-    pub async fn request(&self, arguments: &[&str]) -> Response {
+    pub async fn run(&self, arguments: &[&str]) -> Response {
         let mut command = Command::new("aws");
         command.args(arguments).args(["--output", "json"]).stdin(Stdio::null()).kill_on_drop(true);
         // Version 1 of the AWS CLI reads the region from `AWS_DEFAULT_REGION`. Without the empty `AWS_PAGER`, version 2

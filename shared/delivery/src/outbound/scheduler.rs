@@ -7,23 +7,23 @@ use billing::DeliveryKey;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
-use super::NextTry;
+use super::NextTryTime;
 
 /// The largest numbers of deliveries in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ScheduleLimits {
+pub struct ConcurrencyLimits {
     /// The largest number of deliveries in progress to one endpoint.
     pub per_endpoint: usize,
     /// The largest number of deliveries in progress to all endpoints together.
     pub total: usize,
 }
 
-/// The deliveries of a worker that wait for a try or are in progress. The schedule only decides and sends no requests:
-/// the caller starts each delivery that [`Schedule::start_next`] returns, and passes its result to
-/// [`Schedule::finish`].
+/// The deliveries of a worker that wait for a try or are in progress. The scheduler only decides and sends no requests:
+/// the caller starts each delivery that [`DeliveryScheduler::start_next`] returns, and passes its result to
+/// [`DeliveryScheduler::finish`].
 #[derive(Clone, Debug)]
-pub struct Schedule {
-    limits: ScheduleLimits,
+pub struct DeliveryScheduler {
+    limits: ConcurrencyLimits,
     endpoints: BTreeMap<Ulid, EndpointQueue>,
     /// The number of deliveries in progress to all endpoints.
     in_progress: usize,
@@ -59,9 +59,9 @@ impl EndpointQueue {
     }
 }
 
-impl Schedule {
-    /// Creates a schedule without deliveries.
-    pub fn new(limits: ScheduleLimits) -> Self {
+impl DeliveryScheduler {
+    /// Creates a scheduler without deliveries.
+    pub fn new(limits: ConcurrencyLimits) -> Self {
         Self { limits, endpoints: BTreeMap::new(), in_progress: 0 }
     }
 
@@ -90,15 +90,15 @@ impl Schedule {
     }
 
     /// Ends the try of a delivery, with the result `next_try`. If there is a next try, the delivery waits for it. If
-    /// the result is [`NextTry::EndpointWaits`], no delivery to the endpoint is started before that instant.
-    pub fn finish(&mut self, DeliveryKey { endpoint, event }: DeliveryKey, next_try: NextTry) {
+    /// the result is [`NextTryTime::EndpointWaits`], no delivery to the endpoint is started before that instant.
+    pub fn finish(&mut self, DeliveryKey { endpoint, event }: DeliveryKey, next_try: NextTryTime) {
         let queue = self.endpoints.entry(endpoint).or_default();
         if queue.in_progress.remove(&event) {
             self.in_progress -= 1;
         }
         queue.paused_until = match next_try {
-            NextTry::Done | NextTry::At(_) => None,
-            NextTry::EndpointWaits(until) => Some(until),
+            NextTryTime::Done | NextTryTime::At(_) => None,
+            NextTryTime::EndpointWaits(until) => Some(until),
         };
         queue.waiting.extend(next_try.instant().map(|then| (then, event)));
         if queue.waiting.is_empty() && queue.in_progress.is_empty() && queue.paused_until.is_none() {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use chrono::TimeDelta;
 
-    const LIMITS: ScheduleLimits = ScheduleLimits { per_endpoint: 2, total: 3 };
+    const LIMITS: ConcurrencyLimits = ConcurrencyLimits { per_endpoint: 2, total: 3 };
 
     fn key(endpoint: u128, event: &str) -> DeliveryKey {
         DeliveryKey { endpoint: Ulid(endpoint), event: event.to_owned() }
@@ -139,61 +139,61 @@ mod tests {
     }
 
     /// Starts all deliveries that may be tried at `now`.
-    fn start_all(schedule: &mut Schedule, now: DateTime<Utc>) -> Vec<DeliveryKey> {
-        std::iter::from_fn(|| schedule.start_next(now)).collect()
+    fn start_all(scheduler: &mut DeliveryScheduler, now: DateTime<Utc>) -> Vec<DeliveryKey> {
+        std::iter::from_fn(|| scheduler.start_next(now)).collect()
     }
 
     #[test]
     fn endpoint_with_many_deliveries_leaves_room_for_other_endpoints() {
-        let mut schedule = Schedule::new(LIMITS);
+        let mut scheduler = DeliveryScheduler::new(LIMITS);
         for event in ["a", "b", "c", "d"] {
-            schedule.add(at(0), key(1, event));
+            scheduler.add(at(0), key(1, event));
         }
-        schedule.add(at(5), key(2, "a"));
-        assert_eq!(start_all(&mut schedule, at(4)), [key(1, "a"), key(1, "b")], "two for each endpoint");
-        schedule.add(at(5), key(2, "b"));
-        assert_eq!(start_all(&mut schedule, at(5)), [key(2, "a")], "three in all");
-        schedule.finish(key(1, "a"), NextTry::Done);
-        assert_eq!(start_all(&mut schedule, at(5)), [key(1, "c")], "the earliest, if both have one in progress");
-        schedule.finish(key(1, "b"), NextTry::At(at(9)));
-        schedule.finish(key(1, "c"), NextTry::Done);
-        assert_eq!(start_all(&mut schedule, at(9)), [key(1, "d"), key(2, "b")]);
-        schedule.finish(key(2, "b"), NextTry::Done);
-        assert_eq!(start_all(&mut schedule, at(9)), [key(1, "b")]);
+        scheduler.add(at(5), key(2, "a"));
+        assert_eq!(start_all(&mut scheduler, at(4)), [key(1, "a"), key(1, "b")], "two for each endpoint");
+        scheduler.add(at(5), key(2, "b"));
+        assert_eq!(start_all(&mut scheduler, at(5)), [key(2, "a")], "three in all");
+        scheduler.finish(key(1, "a"), NextTryTime::Done);
+        assert_eq!(start_all(&mut scheduler, at(5)), [key(1, "c")], "the earliest, if both have one in progress");
+        scheduler.finish(key(1, "b"), NextTryTime::At(at(9)));
+        scheduler.finish(key(1, "c"), NextTryTime::Done);
+        assert_eq!(start_all(&mut scheduler, at(9)), [key(1, "d"), key(2, "b")]);
+        scheduler.finish(key(2, "b"), NextTryTime::Done);
+        assert_eq!(start_all(&mut scheduler, at(9)), [key(1, "b")]);
     }
 
     #[test]
     fn endpoint_after_a_pause_gets_only_one_delivery_first() {
-        let mut schedule = Schedule::new(LIMITS);
+        let mut scheduler = DeliveryScheduler::new(LIMITS);
         for event in ["a", "b", "c"] {
-            schedule.add(at(0), key(1, event));
+            scheduler.add(at(0), key(1, event));
         }
-        assert_eq!(start_all(&mut schedule, at(0)).len(), 2);
-        schedule.finish(key(1, "a"), NextTry::EndpointWaits(at(10)));
-        assert_eq!(start_all(&mut schedule, at(9)), [], "b is in progress, c may not be tried yet");
-        schedule.finish(key(1, "b"), NextTry::EndpointWaits(at(10)));
-        assert_eq!(start_all(&mut schedule, at(10)), [key(1, "c")], "the probe");
-        schedule.finish(key(1, "c"), NextTry::EndpointWaits(at(30)));
-        assert_eq!(start_all(&mut schedule, at(29)), []);
-        assert_eq!(start_all(&mut schedule, at(30)).len(), 1);
-        schedule.finish(key(1, "a"), NextTry::Done);
-        assert_eq!(start_all(&mut schedule, at(30)), [key(1, "b"), key(1, "c")], "the probe succeeded");
+        assert_eq!(start_all(&mut scheduler, at(0)).len(), 2);
+        scheduler.finish(key(1, "a"), NextTryTime::EndpointWaits(at(10)));
+        assert_eq!(start_all(&mut scheduler, at(9)), [], "b is in progress, c may not be tried yet");
+        scheduler.finish(key(1, "b"), NextTryTime::EndpointWaits(at(10)));
+        assert_eq!(start_all(&mut scheduler, at(10)), [key(1, "c")], "the probe");
+        scheduler.finish(key(1, "c"), NextTryTime::EndpointWaits(at(30)));
+        assert_eq!(start_all(&mut scheduler, at(29)), []);
+        assert_eq!(start_all(&mut scheduler, at(30)).len(), 1);
+        scheduler.finish(key(1, "a"), NextTryTime::Done);
+        assert_eq!(start_all(&mut scheduler, at(30)), [key(1, "b"), key(1, "c")], "the probe succeeded");
     }
 
     #[test]
     fn delivery_in_progress_is_not_started_twice_and_waiting_deliveries_keep_the_pause_of_their_endpoint() {
-        let mut schedule = Schedule::new(LIMITS);
-        schedule.add(at(0), key(1, "a"));
-        assert_eq!(schedule.start_next(at(0)), Some(key(1, "a")));
-        schedule.add(at(1), key(1, "a"));
-        assert_eq!(schedule.start_next(at(1)), None);
-        schedule.add(at(1), key(2, "b"));
-        schedule.finish(key(1, "a"), NextTry::EndpointWaits(at(7)));
+        let mut scheduler = DeliveryScheduler::new(LIMITS);
+        scheduler.add(at(0), key(1, "a"));
+        assert_eq!(scheduler.start_next(at(0)), Some(key(1, "a")));
+        scheduler.add(at(1), key(1, "a"));
+        assert_eq!(scheduler.start_next(at(1)), None);
+        scheduler.add(at(1), key(2, "b"));
+        scheduler.finish(key(1, "a"), NextTryTime::EndpointWaits(at(7)));
         assert_eq!(
-            schedule.take_waiting(),
+            scheduler.take_waiting(),
             [(at(7), key(1, "a")), (at(7), key(1, "a")), (at(1), key(2, "b"))],
             "the times of the tries"
         );
-        assert_eq!(schedule.take_waiting(), []);
+        assert_eq!(scheduler.take_waiting(), []);
     }
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 /// The time of the next try of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NextTry {
+pub enum NextTryTime {
     /// There is no next try, because the delivery has succeeded or has finally failed.
     Done,
     /// The next try must not be before this instant.
@@ -14,7 +14,7 @@ pub enum NextTry {
     EndpointWaits(DateTime<Utc>),
 }
 
-impl NextTry {
+impl NextTryTime {
     /// Returns the instant before which the delivery must not be tried; `None` if there is no next try.
     pub fn instant(self) -> Option<DateTime<Utc>> {
         match self {
