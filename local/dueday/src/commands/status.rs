@@ -6,6 +6,7 @@ use days::{BatchDay, LatestAudit, LatestComparison, SystemStatus};
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use super::doctor::queues::{StackQueues, read_queues};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -20,37 +21,53 @@ const COLUMNS: [Column; 4] =
 /// The arguments of `dueday status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The command exits with 1 if something needs a person.
+The command exits with 1 if something needs a person, or could not be read.
+
+With --table, it reads the queues of the stack with this table with the AWS CLI, which must be installed.
 
 Examples:
   dueday status
   dueday status --table TABLE --json")]
-pub struct StatusArgs {}
+pub struct StatusArgs {
+    /// The stack whose queues are shown [default: the stack with this table]
+    #[arg(long, value_name = "NAME")]
+    pub stack: Option<String>,
+}
 
 /// The output of the command.
 #[derive(Debug, Serialize)]
 struct StatusOutput {
     #[serde(flatten)]
     status: SystemStatus,
-    /// The queues of the local system; `None` for a table on AWS, because this program cannot read queues in Amazon SQS.
+    /// The queues of the local system or of the stack; `None` if they could not be read.
     queues: Option<Vec<QueueState>>,
 }
 
-pub async fn status(context: &Context, _: &StatusArgs) -> Result<Exit, Failure> {
+pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failure> {
+    let table = context.options.table();
+    if table.is_none() && args.stack.is_some() {
+        return Err(Failure::Refused("--stack needs --table with the name of the table".to_owned()));
+    }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (zone, now) = (context.config.billing.zone, context.clock.now());
     let mut status = SystemStatus::read(&open_table.table, &open_table.settings, zone, now).await?;
-    let queues = match context.options.table() {
-        Some(_) => None,
-        None => Some(LocalQueues::new(open_table.table, &context.options).read().await),
+    let queues = match table {
+        Some(table) => read_queues(table, args.stack.as_deref()).await?,
+        None => Ok(LocalQueues::new(open_table.table, &context.options).read().await),
     };
-    status.problems.extend(queues.iter().flatten().filter_map(QueueState::problem));
-    let output = StatusOutput { status, queues };
+    status.problems.extend(problems(&queues));
+    let output = StatusOutput { status, queues: queues.ok() };
     context.print(&output, || text(&output))?;
     Ok(Exit::done_if(output.status.problems.is_empty()))
 }
 
-/// Returns the text of the output. On AWS, the text states where to look at the queues.
+fn problems(queues: &StackQueues) -> Vec<String> {
+    match queues {
+        Ok(queues) => queues.iter().filter_map(QueueState::problem).collect(),
+        Err(reason) => vec![format!("the queues could not be read: {reason}")],
+    }
+}
+
 fn text(StatusOutput { status, queues }: &StatusOutput) -> String {
     let day = |day: &BatchDay| {
         let state = match day.state.is_done() {
@@ -64,7 +81,7 @@ fn text(StatusOutput { status, queues }: &StatusOutput) -> String {
     let sums = if charged.payments == 0 { String::new() } else { format!(" ({})", charged.sums) };
     let queue = |queue: &QueueState| format!("{} {}", queue.name, describe_messages(queue));
     let queues = queues.as_ref().map(|queues| queues.iter().map(queue).collect::<Vec<_>>().join(", "));
-    let queues = queues.unwrap_or_else(|| "shown by GET /status".to_owned());
+    let queues = queues.unwrap_or_else(|| "could not be read".to_owned());
     let lines = [
         ("charging", if status.charging { "on".to_owned() } else { "off".to_owned() }),
         ("limits", limits.join(", ")),

@@ -1,6 +1,7 @@
 //! Tests of `dueday doctor`, with a fake `aws` program, a table on the embedded engine, and the stand-in for Stripe.
 
 mod aws;
+mod status;
 
 use std::fs;
 use std::net::TcpListener;
@@ -162,6 +163,11 @@ impl Deployment {
 
     /// Returns the command `dueday doctor` for the table, with the fake program in its PATH.
     fn doctor(&self) -> Command {
+        self.command("doctor")
+    }
+
+    /// Returns the command `dueday NAME` for the table, with the fake program in its PATH.
+    fn command(&self, name: &str) -> Command {
         let mut command = dueday(&self.path().join("data"));
         command
             .env("PATH", format!("{}:/usr/bin:/bin", self.path().display()))
@@ -170,7 +176,7 @@ impl Deployment {
             .env("AWS_REGION", "eu-west-1")
             .env("DUEDAY_DYNAMODB_ENDPOINT", &self.dynamodb)
             .env("STRIPE_API_BASE", &self.stripe)
-            .args(["doctor", "--table", "payments"]);
+            .args([name, "--table", "payments"]);
         command
     }
 
