@@ -37,6 +37,14 @@ const EVENTS: [(&str, Option<&str>, &[&str]); 4] = [
     ("mails of a batch of events", Some("mails"), &["sent", "undeliverable", "failed"]),
 ];
 
+/// The log events that are counted: the first words of the message, and the prefix and the name of the metric, whose value is 1.
+const COUNTED_EVENTS: [(&str, &str, &str); 4] = [
+    ("an event was delivered", "deliveries", "made"),
+    ("a delivery failed and will be retried", "deliveries", "failed"),
+    ("an event could not be delivered", "deliveries", "failed"),
+    ("a webhook endpoint is disabled", "deliveries", "failed"),
+];
+
 /// A field with this suffix is a time in milliseconds.
 const MILLISECONDS: &str = "_ms";
 
@@ -45,7 +53,13 @@ static DIMENSIONS_OF_CURRENCY: EntryDimensions =
 
 /// Returns whether log events with this message have metrics.
 pub(super) fn has_metrics(message: &str) -> bool {
-    EVENTS.iter().any(|(text, ..)| *text == message)
+    EVENTS.iter().any(|(text, ..)| *text == message) || counted_as(message).is_some()
+}
+
+/// Returns the prefix and the name of the metric that counts log events with this message; `None` if they are not counted.
+fn counted_as(message: &str) -> Option<(&'static str, &'static str)> {
+    let counted = COUNTED_EVENTS.iter().find(|(first_words, ..)| message.starts_with(first_words));
+    counted.map(|(_, prefix, name)| (*prefix, *name))
 }
 
 /// The metrics of one log event, with their dimensions.
@@ -60,6 +74,9 @@ impl<'a> MetricsEntry<'a> {
     /// Returns the metrics of the event with `fields` in the log of `function`; `None` if the event has none.
     pub fn new(function: &'a str, fields: &'a EventFields) -> Option<Self> {
         let message = fields.texts.get("message")?;
+        if let Some((prefix, name)) = counted_as(message) {
+            return Some(Self { function, currency: None, prefix, values: vec![(name, 1)] });
+        }
         let (_, prefix, names) = EVENTS.iter().find(|(text, ..)| text == message)?;
         let batch = || fields.texts.get("batch").map(String::as_str);
         let values = names.iter().filter_map(|name| Some((*name, *fields.numbers.get(name)?)));

@@ -1,5 +1,5 @@
 //! CloudWatch metrics of the Lambda functions, in CloudWatch's embedded metric format: for a log event with the numbers of
-//! a run, [`MetricsLayer`] writes a line from which CloudWatch reads the metrics.
+//! a run, and for a log event about a delivery, [`MetricsLayer`] writes a line from which CloudWatch reads the metrics.
 //!
 //! The metrics have the namespace [`NAMESPACE`] and the dimension [`FUNCTION_NAME`]. The name of a metric consists of a
 //! prefix and the name of the field: the field `in_doubt` of a payment run is the metric `payments-in-doubt`.

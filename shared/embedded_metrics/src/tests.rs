@@ -75,3 +75,14 @@ fn sum_of_payments_has_its_currency_as_a_dimension() {
     assert_eq!(lines[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([["FunctionName", "currency"]]));
     assert_eq!((&lines[0]["currency"], &lines[0]["paid-minor"]), (&json!("EUR"), &json!(2_598)));
 }
+
+#[test]
+fn log_events_about_deliveries_are_counted() {
+    let lines = lines_of(|| {
+        tracing::info!(endpoint = %"01", attempts = 2_u64, "an event was delivered");
+        tracing::error!(endpoint = %"01", "an event could not be delivered; its endpoint accepts other events");
+        tracing::error!("a webhook endpoint cannot be read");
+    });
+    let counts: Vec<_> = lines.iter().map(|line| (&line["deliveries-made"], &line["deliveries-failed"])).collect();
+    assert_eq!(counts, [(&json!(1), &Value::Null), (&Value::Null, &json!(1))]);
+}

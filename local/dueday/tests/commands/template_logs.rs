@@ -24,8 +24,6 @@ const COUNTED_MESSAGES: [(&str, &str); 30] = [
     ("DeliverLog", delivery::ENDPOINT_UNREADABLE),
     ("DeliverLog", delivery::DELIVERY_UNREADABLE),
     ("DeliverLog", delivery::EVENT_NOT_DELIVERED),
-    ("DeliverLog", delivery::EVENT_DELIVERED),
-    ("DeliverLog", delivery::DELIVERY_RETRIED),
     ("NoticesLog", delivery::NOTICE_MESSAGE_FAILED),
     ("NoticesLog", delivery::NOTICE_REJECTED),
     ("OrdersLog", orders::SKU_WITHOUT_PRODUCTS_MESSAGE),

@@ -2,18 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use billing::{ReceivedEvent, Secret, WebhookEndpoint};
 use chrono::{NaiveDate, TimeDelta};
 use chrono_tz::UTC;
-use clock::SimulatedClock;
-use delivery::Notices;
+use clock::{Clock as _, SimulatedClock};
+use delivery::{AllowedAddresses, Deliverer, EndpointSecrets, Notices, Sender};
 use embedded_metrics::{CURRENCY, FUNCTION_NAME, MetricsLayer, NAMESPACE};
-use emulator::Deployment;
+use emulator::{Deployment, Limits};
 use serde_yaml_ng::Value;
 use sweep::BatchRequest;
-use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use testkit::{InMemoryDeployment, RecordedMails, config, encryption_keys, sample};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
+use ulid::Ulid;
 
 use crate::template_logs::{LogBuffer, resources};
 
@@ -69,17 +75,49 @@ async fn run_day(start_function: impl Fn(&str) -> DefaultGuard) {
     let function = start_function("NoticesFunction");
     send_notice(&system).await;
     drop(function);
+    let function = start_function("DeliverFunction");
+    deliver_event(&system).await;
+    drop(function);
+}
+
+/// Returns the sample event of a payment.
+fn paid_event() -> String {
+    let message: serde_json::Value = serde_json::from_str(include_str!("../../../../events/sqs-paid.json")).unwrap();
+    message["Records"][0]["body"].as_str().unwrap().to_owned()
 }
 
 /// Processes a batch with the sample event of a payment of the account.
 async fn send_notice(system: &InMemoryDeployment) {
-    let message: serde_json::Value = serde_json::from_str(include_str!("../../../../events/sqs-paid.json")).unwrap();
-    let body = message["Records"][0]["body"].as_str().unwrap().to_owned();
     let Deployment { table, config, .. } = &system.deployment;
     let mails = Arc::new(RecordedMails::default());
     let notices = Notices::new(table.clone(), mails.clone(), config.merchant.clone(), UTC, system.clock.clone());
-    assert_eq!(notices_function::send_notices(&notices, [("m-1".to_owned(), body)]).await, Vec::<String>::new());
+    assert_eq!(
+        notices_function::send_notices(&notices, [("m-1".to_owned(), paid_event())]).await,
+        Vec::<String>::new()
+    );
     assert_eq!(mails.mails().len(), 1);
+}
+
+/// Delivers an event to a webhook endpoint that accepts it, and to one that does not.
+async fn deliver_event(system: &InMemoryDeployment) {
+    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let accepting = Router::new().route("/accepts", post(|| async { StatusCode::OK }));
+    tokio::spawn(emulator::serve(listener, accepting, Limits::default()));
+    let table = &system.deployment.table;
+    let secrets = EndpointSecrets::new(encryption_keys(), system.clock.clone());
+    for (n, path) in [(1, "accepts"), (2, "does-not-exist")] {
+        let id = Ulid::from_parts(1, n);
+        let secret = secrets.encrypt(id, &Secret::new([1; 32]));
+        let endpoint = WebhookEndpoint::new(id, format!("{url}/{path}").parse().unwrap(), secret, system.clock.now());
+        table.create_webhook_endpoint(&endpoint, None).await.unwrap();
+    }
+    let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
+    let deliverer = Deliverer::new(table.clone(), sender, encryption_keys(), system.clock.clone());
+    let event = ReceivedEvent::read(&paid_event()).unwrap();
+    for key in deliverer.fan_out(&[event]).await.unwrap() {
+        deliverer.deliver(&key).await.unwrap();
+    }
 }
 
 /// Returns the metrics of a line in CloudWatch's embedded metric format. Each value must be a number.
