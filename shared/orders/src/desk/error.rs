@@ -71,7 +71,7 @@ pub enum DeskError {
     NoLaterJob(NaiveDate),
     #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
-    #[error("{0} is not a customer representative")]
+    #[error("{0} is not a customer representative, or only until a planned change that is due")]
     NotRepresentative(EmployeeId),
     #[error(
         "a concurrent request handed {account} over to another representative than {representative}; some orders may \

@@ -225,7 +225,7 @@ impl OrderDesk {
                 continue;
             }
             let employee = self.table.get_employee(&id).await?;
-            if !employee.is_some_and(|employee| employee.gets_new_customers_on(today)) {
+            if !employee.is_some_and(|employee| employee.takes_customers_on(today)) {
                 representatives.retain(|representative| *representative != id);
             }
         }

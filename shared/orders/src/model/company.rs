@@ -147,9 +147,9 @@ impl Employee {
         self.assignment.as_ref().is_some_and(|assignment| assignment.represents_customers)
     }
 
-    /// Returns whether the employee can become the representative of a new customer on the day `today`: the employee is a
+    /// Returns whether the employee can become the representative of a customer on the day `today`: the employee is a
     /// customer representative, and no planned change that should have been made by this day ends that.
-    pub fn gets_new_customers_on(&self, today: NaiveDate) -> bool {
+    pub fn takes_customers_on(&self, today: NaiveDate) -> bool {
         let due = self.planned.as_ref().filter(|planned| planned.from <= today);
         let represents = |assignment: &Assignment| assignment.represents_customers;
         self.represents_customers() && due.is_none_or(|due| due.assignment.as_ref().is_some_and(represents))

@@ -1,6 +1,6 @@
-//! Tests of the distribution of new customers while the leaving of a representative waits until its customers are handed over.
+//! Tests of the distribution of customers while the leaving of a representative waits until its customers are handed over.
 
-use orders::{OrderStatus, PaidPeriod, PlaceOutcome};
+use orders::{OrderStatus, PaidPeriod, PlaceOutcome, all_days};
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
@@ -19,7 +19,7 @@ async fn representative_of_new_customer(test_desk: &TestDesk, day: &str) -> Valu
 }
 
 #[tokio::test]
-async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_new_customers() {
+async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_other_customers() {
     let both = ["e-10".parse().unwrap(), "e-11".parse().unwrap()];
     assert_eq!(orders::choose_representative(&"new".parse().unwrap(), &both), Some(&both[1]));
     let leave = ("POST /employees/e-11/leave", json!({"on": "2027-03-01"}));
@@ -40,6 +40,9 @@ async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_new_customer
         assert_eq!(test_desk.desk_on(day).apply_due_changes().await, waiting, "{request} {body} {day}");
         let representative = representative_of_new_customer(&test_desk, day).await;
         assert_eq!(representative, expected, "{request} {body} {day}");
+        let (acme, e11) = ("acme".parse().unwrap(), "e-11".parse().unwrap());
+        let handed_over = test_desk.desk_on(day).hand_over(&acme, &e11, all_days()).await;
+        assert_eq!(handed_over.is_ok(), expected == "e-11", "{request} {body} {day}: {handed_over:?}");
     }
 }
 
