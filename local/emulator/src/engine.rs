@@ -84,7 +84,7 @@ impl Engine {
         Client::from_conf(config)
     }
 
-    /// Executes `request` without an SDK and without a [`EngineConnection`].
+    /// Executes `request` without an SDK and without an [`EngineConnection`].
     ///
     /// # Errors
     /// The engine's error, as the JSON that DynamoDB would return.

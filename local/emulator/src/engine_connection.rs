@@ -13,7 +13,7 @@ use crate::permission::{Permission, needed_permissions};
 /// A function that changes the response to a request. Its arguments are the request and the response.
 type ChangeResponse = dyn Fn(&Value, &mut Value) + Send + Sync;
 
-/// Observes the requests on a connection (a connection to the engine), and may respond in place of the engine.
+/// Observes the requests on a connection to the engine, and may respond in place of the engine.
 pub trait RequestObserver: Send + Sync {
     /// Returns the response to a request that must not reach the engine; `None` passes the request on.
     fn replacement_response(&self, _operation: &str, _request: &Value) -> Option<Value> {
@@ -24,7 +24,7 @@ pub trait RequestObserver: Send + Sync {
     fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>);
 }
 
-/// The connection between the SDK and the engine. A connection counts requests and capacity units, and injects faults.
+/// The connection between the SDK and the engine. It counts requests and capacity units, and injects faults.
 #[derive(Default)]
 pub struct EngineConnection {
     pub(crate) injector: Option<Arc<Injector>>,

@@ -194,7 +194,7 @@ impl RequestObserver for ProcessObserver {
         }
         if operation == "GetItem" && request["Key"]["PK"]["S"] == "CTL#settings" {
             let is_charging = body.get("Item").and_then(|item| flag(item, "Charging"));
-            let ceiling = body["Item"]["PaymentBatchLimits"]["M"]["max-charges"]["S"].as_str();
+            let ceiling = body["Item"]["PaymentLimits"]["M"]["max-charges"]["S"].as_str();
             let ceiling = ceiling.and_then(|ceiling| ceiling.parse().ok());
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
             oracle.record_read_settings(actor, is_charging.unwrap_or(true), ceiling);

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use tracing::Dispatch;
 use tracing::subscriber::NoSubscriber;
 
-/// Two dispatchers of no log event, which exist until the process ends.
+/// Two dispatchers that receive no log events, and exist until the process ends. With one, `tracing` would ask only the current
+/// thread.
 static DISPATCHERS: LazyLock<[Dispatch; 2]> =
     LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::default())));
 

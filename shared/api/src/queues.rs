@@ -36,6 +36,9 @@ const DELAYED: &str = "ApproximateNumberOfMessagesDelayed";
 const IN_PROGRESS: &str = "ApproximateNumberOfMessagesNotVisible";
 /// The dead-letter queue of a queue in Amazon SQS.
 const REDRIVE_POLICY: &str = "RedrivePolicy";
+/// The queue of the template with the heartbeats of the system. Nothing reads it, and its messages need no person: an alarm
+/// watches their arrival.
+pub const QUEUE_OF_HEARTBEATS: &str = "Heartbeats";
 /// The attributes of a queue in Amazon SQS that [`QueueState::from_sqs_attributes`] reads ("GetQueueAttributes" in the Amazon SQS API
 /// reference).
 pub const SQS_ATTRIBUTES: [&str; 4] = [DUE, DELAYED, IN_PROGRESS, REDRIVE_POLICY];

@@ -171,7 +171,7 @@ pub use in_doubt::{
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use new_subscription::{NewSubscription, first_due_on};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
-pub use payment_limits::{PaymentBatchLimits, PaymentLimit, PaymentLimitError};
+pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
 pub use payment_method_setup::PaymentMethodSetup;
 pub use policy::{
     AfterWonDispute, CatchUp, LeadDays, OnResume, ParseAfterWonDisputeError, ParseCatchUpError, ParseOnResumeError,

@@ -19,8 +19,8 @@ const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 /// of the limit.
 ///
 /// ```
-/// use billing::{PaymentLimit, PaymentBatchLimits};
-/// let mut limits = PaymentBatchLimits::default();
+/// use billing::{PaymentLimit, PaymentLimits};
+/// let mut limits = PaymentLimits::default();
 /// assert_eq!(limits.text_of(PaymentLimit::MaxSums), "none");
 /// limits.set(PaymentLimit::MaxSums, "EUR=100000.00,JPY=5000000")?;
 /// assert_eq!(limits.text_of(PaymentLimit::MaxSums), "EUR=100000.00,JPY=5000000");
@@ -29,7 +29,7 @@ const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
-pub struct PaymentBatchLimits {
+pub struct PaymentLimits {
     /// The daily limits on the number and the total amount of charges. A run does not start if the charges of its day
     /// would exceed a limit.
     pub ceilings: Ceilings,
@@ -75,8 +75,8 @@ impl PaymentLimit {
     }
 }
 
-impl PaymentBatchLimits {
-    /// Returns the value of `limit` as text, in the form that [`PaymentBatchLimits::set`] reads; `none` for a ceiling that
+impl PaymentLimits {
+    /// Returns the value of `limit` as text, in the form that [`PaymentLimits::set`] reads; `none` for a ceiling that
     /// does not exist.
     pub fn text_of(&self, limit: PaymentLimit) -> String {
         let ceiling = |text: Option<String>| text.unwrap_or_else(|| NO_CEILING.to_owned());
@@ -124,13 +124,13 @@ impl PaymentBatchLimits {
     }
 }
 
-impl Default for PaymentBatchLimits {
+impl Default for PaymentLimits {
     fn default() -> Self {
         Self { ceilings: Ceilings::default(), max_processing_days: 25, gateway_failures: 20 }
     }
 }
 
-impl TryFrom<BTreeMap<String, String>> for PaymentBatchLimits {
+impl TryFrom<BTreeMap<String, String>> for PaymentLimits {
     type Error = PaymentLimitError;
 
     /// Reads the limits by their names. A limit that is absent has its default.
@@ -144,11 +144,11 @@ impl TryFrom<BTreeMap<String, String>> for PaymentBatchLimits {
     }
 }
 
-impl From<PaymentBatchLimits> for BTreeMap<String, String> {
+impl From<PaymentLimits> for BTreeMap<String, String> {
     /// Returns the limits that differ from their defaults. Because limits with their defaults are not stored, a limit
     /// that a later version of Dueday adds does not change the stored limits.
-    fn from(limits: PaymentBatchLimits) -> Self {
-        let default = PaymentBatchLimits::default();
+    fn from(limits: PaymentLimits) -> Self {
+        let default = PaymentLimits::default();
         let texts = PaymentLimit::iter().map(|limit| (limit, limits.text_of(limit)));
         let changed = texts.filter(|(limit, text)| default.text_of(*limit) != *text);
         changed.map(|(limit, text)| (limit.to_string(), text)).collect()
@@ -174,11 +174,11 @@ mod tests {
             ("gateway-failures", "1000"),
         ] {
             let limit = name.parse().unwrap();
-            let mut limits = PaymentBatchLimits::default();
+            let mut limits = PaymentLimits::default();
             limits.set(limit, text).unwrap();
             assert_eq!(limits.text_of(limit), text);
             let stored = BTreeMap::from(limits.clone());
-            assert_eq!(PaymentBatchLimits::try_from(stored), Ok(limits), "{name}");
+            assert_eq!(PaymentLimits::try_from(stored), Ok(limits), "{name}");
         }
     }
 
@@ -193,12 +193,12 @@ mod tests {
             ("max-processing-days", "none", "a whole number from 1 to 60"),
             ("gateway-failures", "1001", "a whole number from 1 to 1000"),
         ] {
-            let mut limits = PaymentBatchLimits::default();
+            let mut limits = PaymentLimits::default();
             let error = limits.set(name.parse().unwrap(), text).unwrap_err();
             assert_eq!(error.to_string(), format!("{name} must be {allowed}, not {text:?}"));
-            assert_eq!(limits, PaymentBatchLimits::default());
+            assert_eq!(limits, PaymentLimits::default());
         }
-        let unknown = PaymentBatchLimits::try_from(BTreeMap::from([("max-refunds".to_owned(), "1".to_owned())]));
+        let unknown = PaymentLimits::try_from(BTreeMap::from([("max-refunds".to_owned(), "1".to_owned())]));
         let expected = "there is no setting \"max-refunds\"; the settings are max-charges, max-sums, \
                         max-processing-days, gateway-failures";
         assert_eq!(unknown.unwrap_err().to_string(), expected);

@@ -40,7 +40,8 @@ pub struct CustomerView {
 #[serde(deny_unknown_fields)]
 #[schema(as = Representative)]
 pub struct RepresentativeFields {
-    /// The employee who will represent the customer. This employee must be a customer representative.
+    /// The employee who will represent the customer. This employee must be a customer representative, and no
+    /// planned change that is due may end that.
     representative: EmployeeId,
 }
 

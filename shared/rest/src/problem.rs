@@ -385,7 +385,9 @@ impl From<DeskError> for Problem {
             DeskError::DateOutOfRange { field, .. } => Self::refused_field(field, error),
             DeskError::NoLaterJob(_) => Self::refused_field("job_start", error),
             DeskError::NoWarehouse(_) => Self::refused_field("warehouse", error),
-            DeskError::NotRepresentative(_) => Self::refused_field("representative", error),
+            DeskError::NotRepresentative(_) | DeskError::StopsRepresenting(_) => {
+                Self::refused_field("representative", error)
+            }
             DeskError::NoWarehouseInRegion { .. } => Self::refused_field("region", error),
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
 use super::{Key, Table, TableError, keys};
-use billing::{AccountId, GatewayAccount, LoggedAction, NewAction, PaymentBatchLimits};
+use billing::{AccountId, GatewayAccount, LoggedAction, NewAction, PaymentLimits};
 use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome, s};
@@ -30,7 +30,7 @@ pub struct Settings {
     pub charging: bool,
     /// The limits of the payment batch, which reads them when a run begins and with every page of due payments.
     #[serde(default)]
-    pub payment_limits: PaymentBatchLimits,
+    pub payment_limits: PaymentLimits,
     /// The id of the table, which is created with the table. The idempotency keys of charges at the gateway are
     /// computed from this id, so that tables with different ids never use the same key. A restored or copied table has
     /// the id of the original table.
@@ -61,7 +61,7 @@ fn serialize_as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S
 impl Settings {
     /// Returns the settings of a new table: charging is on, and the limits have their defaults.
     pub fn new(shards: u32, table_id: Ulid) -> Self {
-        let payment_limits = PaymentBatchLimits::default();
+        let payment_limits = PaymentLimits::default();
         Self {
             shards,
             charging: true,
@@ -251,20 +251,20 @@ impl Table {
 
     /// Stores `after` as the limits of the payment batch, if the stored limits are `before`. Returns whether they were
     /// stored. Sends one UpdateItem request or, with an `action`, one TransactWriteItems request.
-    pub async fn set_payment_batch_limits(
+    pub async fn set_payment_limits(
         &self,
-        before: &PaymentBatchLimits,
-        after: &PaymentBatchLimits,
+        before: &PaymentLimits,
+        after: &PaymentLimits,
         action: Option<&NewAction>,
     ) -> Result<bool, TableError> {
-        let item = |limits: &PaymentBatchLimits| AttributeValue::M(to_item(limits));
+        let item = |limits: &PaymentLimits| AttributeValue::M(to_item(limits));
         let values = HashMap::from([(":after".to_owned(), item(after)), (":before".to_owned(), item(before))]);
         // The settings of an older table have no limits, which means the defaults.
-        let mut condition = "#PaymentBatchLimits = :before".to_owned();
-        if *before == PaymentBatchLimits::default() {
-            condition = format!("{PRESENT} AND (attribute_not_exists(#PaymentBatchLimits) OR {condition})");
+        let mut condition = "#PaymentLimits = :before".to_owned();
+        if *before == PaymentLimits::default() {
+            condition = format!("{PRESENT} AND (attribute_not_exists(#PaymentLimits) OR {condition})");
         }
-        let set = self.build_update(keys::key_of_settings(), "SET #PaymentBatchLimits = :after", &condition, values);
+        let set = self.build_update(keys::key_of_settings(), "SET #PaymentLimits = :after", &condition, values);
         let entry = action.map(|action| action.on_payment_limits(before, after));
         Ok(matches!(self.send_logged_update(set, entry).await?, UpdateItemOutcome::Updated(_)))
     }

@@ -63,8 +63,9 @@ impl World {
         let config = aws_sdk_sqs::config::Builder::from(&sdk).endpoint_url(&queue).build();
         let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
         let queue = SqsQueue::new(aws_sdk_sqs::Client::from_conf(config), format!("{queue}/queue"));
-        let wired = Table::new(engine.client_with_connection(Arc::new(connection)), "dueday", TimeDelta::days(190));
-        let deliverer = Deliverer::new(wired, sender, keys, clock.clone());
+        let faulty_table =
+            Table::new(engine.client_with_connection(Arc::new(connection)), "dueday", TimeDelta::days(190));
+        let deliverer = Deliverer::new(faulty_table, sender, keys, clock.clone());
         let deliveries = DeliveryHandler::new(deliverer, queue, clock.clone());
         Self { table, clock, deliveries, engine, sqs_requests }
     }

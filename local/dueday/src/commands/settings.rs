@@ -1,6 +1,6 @@
 //! `dueday settings`: shows and changes the limits of the payment batch.
 
-use billing::{ActionKind, PaymentBatchLimits, PaymentLimit};
+use billing::{ActionKind, PaymentLimit, PaymentLimits};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use strum::IntoEnumIterator as _;
@@ -78,8 +78,7 @@ pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Fa
             let mut changed = limits.clone();
             changed.set(*name, value).map_err(|error| Failure::Refused(error.to_string()))?;
             let action = context.action(ActionKind::ChangeSettings, None);
-            if changed != *limits && !open_table.table.set_payment_batch_limits(limits, &changed, Some(&action)).await?
-            {
+            if changed != *limits && !open_table.table.set_payment_limits(limits, &changed, Some(&action)).await? {
                 let reason = "another person has changed a setting at the same time; run the command again";
                 return Err(Failure::Refused(reason.to_owned()));
             }
@@ -97,7 +96,7 @@ pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Fa
     Ok(Exit::Done)
 }
 
-fn print_settings(context: &Context, limits: &PaymentBatchLimits, name: Option<PaymentLimit>) -> Result<(), Failure> {
+fn print_settings(context: &Context, limits: &PaymentLimits, name: Option<PaymentLimit>) -> Result<(), Failure> {
     let shown = PaymentLimit::iter().filter(|limit| name.is_none_or(|name| name == *limit));
     let settings: Vec<Setting> = shown
         .map(|limit| Setting { setting: limit.to_string(), value: limits.text_of(limit), meaning: limit.description() })

@@ -6,7 +6,7 @@ use days::{BatchDay, LatestAudit, LatestComparison, SystemStatus};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::doctor::queues::{StackQueues, read_queues};
+use super::doctor::queues::{ReadQueue, StackQueues, read_queues};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -53,17 +53,21 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
     let mut status = SystemStatus::read(&open_table.table, &open_table.settings, zone, now).await?;
     let queues = match table {
         Some(table) => read_queues(table, args.stack.as_deref()).await?,
-        None => Ok(LocalQueues::new(open_table.table, &context.options).read().await),
+        None => {
+            let queues = LocalQueues::new(open_table.table, &context.options).read().await;
+            Ok(queues.into_iter().map(|state| ReadQueue { state, error: None }).collect())
+        }
     };
     status.problems.extend(problems(&queues));
-    let output = StatusOutput { status, queues: queues.ok() };
+    let queues = queues.ok().map(|queues| queues.into_iter().map(|queue| queue.state).collect());
+    let output = StatusOutput { status, queues };
     context.print(&output, || text(&output))?;
     Ok(Exit::done_if(output.status.problems.is_empty()))
 }
 
 fn problems(queues: &StackQueues) -> Vec<String> {
     match queues {
-        Ok(queues) => queues.iter().filter_map(QueueState::problem).collect(),
+        Ok(queues) => queues.iter().filter_map(ReadQueue::problem).collect(),
         Err(reason) => vec![format!("the queues could not be read: {reason}")],
     }
 }

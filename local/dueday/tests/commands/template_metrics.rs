@@ -41,6 +41,24 @@ async fn dashboard_and_alarms_show_exactly_the_metrics_that_the_functions_write(
     assert!(!watched.is_empty());
 }
 
+#[test]
+fn each_log_event_about_a_delivery_is_counted() {
+    // The columns are: the log message, and the metric that counts it.
+    for (message, metric) in [
+        (delivery::EVENT_DELIVERED, "deliveries-made"),
+        (delivery::DELIVERY_RETRIED, "deliveries-failed"),
+        (delivery::EVENT_NOT_DELIVERED, "deliveries-failed"),
+        (delivery::ENDPOINT_DISABLED, "deliveries-failed"),
+    ] {
+        let written = LogBuffer::default();
+        let function = write_metrics("DeliverFunction", &written);
+        tracing::info!("{message}");
+        drop(function);
+        let line: serde_json::Value = serde_json::from_str(&written.text()).unwrap();
+        assert_eq!(line[metric], 1, "{message}: {line}");
+    }
+}
+
 /// Writes the metrics of all log events to `output`, as the function `function` does, until the returned guard is dropped.
 fn write_metrics(function: &str, output: &LogBuffer) -> DefaultGuard {
     let layer = MetricsLayer::new(function.to_owned(), output.clone());

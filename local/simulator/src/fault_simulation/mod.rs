@@ -342,7 +342,7 @@ impl FaultSimulation {
                 let update = json!({
                     "TableName": self.world.config.table.name,
                     "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
-                    "UpdateExpression": "SET PaymentBatchLimits = :limits",
+                    "UpdateExpression": "SET PaymentLimits = :limits",
                     "ExpressionAttributeValues": {":limits": {"M": {"max-charges": {"S": ceiling}}}},
                 });
                 self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;

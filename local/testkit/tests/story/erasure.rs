@@ -53,7 +53,7 @@ fn action() -> NewAction {
     NewAction { at: now(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
 
-/// Returns a client of the orders table of `world`, which sends its requests through the connection `connection`.
+/// Returns a client of the orders table of `world`, which sends its requests through `connection`.
 fn orders_table(world: &World, connection: EngineConnection) -> OrdersTable {
     OrdersTable::new(world.system.with_connection(Arc::new(connection)).table.client().clone(), ORDERS)
 }

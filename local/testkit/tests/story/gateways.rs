@@ -395,7 +395,7 @@ async fn start_http_gateway(status: &'static str, body: &'static str) -> String 
 #[tokio::test]
 async fn run_stops_at_consecutive_failures_of_new_charges_but_not_of_look_ups() {
     let world = World::with_settings(&[("DUEDAY_CONCURRENCY", "3")]).await;
-    world.set_payment_batch_limits(&[("gateway-failures", "10")]).await;
+    world.set_payment_limits(&[("gateway-failures", "10")]).await;
     for day in 1..=25 {
         world.store(&new_subscription(day, "2026-02-28")).await;
     }

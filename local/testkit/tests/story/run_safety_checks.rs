@@ -218,7 +218,7 @@ async fn run_over_a_daily_limit_is_not_started() {
 #[tokio::test]
 async fn run_stops_after_consecutive_gateway_failures() {
     let world = World::with_settings(&[("DUEDAY_CONCURRENCY", "1")]).await;
-    world.set_payment_batch_limits(&[("gateway-failures", "3")]).await;
+    world.set_payment_limits(&[("gateway-failures", "3")]).await;
     for day in 1..=9 {
         world.store(&new_subscription(day, "2026-02-28")).await;
     }

@@ -17,7 +17,7 @@ use crate::world::{World, billing_time, cancel, date, key, new_subscription, non
 
 const DAY: &str = "2026-03-10";
 
-/// Returns a connection (a connection to the table) that always repeats the first response to each query of the index.
+/// Returns a connection to the table that always repeats the first response to each query of the index.
 fn connection_with_frozen_index() -> EngineConnection {
     let first_responses = Mutex::new(HashMap::<String, Value>::new());
     EngineConnection::with_changed_responses(move |request, response| {
@@ -28,7 +28,7 @@ fn connection_with_frozen_index() -> EngineConnection {
     })
 }
 
-/// Returns a connection (a connection to the table) that applies `change` to the rows of each response of the index.
+/// Returns a connection to the table that applies `change` to the rows of each response of the index.
 fn connection_with_changed_rows(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'static) -> EngineConnection {
     EngineConnection::with_changed_responses(move |request, response| {
         if let (Some(_), Some(rows)) = (request.get("IndexName"), response["Items"].as_array_mut()) {

@@ -56,7 +56,7 @@ pub fn numbered_subscription(n: u32, payment_day: i64, created: &str) -> Subscri
     Subscription { account, id, shard: n % SHARDS, ..new_subscription(payment_day, created) }
 }
 
-/// The world of a test. The tasks of its batches access the table through the connection `connection`, charge with
+/// The world of a test. The tasks of its batches access the table through `connection`, charge with
 /// `gateway`, and send their mails to `mails_sent`. `script` contains the faults of the gateway and of the mailer.
 pub struct World {
     pub system: InMemoryDeployment,
@@ -90,16 +90,16 @@ impl World {
     /// Creates a world in which the payment batch has the limits `texts` (name, value).
     pub async fn with_payment_limits(texts: &[(&str, &str)]) -> Self {
         let world = Self::new().await;
-        world.set_payment_batch_limits(texts).await;
+        world.set_payment_limits(texts).await;
         world
     }
 
     /// Changes the limits `texts` (name, value) of the payment batch.
-    pub async fn set_payment_batch_limits(&self, texts: &[(&str, &str)]) {
+    pub async fn set_payment_limits(&self, texts: &[(&str, &str)]) {
         let before = self.table.get_settings().await.unwrap().unwrap().payment_limits;
         let mut after = before.clone();
         texts.iter().for_each(|(name, text)| after.set(name.parse().unwrap(), text).unwrap());
-        assert!(self.table.set_payment_batch_limits(&before, &after, None).await.unwrap());
+        assert!(self.table.set_payment_limits(&before, &after, None).await.unwrap());
     }
 
     /// Creates a world whose clock has the random `seed`, so that its table has another id than the table of other

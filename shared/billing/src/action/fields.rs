@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use strum::IntoEnumIterator as _;
 
-use crate::{Account, PaymentBatchLimits, PaymentLimit, Subscription};
+use crate::{Account, PaymentLimit, PaymentLimits, Subscription};
 
 /// The value of a field whose content is not stored in the action log.
 pub(super) const HIDDEN_FIELD_CHANGED: &str = "changed";
@@ -105,6 +105,6 @@ pub(super) fn fields_of_subscription(subscription: &Subscription) -> Vec<Field> 
 }
 
 /// Returns the fields of the limits of the payment batch.
-pub(super) fn fields_of_limits(limits: &PaymentBatchLimits) -> Vec<Field> {
+pub(super) fn fields_of_limits(limits: &PaymentLimits) -> Vec<Field> {
     PaymentLimit::iter().map(|limit| Field::Logged(limit.into(), Some(limits.text_of(limit)))).collect()
 }

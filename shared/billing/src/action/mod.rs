@@ -15,8 +15,8 @@ use strum::{Display, EnumString};
 use ulid::Ulid;
 
 use crate::{
-    AcceptedDifference, Account, AccountId, Finding, Label, PaymentBatchLimits, PaymentMethodSetup, Refund,
-    Subscription, SubscriptionId,
+    AcceptedDifference, Account, AccountId, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, Subscription,
+    SubscriptionId,
 };
 pub use actor::{Actor, ActorKind, ActorName};
 pub(crate) use fields::{Field, FieldDifference};
@@ -217,7 +217,7 @@ impl NewAction {
     }
 
     /// Returns the entry of the action log for a change of the limits of the payment batch.
-    pub fn on_payment_limits(&self, before: &PaymentBatchLimits, after: &PaymentBatchLimits) -> LoggedAction {
+    pub fn on_payment_limits(&self, before: &PaymentLimits, after: &PaymentLimits) -> LoggedAction {
         let difference = FieldDifference::between(Some(before), Some(after), fields_of_limits);
         let key: String = difference.after.iter().map(|(name, value)| format!("{name} {value} ")).collect();
         self.entry(&key, 0, difference)

@@ -1,4 +1,5 @@
-//! The log messages of outbound webhooks that alarms and metrics in `template.yaml` match.
+//! The log messages of outbound webhooks. Alarms in `template.yaml` match some of them, and the crate `embedded_metrics` counts
+//! some of them.
 
 /// The log message for a stored endpoint that cannot be read.
 pub const ENDPOINT_UNREADABLE: &str = "a webhook endpoint cannot be read";

@@ -87,11 +87,14 @@ impl OrderDesk {
     /// an order that was placed immediately before the first call, and that the index did not contain yet.
     ///
     /// # Errors
-    /// `to` is not a customer representative or should not be one any more today, a concurrent request handed the customer over to another representative,
+    /// `to` is not a customer representative, or a planned change that is due ends that, a concurrent request handed the customer over to another representative,
     /// other requests changed the customer or an order at the same time, or the table cannot be used.
     pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: DateRange) -> Result<u32, DeskError> {
-        let employee = self.table.get_employee(to).await?.filter(|employee| employee.takes_customers_on(self.today()));
+        let employee = self.table.get_employee(to).await?.filter(Employee::represents_customers);
         let employee = employee.ok_or_else(|| DeskError::NotRepresentative(to.clone()))?;
+        if !employee.takes_customers_on(self.today()) {
+            return Err(DeskError::StopsRepresenting(to.clone()));
+        }
         let with_representative = |customer| Customer { representative: Some(to.clone()), ..customer };
         let customer =
             self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;

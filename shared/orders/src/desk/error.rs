@@ -71,8 +71,12 @@ pub enum DeskError {
     NoLaterJob(NaiveDate),
     #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
-    #[error("{0} is not a customer representative, or only until a planned change that is due")]
+    #[error("{0} is not a customer representative")]
     NotRepresentative(EmployeeId),
+    #[error(
+        "{0} gets no customers: a planned change that is due ends the work of this employee as a customer representative"
+    )]
+    StopsRepresenting(EmployeeId),
     #[error(
         "a concurrent request handed {account} over to another representative than {representative}; some orders may \
          have been handed over to {representative} before, and the other request hands them over again"
@@ -118,7 +122,8 @@ impl DeskError {
             | Self::NoLaterJob(_)
             | Self::StillHasCustomers { .. }
             | Self::HandedOverToAnother { .. }
-            | Self::NotRepresentative(_) => false,
+            | Self::NotRepresentative(_)
+            | Self::StopsRepresenting(_) => false,
         }
     }
 }

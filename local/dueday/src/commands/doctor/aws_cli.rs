@@ -1,5 +1,5 @@
-//! Requests to AWS with the AWS CLI, which must be installed. `dueday doctor` needs many AWS services that no other
-//! part of this program uses. Their SDK crates would add minutes to each build.
+//! Requests to AWS with the AWS CLI, which must be installed. `dueday doctor` and `dueday status` need AWS services that no
+//! other part of this program uses. Their SDK crates would add minutes to each build.
 
 use std::process::Stdio;
 use std::time::Duration;

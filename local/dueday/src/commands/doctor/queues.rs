@@ -1,19 +1,37 @@
 //! Reads the numbers of messages in the queues of a stack, with the AWS CLI.
 
-use api::{QueueState, SQS_ATTRIBUTES};
+use api::{QUEUE_OF_HEARTBEATS, QueueState, SQS_ATTRIBUTES};
 use futures::future::join_all;
 
-use super::aws_cli::{AwsCli, Response};
+use super::aws_cli::AwsCli;
 use super::finding::Finding;
-use super::stack;
+use super::stack::{self, RESOURCES_CHECK};
 use crate::Failure;
 use crate::machine::open_table::signed_in_sdk;
 
-/// The queues of a stack, or the reason why the stack or its resources could not be read.
-pub type StackQueues = Result<Vec<QueueState>, String>;
+/// A queue, or the reason why it could not be read.
+#[derive(Debug)]
+pub struct ReadQueue {
+    /// The state of the queue, which is unknown if the queue could not be read.
+    pub state: QueueState,
+    /// The reason why the queue could not be read.
+    pub error: Option<String>,
+}
 
-/// Returns the queues of the stack with the table `table`. `name` is the name of the stack; if it is `None`, the stack is
-/// searched. A queue that could not be read has an unknown state.
+/// The queues of a stack, or the reason why the stack or its resources could not be read.
+pub type StackQueues = Result<Vec<ReadQueue>, String>;
+
+impl ReadQueue {
+    /// Returns a sentence about messages in this queue that an operator must look at, or about the reason why it could not be
+    /// read; `None` if there is nothing to do.
+    pub fn problem(&self) -> Option<String> {
+        let because = self.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        self.state.problem().map(|problem| format!("{problem}{because}"))
+    }
+}
+
+/// Returns the queues of the stack with the table `table`, except for [`QUEUE_OF_HEARTBEATS`]. `name` is the name of the stack;
+/// if it is `None`, the stack is searched.
 ///
 /// # Errors
 /// If no region or no credentials of AWS are known.
@@ -21,32 +39,29 @@ pub async fn read_queues(table: &str, name: Option<&str>) -> Result<StackQueues,
     let sdk = signed_in_sdk().await?;
     let aws = AwsCli { region: sdk.region().map(ToString::to_string).unwrap_or_default() };
     let (found, findings) = stack::find(&aws, name, table).await;
-    let queues = match found {
-        Some(stack) if !stack.queues.is_empty() => stack.queues,
-        _ => return Ok(Err(reason(&findings))),
-    };
-    Ok(Ok(join_all(queues.iter().map(|(name, url)| read_queue(&aws, name, url))).await))
+    let Some(stack) = found else { return Ok(Err(reason(&findings, |_| true))) };
+    let queues: Vec<_> = stack.queues.iter().filter(|(name, _)| *name != QUEUE_OF_HEARTBEATS).collect();
+    if queues.is_empty() {
+        return Ok(Err(reason(&findings, |finding| finding.check == RESOURCES_CHECK)));
+    }
+    Ok(Ok(join_all(queues.into_iter().map(|(name, url)| read_queue(&aws, name, url))).await))
 }
 
-/// Returns why the queues are not known: the first of `findings` that is not good.
-fn reason(findings: &[Finding]) -> String {
-    let finding = findings.iter().find(|finding| !finding.is_good());
+/// Returns why no queue is known: the first of `findings` that is not good and that `is_wanted` accepts.
+fn reason(findings: &[Finding], is_wanted: impl Fn(&Finding) -> bool) -> String {
+    let finding = findings.iter().find(|finding| !finding.is_good() && is_wanted(finding));
     finding.map_or("the stack has no queues".to_owned(), |finding| finding.detail().to_owned())
 }
 
-async fn read_queue(aws: &AwsCli, name: &str, url: &str) -> QueueState {
+async fn read_queue(aws: &AwsCli, name: &str, url: &str) -> ReadQueue {
     let mut arguments = vec!["sqs", "get-queue-attributes", "--queue-url", url, "--attribute-names"];
     arguments.extend(SQS_ATTRIBUTES);
-    state(name, &aws.run(&arguments).await)
-}
-
-fn state(name: &str, response: &Response) -> QueueState {
-    let unknown = || QueueState::unknown(name.to_owned());
-    response.as_ref().map_or_else(
-        |_| unknown(),
-        |response| {
-            let attribute = |attribute: &str| response["Attributes"][attribute].as_str();
-            QueueState::from_sqs_attributes(name, attribute).unwrap_or_else(|_| unknown())
-        },
-    )
+    let response = aws.run(&arguments).await.map_err(|error| error.to_string());
+    let state = response.and_then(|response| {
+        QueueState::from_sqs_attributes(name, |attribute| response["Attributes"][attribute].as_str())
+    });
+    match state {
+        Ok(state) => ReadQueue { state, error: None },
+        Err(error) => ReadQueue { state: QueueState::unknown(name.to_owned()), error: Some(error) },
+    }
 }

@@ -10,6 +10,9 @@ use super::finding::Finding;
 /// The name of the check.
 const CHECK_NAME: &str = "stack";
 
+/// The name of the check whose finding is the reason why the resources could not be read.
+pub const RESOURCES_CHECK: &str = "resources of the stack";
+
 /// A stack.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stack {
@@ -52,7 +55,7 @@ pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stac
             // The physical id of a queue is its URL ("AWS::SQS::Queue" in the AWS CloudFormation template reference).
             stack.queues = resources(&listed, |kind| kind == "AWS::SQS::Queue");
         }
-        Err(error) => findings.push(Finding::not_checked("resources of the stack", error.to_string())),
+        Err(error) => findings.push(Finding::not_checked(RESOURCES_CHECK, error.to_string())),
     }
     (Some(stack), findings)
 }

@@ -13,14 +13,17 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 /// The fake `aws` program, a shell script. It prints a file as the response to a request. The name of the file consists of the
-/// service, the operation and, for a secret, the last part of its ARN. If there is no file, the program fails as if the
+/// service, the operation and, for a secret or a queue, the last part of its ARN or URL. If there is no file, the program fails as if the
 /// permission were missing. It records each request in the file `requests`.
 const AWS_PROGRAM_STAND_IN: &str = r#"#!/bin/sh
 folder="${0%/*}"
 echo "$AWS_REGION $*" >> "$folder/requests"
 name="$1.$2"
 for argument in "$@"; do
-  case "$argument" in arn:*:secret:*) name="$name.${argument##*:}";; esac
+  case "$argument" in
+    arn:*:secret:*) name="$name.${argument##*:}";;
+    https://sqs.*) name="$name.${argument##*/}";;
+  esac
 done
 if [ -f "$folder/$name.json" ]; then cat "$folder/$name.json"; exit 0; fi
 if [ -f "$folder/$name.error" ]; then cat "$folder/$name.error" >&2; exit 254; fi

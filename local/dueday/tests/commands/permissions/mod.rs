@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
-use billing::{CloudEvent, PaymentBatchLimits, PaymentLimit, ReconciledCounts};
+use billing::{CloudEvent, PaymentLimit, PaymentLimits, ReconciledCounts};
 use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events_between_images};
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
@@ -108,14 +108,10 @@ async fn payments_policy_matches_the_requests_of_months_with_faults() {
     ] {
         let world = World::new(settings).await;
         if let Some(max_charges) = max_charges {
-            let mut limits = PaymentBatchLimits::default();
+            let mut limits = PaymentLimits::default();
             limits.set(PaymentLimit::MaxCharges, max_charges).unwrap();
-            let stored = world
-                .system
-                .deployment
-                .table
-                .set_payment_batch_limits(&PaymentBatchLimits::default(), &limits, None)
-                .await;
+            let stored =
+                world.system.deployment.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await;
             assert!(stored.unwrap());
         }
         let payments = world.recorded.payments().await.unwrap();

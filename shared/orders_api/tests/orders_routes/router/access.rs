@@ -212,7 +212,7 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
         (
             "PUT /customers/acme/representative",
             json!({"representative": "none"}),
-            "422 refused-field representative: none is not a customer representative, or only until a planned change that is due",
+            "422 refused-field representative: none is not a customer representative",
         ),
         (
             "PUT /customers/none/representative",

@@ -1,6 +1,6 @@
 //! Tests of the distribution of customers while the leaving of a representative waits until its customers are handed over.
 
-use orders::{OrderStatus, PaidPeriod, PlaceOutcome, all_days};
+use orders::{DeskError, OrderStatus, PaidPeriod, PlaceOutcome, all_days};
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
@@ -40,9 +40,20 @@ async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_other_custom
         assert_eq!(test_desk.desk_on(day).apply_due_changes().await, waiting, "{request} {body} {day}");
         let representative = representative_of_new_customer(&test_desk, day).await;
         assert_eq!(representative, expected, "{request} {body} {day}");
-        let (acme, e11) = ("acme".parse().unwrap(), "e-11".parse().unwrap());
-        let handed_over = test_desk.desk_on(day).hand_over(&acme, &e11, all_days()).await;
-        assert_eq!(handed_over.is_ok(), expected == "e-11", "{request} {body} {day}: {handed_over:?}");
+        // The same rule decides about a hand-over of a customer who has no representative.
+        let (other, e11) = ("other".parse().unwrap(), "e-11".parse().unwrap());
+        let handed_over = test_desk.desk_on(day).hand_over(&other, &e11, all_days()).await;
+        let stored = test_desk.get_as_operator("/customers/other").await;
+        match expected {
+            "e-11" => assert_eq!((handed_over.unwrap(), &stored.json["representative"]), (0, &json!("e-11"))),
+            _ => {
+                assert!(
+                    matches!(handed_over, Err(DeskError::StopsRepresenting(_))),
+                    "{request} {body} {day}: {handed_over:?}"
+                );
+                assert_eq!(stored.status, 404, "nothing was stored");
+            }
+        }
     }
 }
 
