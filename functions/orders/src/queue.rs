@@ -65,7 +65,7 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
             Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
                 // Log the warning first, and then save that the SKU was reported. If the process stops before the SKU
                 // is saved, the next payment for the SKU logs the warning again.
-                tracing::warn!(%sku, "{SKU_WITHOUT_PRODUCTS_MESSAGE}: payments for it create no orders");
+                tracing::warn!(%sku, "{SKU_WITHOUT_PRODUCTS_MESSAGE}: payments for this SKU create no orders");
                 if let Err(error) = desk.table.mark_without_products_reported(&sku).await {
                     tracing::warn!(%error, error_type = "Table", "failed to save that the SKU was reported; the report will be repeated");
                 }

@@ -45,7 +45,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    rounds: rounds::RoundsArgs,
+    rounds: rounds::ComparisonArgs,
 }
 
 #[derive(Debug, Subcommand)]

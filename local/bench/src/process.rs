@@ -72,7 +72,7 @@ impl Process {
 
 /// Returns the processor time that all threads of `process` have used, in seconds (proc(5)).
 pub fn cpu_seconds(process: u32) -> Result<f64, Failure> {
-    /// The number of clock ticks in a second: always 100 in Linux's user interface.
+    /// The unit of the times in `/proc`, in ticks per second (`USER_HZ`): always 100 on Linux.
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The command's name is in parentheses and may contain spaces, so only the fields after the last parenthesis are

@@ -26,7 +26,7 @@ use crate::engine::{SHARDS, TABLE, client_of, ulid};
 use crate::process::{Process, peak_mb};
 
 /// The number of receipts that are written with one request.
-const RECEIPTS_PER_REQUEST: u32 = 25;
+const RECEIPTS_PER_BATCH_WRITE: u32 = 25;
 /// The number of payments on a list page.
 const PAGE_SIZE: u32 = 100;
 const RETENTION: TimeDelta = TimeDelta::days(190);
@@ -81,9 +81,9 @@ async fn create_receipts(table: &Table, gateway: &NumberedPayments) -> Result<()
     let settings = Settings::new(SHARDS, ulid(0));
     table.init_settings(&settings).await?;
     let sample = sample::subscription(31, gateway.at.date_naive());
-    for start in (0..gateway.count).step_by(RECEIPTS_PER_REQUEST as usize) {
+    for start in (0..gateway.count).step_by(RECEIPTS_PER_BATCH_WRITE as usize) {
         let mut writes = Vec::new();
-        for number in start..gateway.count.min(start + RECEIPTS_PER_REQUEST) {
+        for number in start..gateway.count.min(start + RECEIPTS_PER_BATCH_WRITE) {
             let payment = gateway.numbered(number);
             let receipt = Receipt {
                 account: payment.account,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::Failure;
 use crate::chart::Chart;
 use crate::contestant::{Contestant, Measurement};
-use crate::rounds::{CONTESTANTS, Results, RoundsArgs};
+use crate::rounds::{CONTESTANTS, ComparisonArgs, Results};
 
 /// The results of one contestant at one concurrency.
 #[derive(Serialize)]
@@ -43,7 +43,7 @@ fn medians(all: &[Measurement]) -> Measurement {
 
 /// Prints the medians of `results`. If all contestants were measured, also writes them to `results.json` and
 /// `results.svg`.
-pub fn report(args: &RoundsArgs, results: &Results) -> Result<(), Failure> {
+pub fn report(args: &ComparisonArgs, results: &Results) -> Result<(), Failure> {
     let rows = result_rows(results);
     print_rows(args, &rows);
     if args.contestants == CONTESTANTS { write_files(&rows) } else { Ok(()) }
@@ -65,7 +65,7 @@ fn result_rows(results: &Results) -> Vec<Row> {
         .collect()
 }
 
-fn print_rows(args: &RoundsArgs, rows: &[Row]) {
+fn print_rows(args: &ComparisonArgs, rows: &[Row]) {
     println!("\n{} payments, medians of {} rounds\n", args.rows, args.rounds);
     println!(
         "{:>8}  {:<12}  {:>10}  {:>13}  {:>8}  {:>11}  {:>8}  {:>8}",

@@ -9,7 +9,7 @@ use crate::contestant::{Contestant, Measurement, Work, measure, record_requests}
 use crate::peers;
 
 #[derive(Debug, Args)]
-pub struct RoundsArgs {
+pub struct ComparisonArgs {
     /// Number of due payments
     #[arg(long, default_value_t = 5_000)]
     pub rows: u32,
@@ -32,7 +32,7 @@ pub const CONTESTANTS: [Contestant; 5] =
     [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Hyper, Contestant::Floor];
 
 /// Measures the contestants.
-pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
+pub async fn run(args: &ComparisonArgs) -> Result<Results, Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
     if args.contestants.iter().any(|contestant| contestant.replays_recorded_requests()) {

@@ -83,7 +83,7 @@ impl Options {
         all.find(|(id, _)| is_given(id)).map(|(_, flag)| format!("--{flag}"))
     }
 
-    /// Returns the value of `variable`, if the caller has set it.
+    /// Returns the value of `variable` from the command line or the environment; `None` if it is not set.
     pub fn setting(&self, variable: &Variable) -> Option<&str> {
         self.settings.get(variable.name).map(String::as_str)
     }

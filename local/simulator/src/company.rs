@@ -30,7 +30,7 @@ impl CompanySize {
     }
 }
 
-/// The master data of a company, and the payments of its customers.
+/// A random company: its locations, employees, warehouses, products and customers, and the months that the customers paid.
 #[derive(Clone, Debug)]
 pub struct Company {
     pub regions: Vec<Region>,

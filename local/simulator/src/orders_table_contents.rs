@@ -64,7 +64,7 @@ pub struct OrdersTableContents {
     /// For each representative, quarter and currency: the stored sum of the orders, and the stored text by which the
     /// ranking is sorted.
     pub totals: BTreeMap<(String, String, String), (i64, String)>,
-    /// All items of the table, including the items that are not relations.
+    /// All items of the table: the entities, and the items that connect an order with other entities.
     pub items: BTreeSet<StoredItem>,
     /// The inconsistencies that were found while the items were read.
     violations: Vec<String>,

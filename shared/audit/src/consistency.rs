@@ -158,7 +158,7 @@ impl InvariantChecker {
             all.push(format!("its payment of {due_on} cannot have been declined first on {on}"));
         }
         if let Some(on) = unpaid_since.filter(|on| *on > self.today) {
-            all.push(format!("it has been unpaid since {on}, in the future"));
+            all.push(format!("the subscription has been unpaid since {on}, in the future"));
         }
         if s.rejections > 0 && s.rejected_customer.is_none() {
             all.push(format!("{} attempts were rejected, but no customer is stored", s.rejections));

@@ -13,7 +13,7 @@ use billing::LeadDays;
 /// The maximum expected difference between the clocks of two machines, such as a worker and the gateway.
 pub(super) const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(10);
 
-/// A rule that the data of every table must obey.
+/// A rule that the data of each deployment must obey. Some rules concern the payments table, others the orders table.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Display, EnumIter, EnumString, IntoStaticStr,
 )]

@@ -121,10 +121,10 @@ impl Explanation {
             ShardState::Missing => format!("no run of shard {shard} is recorded"),
             ShardState::Open => format!("a run of shard {shard} has begun and has not ended"),
             ShardState::Gap => format!("a run of shard {shard} began at a position at which no other run had ended"),
-            ShardState::Unfinished => format!("no run of shard {shard} reached its end"),
+            ShardState::Unfinished => format!("no run reached the end of shard {shard}"),
             ShardState::Stopped => format!("shard {shard} was not processed to its end"),
             ShardState::Complete | ShardState::Running | ShardState::LeftBehind | ShardState::Rejected => {
-                format!("shard {shard} was processed to its end")
+                format!("a run reached the end of shard {shard}")
             }
         };
         match (self.reason(), &run.stopped) {

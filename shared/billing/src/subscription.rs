@@ -34,7 +34,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns whether a new attempt may be claimed.
+    /// Returns whether a worker may start a new payment attempt for a subscription with this status.
     pub fn is_chargeable(self) -> bool {
         matches!(self, Status::Active | Status::PastDue)
     }

@@ -71,7 +71,7 @@ impl Variable {
         Self { default: Some(text), ..self }
     }
 
-    /// Sets the former name of the variable.
+    /// Sets the former name of the variable. A value under this name is still read, with a warning in the log.
     pub const fn former_name(self, name: &'static str) -> Self {
         Self { former_name: Some(name), ..self }
     }

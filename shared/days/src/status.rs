@@ -162,7 +162,7 @@ impl SystemStatus {
         if let Some(date) = self.latest_comparison.as_ref().map(|compared| compared.date)
             && date + MAX_DAYS_WITHOUT_COMPARISON < self.today
         {
-            problems.push(format!("the latest day that was compared with the gateway is {date}"));
+            problems.push(format!("no day after {date} was compared with the gateway"));
         }
         problems
     }

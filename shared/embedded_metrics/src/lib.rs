@@ -58,7 +58,8 @@ impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for MetricsLayer<W> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let (format, writer) = &mut *output;
         if let Err(error) = format.format(&entry, writer).and_then(|()| Ok(writer.flush()?)) {
-            // A log event would come back to this layer. Lambda also keeps the lines of standard error.
+            // Do not log this error with `tracing`: this layer would receive the log event again, in an endless loop.
+            // Lambda also keeps the lines of standard error.
             eprintln!("the metrics of a log line could not be written: {error}");
         }
     }

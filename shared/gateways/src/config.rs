@@ -28,7 +28,7 @@ pub const GATEWAY_KEY: Variable = Variable::new(
     &[],
     "DUEDAY_GATEWAY_KEY",
     "KEY",
-    "The key, whsec_..., that signs the requests to your own gateway, or the new and the old key separated by a space",
+    "The key (whsec_...) that signs the requests to your own gateway. While you replace the key: the new key, a space, and the old key",
 );
 
 variables! {

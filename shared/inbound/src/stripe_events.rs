@@ -351,7 +351,7 @@ impl StripeEventHandler {
                 self.handle_payment(&paid).await?;
             }
             if let Some(receipt) = self.find_receipt(&paid).await? {
-                self.disputes.update_marks(&account, &receipt).await?;
+                self.disputes.update_dispute_and_reversal_marks(&account, &receipt).await?;
             }
         }
         Ok(InboundOutcome::Processed)

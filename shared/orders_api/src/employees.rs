@@ -176,14 +176,15 @@ pub async fn end_employment(
         // that date.
         None => {
             let stored = desk.table.get_employee(&employee).await?;
-            stored.and_then(|employee| employee.leaves_on()).unwrap_or(now.today)
+            stored.and_then(|employee| employee.first_day_after_leaving()).unwrap_or(now.today)
         }
     };
     change_assignment(&desk, &employee, None, on, &if_match).await
 }
 
-/// Returns a problem if `day` is before today and the caller has no access to confidential data: a change before the first day of
-/// employment is refused, so past days would show the hire date to a caller who tries them one after the other.
+/// Returns a problem if `day` is before today and the caller has no access to confidential data: a change before the
+/// first day of employment is refused, so past days would show the hire date to a caller who tries them one after the
+/// other.
 fn check_past_day(
     day: NaiveDate,
     now: &Now,
@@ -235,9 +236,9 @@ pub async fn remove_planned_change(
 
 /// Correct the data of an employee
 ///
-/// Corrects the name, the hire date, the salary, and the first day of a later job. All fields except the name need the scope for
-/// confidential data in addition to the operator's scope: the range of possible days in an error response can show the hire date.
-/// The first job starts on the corrected hire date.
+/// Corrects the name, the hire date, the salary, and the first day of a later job. All fields except the name need the
+/// scope for confidential data in addition to the operator's scope: the range of possible days in an error response can
+/// show the hire date. The first job starts on the corrected hire date.
 #[utoipa::path(
     patch,
     path = "/employees/{employee}",

@@ -1,4 +1,4 @@
-//! `/orders`: the orders of products, one for each paid month of a subscription.
+//! `/orders`: the orders of products. A paid month of a subscription has one order, and may have follow-up orders.
 
 use ::orders::{AdvanceOutcome, Order, OrderId, OrderLine, OrderList, OrderStatus, Parcel, Quarter, Step};
 use axum::Json;
@@ -194,8 +194,9 @@ pub async fn read(
 /// Advance an order
 ///
 /// Picks, ships, delivers, returns or cancels the order. When an order is cancelled or returned, its products are added
-/// to the stock of the warehouse again, unless the returned products are not sellable. Within a few minutes after the response, the stock is reserved for backordered
-/// orders that contain these products, oldest first. The step `ship` accepts the carrier and the tracking number of the parcel.
+/// to the stock of the warehouse again, unless the returned products are not sellable. Within a few minutes after the
+/// response, the stock is reserved for backordered orders that contain these products, oldest first. The step `ship`
+/// accepts the carrier and the tracking number of the parcel.
 #[utoipa::path(
     post,
     path = "/orders/{order}/{step}",
@@ -239,10 +240,10 @@ pub struct OrderLinesFields {
 
 /// Change the products of an order
 ///
-/// Replaces the products of a backordered or open order by the products in `lines`. If the order is open, its new products are
-/// deducted from the stock of its warehouse, and the replaced products are added to this stock again. The amount of the order does
-/// not change. Within a few minutes, the order desk tries to fill the backordered orders for which products became available,
-/// and the order itself if it is backordered.
+/// Replaces the products of a backordered or open order by the products in `lines`. If the order is open, its new
+/// products are deducted from the stock of its warehouse, and the replaced products are added to this stock again. The
+/// amount of the order does not change. Within a few minutes, the order desk tries to fill the backordered orders for
+/// which products became available, and the order itself if it is backordered.
 #[utoipa::path(
     put,
     path = "/orders/{order}/lines",
@@ -269,9 +270,9 @@ pub async fn change_lines(
 
 /// Correct the address of an order
 ///
-/// Changes the address to which an order will be shipped. An operator can change it until the order is shipped, and the account
-/// that paid until the order is picked. The address of the customer and the addresses of other orders do not change. If the order
-/// waits for an address, the order desk tries to fill it within a few minutes.
+/// Changes the address to which an order will be shipped. An operator can change it until the order is shipped, and the
+/// account that paid until the order is picked. The address of the customer and the addresses of other orders do not
+/// change. If the order waits for an address, the order desk tries to fill it within a few minutes.
 #[utoipa::path(
     put,
     path = "/orders/{order}/address",

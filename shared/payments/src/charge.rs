@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::pace::RefusalCount;
 use super::row_error::RowError;
 use super::run::RowContext;
-use super::{IN_DOUBT_MESSAGE, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
+use super::{IN_DOUBT_MESSAGE, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, deferred_because_charging_is_off};
 use billing::{Attempt, Outcome, PaymentMethod, Resolution, Subscription, resolve};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError};
 use settling::SettleError;
@@ -158,7 +158,7 @@ impl PaymentBatch {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }
             if !context.run.is_charging_enabled() {
-                return Err(result_because_switched_off(PaymentOutcome::InDoubt));
+                return Err(deferred_because_charging_is_off(PaymentOutcome::InDoubt));
             }
             let sent_at = self.clock.now();
             let response = self.gateway.charge(&request).await.or_unknown_if_contradictory();

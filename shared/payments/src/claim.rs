@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use super::charge::ChargePermit;
 use super::row_error::RowError;
 use super::run::RowContext;
-use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
+use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, deferred_because_charging_is_off};
 use billing::{Attempt, CatchUp, ClaimRefusal, Period, Subscription, attempt_contradiction, claim_refusal};
 use settling::SettleError;
 use store::{ClaimOutcome, Due, RewriteOutcome};
@@ -76,7 +76,7 @@ impl PaymentBatch {
                 RowError::OpenFinding { due_on: stored.due_on }.into()
             }
             Some(stored) if stored.disputed_at.is_some() => RowResult::Counted(PaymentOutcome::Disputed),
-            Some(stored) if is_payable(&stored, today) => result_because_switched_off(PaymentOutcome::Skipped),
+            Some(stored) if is_payable(&stored, today) => deferred_because_charging_is_off(PaymentOutcome::Skipped),
             _ => RowResult::Counted(PaymentOutcome::Skipped),
         })
     }

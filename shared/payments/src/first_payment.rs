@@ -1,4 +1,4 @@
-//! The state of the first payment of a subscription that was charged at sign-up.
+//! The state of the payment that is charged at sign-up: the first payment of a subscription.
 
 use super::PaymentBatch;
 use billing::{AttemptEnd, Receipt, ReceiptId, Subscription};

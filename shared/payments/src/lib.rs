@@ -271,7 +271,7 @@ fn may_have_open_attempt(done: &RowResult) -> bool {
 
 /// Returns the result of a row that is counted with the outcome `counted`, but deferred because charging is switched
 /// off.
-fn result_because_switched_off(counted: PaymentOutcome) -> RowResult {
+fn deferred_because_charging_is_off(counted: PaymentOutcome) -> RowResult {
     RowResult::Deferred { counted, reason: "charging is switched off".to_owned() }
 }
 

@@ -15,7 +15,7 @@ pub(super) enum RowError {
     /// charged.
     #[error("the index contains the due date {on}, which is after {today}")]
     IndexDateInFuture { on: NaiveDate, today: NaiveDate },
-    /// The subscription is damaged.
+    /// The subscription is inconsistent: its next payment date is before its due date.
     #[error("the next payment date {on} is before the due date {due_on}; correct the item")]
     DueLater { on: NaiveDate, due_on: NaiveDate },
     /// The subscription is damaged.

@@ -6,7 +6,7 @@ use super::claim::add_leased_attempt;
 use super::pace::RefusalCount;
 use super::row_error::RowError;
 use super::run::RowContext;
-use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
+use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, deferred_because_charging_is_off};
 use billing::{Attempt, Payment, Resolution, attempt_contradiction, resolve};
 use gateways::GatewayError;
 use settling::SettleError;
@@ -61,7 +61,7 @@ impl PaymentBatch {
                 Ok(RowResult::Counted(PaymentOutcome::InDoubt))
             }
             Resolution::ChargeAgain if !context.run.is_charging_enabled() => {
-                Ok(result_because_switched_off(PaymentOutcome::InDoubt))
+                Ok(deferred_because_charging_is_off(PaymentOutcome::InDoubt))
             }
             Resolution::ChargeAgain => {
                 if let Some(contradiction) = attempt_contradiction(&permit.subscription, &permit.attempt) {

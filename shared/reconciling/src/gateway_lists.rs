@@ -10,7 +10,7 @@ use crate::day::{ReconcileError, Reconciler, Settlement};
 use crate::retry::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 
-/// The number of concurrent requests for receipts.
+/// The maximum number of receipts that are read from the table concurrently.
 const CONCURRENT_REQUESTS: usize = 16;
 
 impl Reconciler {
@@ -33,7 +33,8 @@ impl Reconciler {
         }
         match self.settlement {
             Settlement::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
-            // The table was confirmed after the comparison of its customers was interrupted: without the position, the step ends.
+            // The table was confirmed after the comparison of its customers was interrupted: without the position, the
+            // step ends.
             Settlement::SettleOrStoreFinding | Settlement::ReportOnly => {
                 day.position = None;
                 Ok(())

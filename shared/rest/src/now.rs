@@ -10,7 +10,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 /// is read once per request, so that all parts of a request have the same date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
-    /// The time of the request.
+    /// The time at which the clock was read for this request, when its handling began.
     pub at: DateTime<Utc>,
     /// The date of the request.
     pub today: NaiveDate,

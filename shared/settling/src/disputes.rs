@@ -52,7 +52,7 @@ impl Disputes {
         if stored != Some(&next) {
             self.table.write_dispute(&next, stored).await?;
         }
-        self.update_marks(account, &receipt).await?;
+        self.update_dispute_and_reversal_marks(account, &receipt).await?;
         Ok(next)
     }
 
@@ -62,7 +62,11 @@ impl Disputes {
     ///
     /// # Errors
     /// [`TableError`] if a request to the table fails: call this function again.
-    pub async fn update_marks(&self, account: &AccountId, receipt: &ReceiptId) -> Result<(), TableError> {
+    pub async fn update_dispute_and_reversal_marks(
+        &self,
+        account: &AccountId,
+        receipt: &ReceiptId,
+    ) -> Result<(), TableError> {
         let mut disputes = self.table.get_disputes_by_account(account).await?;
         loop {
             let stored =

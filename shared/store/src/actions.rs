@@ -109,7 +109,7 @@ impl Table {
     }
 
     /// Reads from `text` the cursor of a list of actions; `None` if `text` cannot be such a cursor.
-    pub fn cursor_of_actions(text: String) -> Option<Cursor> {
+    pub fn parse_action_log_cursor(text: String) -> Option<Cursor> {
         Cursor::with_prefix(keys::ACTIONS, text)
     }
 }

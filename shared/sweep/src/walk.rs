@@ -1,5 +1,6 @@
-//! A walk: it processes the rows of one lane of one shard, page by page, each row once. The walk reads a page while the
-//! rows of earlier pages are being processed, so that a row waits only for other rows of its account.
+//! A walk processes the rows of one lane (due rows, or open payment attempts) of one shard, page by page, each row
+//! once. The walk reads a page while the rows of earlier pages are being processed, so that a row waits only for other
+//! rows of its account.
 
 use std::pin::pin;
 use std::sync::Arc;

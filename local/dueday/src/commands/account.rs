@@ -186,7 +186,7 @@ async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
 async fn card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let api = args.api.clone().or_else(|| open_table.running_api());
+    let api = args.api.clone().or_else(|| open_table.running_api_url());
     let api = api.ok_or_else(|| {
         let reason = match context.options.table() {
             Some(_) => "with --table, also give --api with the URL of the API, to which the customer returns",

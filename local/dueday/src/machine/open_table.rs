@@ -94,7 +94,7 @@ impl OpenTable {
     }
 
     /// Returns the URL of the API if another process serves the local table; `None` otherwise.
-    pub fn running_api(&self) -> Option<String> {
+    pub fn running_api_url(&self) -> Option<String> {
         Some(self.machine.as_ref()?.running.as_ref()?.api.clone())
     }
 

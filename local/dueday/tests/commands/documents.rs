@@ -39,16 +39,16 @@ fn documents_name_only_tests_that_exist() {
 }
 
 /// Returns every path in backticks that begins with a top-level folder or file of the repository.
-fn quoted_paths(document: &str) -> BTreeSet<String> {
+fn paths_in_code_spans(document: &str) -> BTreeSet<String> {
     let is_path = |text: &&str| {
         let top = text.split('/').next().unwrap_or_default();
         let tops = ["functions", "shared", "local", "docs", "statemachine", "events", ".ci", "template.yaml"];
         tops.contains(&top) && (text.contains('/') || text.contains('.')) && !text.contains(['*', ' ', '='])
     };
-    quotations(document).filter(is_path).map(str::to_owned).collect()
+    code_spans(document).filter(is_path).map(str::to_owned).collect()
 }
 
-fn quotations(document: &str) -> impl Iterator<Item = &str> {
+fn code_spans(document: &str) -> impl Iterator<Item = &str> {
     document.split('`').skip(1).step_by(2)
 }
 
@@ -65,7 +65,7 @@ fn documents_name_only_files_that_exist() {
     for (path, document) in text_files().filter(|(path, _)| path.ends_with(".md")) {
         let folder = root().join(&path).parent().unwrap().to_owned();
         let links = linked_files(&document).map(|link| (link.to_owned(), folder.join(link)));
-        let paths = quoted_paths(&document).into_iter().map(|path| (path.clone(), root().join(path)));
+        let paths = paths_in_code_spans(&document).into_iter().map(|path| (path.clone(), root().join(path)));
         for (name, file) in links.chain(paths) {
             checked += 1;
             if !file.exists() {
@@ -82,12 +82,12 @@ fn a_file_without_its_folder_is_named_only_where_the_folder_is_stated() {
     let is_bare = |name: &&str| name.ends_with(".rs") && !name.contains('/');
     // A name without a folder is ambiguous, so every path in this document begins at the root of the repository.
     let architecture = read_document("architecture.md");
-    let bare: Vec<&str> = quotations(&architecture).filter(is_bare).collect();
+    let bare: Vec<&str> = code_spans(&architecture).filter(is_bare).collect();
     assert!(bare.is_empty(), "docs/architecture.md names files without their folder: {bare:?}");
     // The first paragraph of this document states the folder of the tests.
     let guarantees = read_document("guarantees.md");
     let tests = root().join("local/testkit/tests/story");
     let missing: Vec<&str> =
-        quotations(&guarantees).filter(is_bare).filter(|name| !tests.join(name).exists()).collect();
+        code_spans(&guarantees).filter(is_bare).filter(|name| !tests.join(name).exists()).collect();
     assert!(missing.is_empty(), "docs/guarantees.md names tests that do not exist: {missing:?}");
 }

@@ -57,7 +57,9 @@ impl Corrupter {
             }
             let before = world.history.audit_account(&account, checker);
             if !before.is_empty() {
-                world.oracle().violations.push(format!("{day}: the audit reports an intact account: {before:?}"));
+                world.oracle().violations.push(format!(
+                    "{day}: the audit reports violations of an account that was not corrupted: {before:?}"
+                ));
                 return;
             }
             let Some((kind, corruption)) = self.corrupt_item(world, &account) else { continue };

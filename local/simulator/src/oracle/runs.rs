@@ -108,7 +108,7 @@ impl Oracle {
             left.push(format!("the subscription is {:?}, but will never be charged", expected.status));
         }
         if expected.next_reminder.is_some_and(|on| on <= as_of) {
-            left.push(format!("the reminder for {} was not sent", expected.due));
+            left.push(format!("the reminder of the payment due on {} was not sent", expected.due));
         }
         let mut month = month_of(expected.first_due);
         while month < month_of(expected.due) {

@@ -49,7 +49,7 @@ pub struct ObservedServer {
     server: Arc<StripeServer>,
     clock: Arc<SimulatedClock>,
     oracle: Arc<Mutex<Oracle>>,
-    /// The last status of each PaymentIntent that was reported to the oracle, in the order in which the intents were
+    /// For each PaymentIntent, the status that was last reported to the oracle, in the order in which the intents were
     /// created.
     reported: Mutex<Vec<IntentStatus>>,
     events: EventQueue,

@@ -362,7 +362,7 @@ fn payment_succeeded_event_as_json() {
 }
 
 #[test]
-fn event_of_an_action_names_an_operator_and_neither_the_user_nor_the_reason_of_an_account() {
+fn event_of_an_action_contains_the_name_and_the_reason_only_if_an_operator_acted() {
     let ItemImage::Action(entry) = action_image(ActionKind::PauseSubscription, &[]) else { panic!("no action") };
     for (actor, name, reason) in [
         (Actor::Operator(ActorName::new("desk")), json!("desk"), json!("asked by phone")),

@@ -162,7 +162,7 @@ async fn explanation_says_that_charging_was_off_or_that_the_run_ran_out_of_time_
     let shard_request = BatchRequest { shards: Some(vec![2]), ..BatchRequest::for_date(date("2026-03-11")) };
     world.payments.run(&shard_request, billing_time("2026-03-11")).await.unwrap();
     let late = explain_day(&world, &subscription, "2026-03-11", "2026-03-11").await;
-    assert!(late.0 == ReasonCode::NotWalked && late.2.contains("no run of shard 2 reached its end;"), "{late:?}");
+    assert!(late.0 == ReasonCode::NotWalked && late.2.contains("no run reached the end of shard 2;"), "{late:?}");
 
     // The charge of another subscription stops the run before it processes this subscription.
     world.store(&Subscription { shard: 2, ..new_subscription(9, "2026-03-01") }).await;

@@ -70,7 +70,7 @@ fn run_with_unpaid_row(n: u64, from: u8, next: u8, set_other: fn(&mut PaymentCou
 }
 
 /// Returns the record of a run that reached the end of the shard with charging switched off.
-fn stopped_run(n: u64) -> RunRecord {
+fn run_with_charging_switched_off(n: u64) -> RunRecord {
     let mut stopped = run_record(n, 0, 0);
     stopped.end.as_mut().unwrap().stopped = Some("charging is switched off".to_owned());
     stopped
@@ -128,8 +128,12 @@ fn shard_is_complete_only_with_a_chain_of_runs_from_its_start_to_its_end() {
             vec![run_with_unpaid_row(1, 0, 0, rejected), run_record(2, 0, 0)],
             ShardState::Rejected,
         ),
-        ("stopped", vec![stopped_run(1)], ShardState::Stopped),
-        ("stopped, and another run to the end", vec![stopped_run(1), run_record(2, 0, 0)], ShardState::Complete),
+        ("stopped", vec![run_with_charging_switched_off(1)], ShardState::Stopped),
+        (
+            "stopped, and another run to the end",
+            vec![run_with_charging_switched_off(1), run_record(2, 0, 0)],
+            ShardState::Complete,
+        ),
     ] {
         assert_eq!(shard_state(&records), expected, "{case}");
     }
@@ -226,7 +230,12 @@ fn incomplete_run_after_a_complete_one_makes_the_shard_incomplete_until_another_
     let killed = started_after(60, without_end(run_record(2, 0, 0)));
     for (case, records, later, expected) in [
         ("killed", vec![complete.clone(), killed.clone()], vec![], ShardState::Open),
-        ("stopped", vec![complete.clone(), started_after(60, stopped_run(2))], vec![], ShardState::Stopped),
+        (
+            "stopped",
+            vec![complete.clone(), started_after(60, run_with_charging_switched_off(2))],
+            vec![],
+            ShardState::Stopped,
+        ),
         (
             "a row in doubt",
             vec![complete.clone(), started_after(60, run_with_unpaid_row(2, 0, 0, in_doubt))],

@@ -102,7 +102,7 @@ pub async fn list(
     Path(AccountPath { account }): Path<AccountPath>,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ActionView>>, Problem> {
-    let paging = page.paging(Table::cursor_of_actions)?;
+    let paging = page.paging(Table::parse_action_log_cursor)?;
     let page = api.table.get_actions_by_account(&account, &paging, now.at).await?;
     let page = match caller {
         Caller::Operator => page,

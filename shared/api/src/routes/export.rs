@@ -25,7 +25,8 @@ use super::subscription_view::SubscriptionView;
 use super::why::{FailedAttempt, WaivedMonth};
 use crate::Api;
 
-/// The largest number of stored items that the exported document of an account contains.
+/// The maximum number of stored items in the exported document of an account. If the account has more, the request is
+/// refused with 409.
 pub const MAX_EXPORTED_ITEMS: usize = 10_000;
 /// The largest size of the response in bytes. A response of a Lambda function has at most 6 MB.
 const MAX_RESPONSE_BYTES: usize = 5_000_000;

@@ -56,7 +56,7 @@ impl EndpointError {
 pub struct EndpointChange {
     /// The new URL.
     pub url: Option<String>,
-    /// The new event types; empty for all types.
+    /// The event types that the endpoint will receive; an empty list means all types.
     pub types: Option<Vec<EventType>>,
     /// Whether to enable or to disable the endpoint.
     pub enabled: Option<bool>,

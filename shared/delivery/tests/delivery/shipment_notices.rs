@@ -1,4 +1,5 @@
-//! Tests of the notice about a shipped order: it is sent once for each order, unless the merchant has switched it off.
+//! Tests of the mail to the customer about a shipped order: it is sent once for each order, unless the merchant has
+//! switched it off.
 
 use std::sync::Arc;
 

@@ -56,7 +56,7 @@ impl Refund {
         let currency = refund.currency.to_ascii_uppercase().parse().ok();
         let amount = currency.and_then(|currency| amount::from_stripe(refund.amount, currency));
         let invalid = || GatewayError::Unknown {
-            reason: format!("the amount or the currency of the refund {} is not valid", refund.id),
+            reason: format!("Stripe returned the refund {} with an invalid amount or currency", refund.id),
         };
         let amount = amount.ok_or_else(invalid)?;
         let state = match refund.status {

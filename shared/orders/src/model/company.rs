@@ -137,7 +137,7 @@ impl Employee {
 
     /// Returns the day on which the employee left or, according to the planned change, will leave; `None` if there is no
     /// such day.
-    pub fn leaves_on(&self) -> Option<NaiveDate> {
+    pub fn first_day_after_leaving(&self) -> Option<NaiveDate> {
         let planned = self.planned.as_ref().filter(|planned| planned.assignment.is_none());
         planned.map(|planned| planned.from).or(self.left_on)
     }

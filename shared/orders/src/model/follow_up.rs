@@ -51,7 +51,9 @@ pub enum FollowUpError {
     MoreThanOrdered { product: ProductId, ordered: u32, quantity: u32 },
     #[error("at least one product must be listed")]
     NoLines,
-    #[error("the order would keep all its products; list fewer")]
+    #[error(
+        "the list contains all products of the order, so none are left for the follow-up order; list only the products that the order keeps"
+    )]
     NothingLeft,
     #[error("the products of an open order are reserved already; list the products that it keeps")]
     KeepNothingListed,

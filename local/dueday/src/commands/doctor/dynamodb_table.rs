@@ -180,7 +180,7 @@ impl TableChecks {
             }
             Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling) => {
                 let detail = format!("on, but with the attribute {attribute} instead of {TIME_TO_LIVE}");
-                Finding::wrong(self.expiry, detail, format!("Switch it off first. {advice}"))
+                Finding::wrong(self.expiry, detail, format!("First switch off this expiry of items. {advice}"))
             }
             _ => Finding::wrong(self.expiry, self.without_expiry, advice),
         }

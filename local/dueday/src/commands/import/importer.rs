@@ -48,7 +48,7 @@ pub(super) enum Outcome {
     AlreadyThere,
     /// The subscription exists with other values.
     Differs(Vec<Rejected>),
-    /// The row is invalid.
+    /// The row is invalid. Contains one entry for each invalid cell, or one for the whole row.
     Rejected(Vec<Rejected>),
 }
 

@@ -83,7 +83,7 @@ pub async fn redeliver(
     if endpoints.get(endpoint).await.map_err(failure_of)?.disabled_because.is_some() {
         return Err(failure_of(EndpointError::Disabled));
     }
-    let api = open_table.running_api();
+    let api = open_table.running_api_url();
     let mut restarted = Vec::new();
     for key in &keys {
         let result = match &api {

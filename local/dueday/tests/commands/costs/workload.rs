@@ -23,7 +23,7 @@ use ulid::Ulid;
 use super::meters::{LogBytes, Meter, RecordedEvents};
 use super::stack::Stack;
 
-/// The shards of the table. The rows are spread over them.
+/// The number of shards of the table. The subscriptions are distributed evenly among them.
 const SHARDS: u32 = 4;
 
 /// A number that is counted, such as the write units of the reminders.

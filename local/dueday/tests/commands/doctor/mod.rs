@@ -1,6 +1,6 @@
 //! Tests of `dueday doctor`, with a fake `aws` program, a table on the embedded engine, and the stand-in for Stripe.
 
-mod aws;
+mod fake_aws;
 mod status;
 
 use std::fs;
@@ -18,7 +18,7 @@ use store::{Settings, Table};
 use testkit::SmtpServer;
 
 use crate::terminal::{dueday, output};
-use aws::{install_aws, serve_dynamodb, set_response, set_secret};
+use fake_aws::{install_aws, serve_dynamodb, set_response, set_secret};
 
 const KEY: &str = "sk_test_standin";
 const API: &str = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com";

@@ -7,7 +7,7 @@ use api::QUEUE_OF_HEARTBEATS;
 use serde_json::{Value, json};
 
 use super::Deployment;
-use super::aws::set_response;
+use super::fake_aws::set_response;
 use crate::template_logs::resources;
 use crate::terminal::{dueday, output};
 

@@ -318,7 +318,7 @@ async fn api_policy_matches_the_requests_of_its_routes() {
 }
 
 #[tokio::test]
-async fn notices_policy_matches_its_requests() {
+async fn policy_of_notices_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let mailer =
         Arc::new(Faulty::new(world.system.deployment.mailer.clone(), Arc::new(Injector::new(world.script.clone()))));

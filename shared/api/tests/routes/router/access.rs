@@ -152,7 +152,7 @@ async fn list_subscriptions_with_a_cursor_reaches_no_other_account() {
 }
 
 #[tokio::test]
-async fn problems_name_invalid_parameters() {
+async fn problem_contains_the_name_of_the_invalid_parameter() {
     let world = World::new().await;
     for (request, expected) in [
         ("GET /accounts/acme/subscriptions?limit=0", "400 invalid-field limit: must be a whole number from 1 to 100"),

@@ -207,7 +207,7 @@ async fn impossible_follow_ups_are_refused_and_change_nothing() {
     let all = [("beans", 3), ("cups", 2)];
     let picked = [("beans", 1)];
     check(&splitting, keep(&[]), "422 refused-field lines: at least one product must be listed").await;
-    check(&splitting, keep(&all), "422 refused-field lines: the order would keep all its products").await;
+    check(&splitting, keep(&all), "422 refused-field lines: the list contains all products of the order").await;
     check(&splitting, keep(&[("beans", 4)]), "422 refused-field lines: the order has 3 pieces of beans").await;
     check(&splitting, keep(&[("tea", 1)]), "422 refused-field lines: the order has 0 pieces of tea").await;
     check(&splitting, keep(&[("beans", 1), ("beans", 1)]), "422 refused-field lines: the product beans is").await;

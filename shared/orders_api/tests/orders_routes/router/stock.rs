@@ -149,7 +149,7 @@ async fn impossible_movements_are_refused_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn delivery_that_an_earlier_version_added_is_not_added_again() {
+async fn stock_delivery_recorded_by_older_software_is_not_added_again() {
     let test_desk = TestDesk::new().await;
     let id = "01MCCKG2G0000G000000000012";
     let record = json!({"PK": "PRODUCT#beans", "SK": format!("ARRIVAL#{id}"), "Warehouse": "ams"});

@@ -12,9 +12,9 @@ use emulator::{Engine, Limits};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// The fake `aws` program, a shell script. It prints a file as the response to a request. The name of the file consists of the
-/// service, the operation and, for a secret or a queue, the last part of its ARN or URL. If there is no file, the program fails as if the
-/// permission were missing. It records each request in the file `requests`.
+/// The fake `aws` program, a shell script. It prints a file as the response to a request. The name of the file consists
+/// of the service, the operation and, for a secret or a queue, the last part of its ARN or URL. If there is no file,
+/// the program fails as if the permission were missing. It records each request in the file `requests`.
 const AWS_PROGRAM_STAND_IN: &str = r#"#!/bin/sh
 folder="${0%/*}"
 echo "$AWS_REGION $*" >> "$folder/requests"
