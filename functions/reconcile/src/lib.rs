@@ -105,7 +105,9 @@ impl From<ReconcileError> for InvocationError {
         match error {
             ReconcileError::Table(error) => Self::Table(error),
             ReconcileError::Gateway(error) => Self::Gateway(error),
-            error @ (ReconcileError::NotEnded { .. } | ReconcileError::Expired { .. }) => Self::Day(error),
+            error @ (ReconcileError::NotEnded { .. }
+            | ReconcileError::Expired { .. }
+            | ReconcileError::NoProgress { .. }) => Self::Day(error),
         }
     }
 }

@@ -50,6 +50,8 @@ pub enum ReconcileError {
     NotEnded { on: NaiveDate, from: DateTime<Utc> },
     #[error("the receipts of the day {on} have expired, so it cannot be compared")]
     Expired { on: NaiveDate },
+    #[error("the comparison of the day {on} makes no progress: the next list page begins at the same position")]
+    NoProgress { on: NaiveDate },
 }
 
 impl From<FindingError> for ReconcileError {
@@ -118,7 +120,8 @@ impl Reconciler {
     ///
     /// # Errors
     /// [`ReconcileError::NotEnded`] and [`ReconcileError::Expired`] if the day cannot be compared.
-    /// [`ReconcileError::Table`] and [`ReconcileError::Gateway`] if a request failed: the next call continues.
+    /// [`ReconcileError::Table`] and [`ReconcileError::Gateway`] if a request failed, and [`ReconcileError::NoProgress`] if
+    /// the gateway returned the cursor of the current list page again: the next call continues.
     pub async fn reconcile(
         &mut self,
         on: NaiveDate,
@@ -160,8 +163,12 @@ impl Reconciler {
                 ReconciliationStep::Disputes => self.compare_disputes(&range, &mut next).await?,
                 ReconciliationStep::Records => self.compare_records(&range, &mut next).await?,
             }
-            if next.position.is_none() {
-                next.end_step(self.clock.now());
+            match &next.position {
+                None => next.end_step(self.clock.now()),
+                // Without this check, the comparison would never end, for example if the gateway returns the same cursor
+                // again and again.
+                Some(_) if next.position == day.position => return Err(ReconcileError::NoProgress { on }),
+                Some(_) => {}
             }
             let seen = self.seen.take_unstored_hashes();
             if !seen.is_empty() {
