@@ -87,8 +87,9 @@ impl OrderDesk {
     /// an order that was placed immediately before the first call, and that the index did not contain yet.
     ///
     /// # Errors
-    /// `to` is not a customer representative, or a planned change that is due ends that, a concurrent request handed the customer over to another representative,
-    /// other requests changed the customer or an order at the same time, or the table cannot be used.
+    /// `to` is not a customer representative; a planned change that is due ends the work of `to` as a representative; a
+    /// concurrent request handed the customer over to another representative; other requests changed the customer or an
+    /// order at the same time; or the table cannot be used.
     pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: DateRange) -> Result<u32, DeskError> {
         let employee = self.table.get_employee(to).await?.filter(Employee::represents_customers);
         let employee = employee.ok_or_else(|| DeskError::NotRepresentative(to.clone()))?;
