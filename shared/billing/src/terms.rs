@@ -52,12 +52,16 @@ impl PaymentSchedule {
 
     /// Returns the due date that follows `paid` if the payment of `paid` succeeds on `today`. For an unpaid
     /// subscription, this is the first due date after `today`, because the months between the two due dates are waived.
+    /// If the cancellation comes before that date, this is the due date on which the subscription is cancelled, because
+    /// no later month was owed.
     pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
         let next = self.due_in(Period::from_day(paid).next());
-        match self.unpaid_since {
-            Some(_) => next.max(self.first_due_after(today)),
-            None => next,
+        if self.unpaid_since.is_none() {
+            return next;
         }
+        let after_today = self.first_due_after(today);
+        let after_waived = self.cancel_from.map_or(after_today, |from| self.due_in(from).min(after_today));
+        next.max(after_waived)
     }
 
     /// Returns the planned due dates from `due_on` on, each with the date on which the payment batch will charge it.

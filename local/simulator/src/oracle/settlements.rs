@@ -185,8 +185,11 @@ impl ExpectedSubscription {
     fn month_after(&self, paid: Month, today: NaiveDate) -> Month {
         match self.ends {
             Some(ends) if self.status == Cancelled => ends,
-            _ if self.was_unpaid => next_month(paid).max(month_of(self.first_due_date_after(today))),
-            _ => next_month(paid),
+            _ if !self.was_unpaid => next_month(paid),
+            ends => {
+                let upcoming = month_of(self.first_due_date_after(today));
+                next_month(paid).max(ends.map_or(upcoming, |ends| ends.min(upcoming)))
+            }
         }
     }
 

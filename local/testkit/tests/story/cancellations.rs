@@ -82,6 +82,27 @@ fn last_decline_cancels_if_the_subscription_ends_anyway_or_the_policy_says_so() 
     assert_eq!((end.subscription.status, dates(&end.subscription)[0].as_str()), (Status::Cancelled, "2026-05-10"));
 }
 
+/// The subscription was unpaid, became past due with a new card, and was then cancelled at the end of the period of March.
+#[test]
+fn late_payment_waives_only_the_months_before_the_end_of_the_subscription() {
+    let retried = Subscription {
+        status: Status::PastDue,
+        unpaid_since: Some(date("2026-01-24")),
+        ..new_subscription(10, "2026-01-01")
+    };
+    let ending = retried.cancel_at_period_end(date("2026-03-12")).unwrap();
+    for (paid_on, waived, next_due) in [
+        ("2026-03-13", &["2026-02-10 unpaid", "2026-03-10 unpaid"][..], "2026-04-10"),
+        ("2026-06-01", &["2026-02-10 unpaid", "2026-03-10 unpaid"], "2026-04-10"),
+    ] {
+        let open = with_open_attempt(&ending);
+        let paid = settle_attempt(&open, &success_outcome(&open), &Policy::default(), paid_on);
+        let is_cancelled_next = paid.subscription.is_ending();
+        assert_eq!((waived_months(&paid), is_cancelled_next), (waived.iter().map(ToString::to_string).collect(), true));
+        assert_eq!(dates(&paid.subscription)[0], next_due, "paid on {paid_on}");
+    }
+}
+
 #[test]
 fn cancel_at_period_end_takes_effect_on_the_next_due_date() {
     let active = new_subscription(10, "2026-03-01");
