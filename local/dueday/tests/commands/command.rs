@@ -1,5 +1,6 @@
 //! Tests of `dueday` processes: the server, `simulate`, `demo` and `gateway`, and the data after a kill of the server.
 
+use crate::demo_folder::write_demo_folder;
 use crate::gateway;
 use crate::process;
 use crate::terminal;
@@ -208,8 +209,7 @@ fn gateway_check_reports_kept_and_unchecked_promises_and_remaining_test_data() {
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_keeps_confirmed_changes_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
-    assert_eq!(code, 0, "{stderr}");
+    write_demo_folder(folder.path());
     let ledger = || std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
     let before = ledger();
     for round in 0..10 {

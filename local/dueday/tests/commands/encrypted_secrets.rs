@@ -1,6 +1,7 @@
 //! Tests of the encrypted signing secrets of webhook endpoints: the keys in the data folder and in the environment, lost
 //! and replaced keys, and secrets in plain text.
 
+use crate::demo_folder::write_demo_folder;
 use crate::terminal;
 
 use std::net::Ipv4Addr;
@@ -30,28 +31,11 @@ fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(data).args(arguments))
 }
 
-/// Starts and ends a command that creates the data folder `data`.
-fn create_folder(data: &Path) {
-    let (code, _, stderr) = run(data, &["demo"]);
-    assert_eq!(code, 0, "{stderr}");
-}
-
-#[cfg(unix)]
-#[test]
-fn only_the_owner_can_read_the_data_folder_and_its_encryption_key() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    create_folder(&data);
-    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&data), mode(&data.join("encryption-keys"))), (0o700, 0o600));
-}
-
 #[test]
 fn lost_key_is_reported_for_its_endpoint_only_and_rotated_secrets_repair_it() {
     let folder = tempfile::tempdir().unwrap();
     let (data, keys) = (folder.path().join("data"), folder.path().join("data/encryption-keys"));
-    create_folder(&data);
+    write_demo_folder(&data);
     let (lost, _) = created(&run(&data, &CREATE).1);
     let old_key = std::fs::read_to_string(&keys).unwrap();
     std::fs::remove_file(&keys).unwrap();

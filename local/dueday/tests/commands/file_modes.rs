@@ -4,18 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::demo_folder::all_files;
 use crate::gateway::Gateway;
 use crate::terminal::{dueday, output};
-
-/// Returns all files and folders below `folder`, and `folder` itself.
-fn all_files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = vec![folder.to_owned()];
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(all_files(&path)) } else { found.push(path) }
-    }
-    found
-}
 
 /// Returns the files and folders below `folder` that other users may read or write.
 fn open_files(folder: &Path) -> Vec<PathBuf> {

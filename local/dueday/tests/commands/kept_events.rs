@@ -1,6 +1,7 @@
 //! Tests of the stored events on one machine: each event is stored once, also after kills and restarts, and `dueday
 //! listen` prints the new events.
 
+use crate::demo_folder::write_demo_folder;
 use crate::process;
 use crate::terminal;
 
@@ -130,8 +131,7 @@ fn events_command_refuses_the_stored_events_of_a_replaced_table() {
 fn events_can_be_filtered_by_day_account_and_type() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let (code, _, stderr) = output(dueday(&data).arg("demo"));
-    assert_eq!(code, 0, "{stderr}");
+    write_demo_folder(&data);
     let all = stored_events(&data, &[]);
     let bakery = stored_events(&data, &["--account", "corner-bakery"]);
     assert!(!bakery.is_empty() && bakery.iter().all(|event| event["subject"] == "corner-bakery"));
@@ -163,8 +163,7 @@ fn events_can_be_filtered_by_day_account_and_type() {
 fn listen_prints_only_new_events() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let (code, _, stderr) = output(dueday(&data).arg("demo"));
-    assert_eq!(code, 0, "{stderr}");
+    write_demo_folder(&data);
     let (code, _, stderr) = output(dueday(&data).arg("listen"));
     assert!(code == 2 && stderr.contains("no server uses this data folder: start `dueday"), "{stderr}");
 

@@ -7,6 +7,7 @@ mod command;
 mod costs;
 mod deliveries;
 mod demo;
+mod demo_folder;
 mod deploy;
 #[cfg(unix)]
 mod doctor;

@@ -1,6 +1,7 @@
 //! Tests of the error messages: each states the problem, the allowed values or the solution, and contains no internal
 //! terms.
 
+use crate::demo_folder::write_demo_folder;
 use crate::terminal;
 
 use std::io::pipe;
@@ -52,7 +53,7 @@ fn assert_refused(command: &mut Command, words: &str) {
 fn invalid_arguments_are_refused_with_the_allowed_values() {
     let folder = tempfile::tempdir().unwrap();
     let data = &folder.path().join("data");
-    assert_eq!(output(dueday(data).arg("demo")).0, 0);
+    write_demo_folder(data);
     let simulate = ["simulate", "--from", "2026-01-01", "--months"];
     for (arguments, words) in [
         (vec!["due", "--date", "31.01.2027"], "'--date <DATE>': must be a date like 2027-01-31: year, month, day"),
@@ -172,7 +173,7 @@ fn reading_commands_refuse_a_missing_folder_and_create_none() {
 async fn commands_refuse_data_that_is_damaged_or_of_another_version() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
-    assert_eq!(output(dueday(data).arg("demo")).0, 0);
+    write_demo_folder(data);
     let file = data.join("dynamodb.sqlite");
     let engine = Engine::open(&file).unwrap();
     let raise = engine.client().update_item().table_name("dueday").update_expression("SET #F = :f");
@@ -232,7 +233,7 @@ fn full_disk_is_reported_with_advice() {
 async fn subscriptions_lists_readable_items_and_reports_an_unreadable_one() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
-    assert_eq!(output(dueday(data).arg("demo")).0, 0);
+    write_demo_folder(data);
     let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
     let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
     table.create_account(&sample::account()).await.unwrap();

@@ -6,6 +6,7 @@ use std::path::Path;
 use aws_sdk_dynamodb::types::AttributeValue;
 use emulator::Engine;
 
+use crate::demo_folder::write_demo_folder;
 use crate::orders::{STOCK, folder_with_payments, json_output, run};
 
 type Item = HashMap<String, AttributeValue>;
@@ -25,7 +26,7 @@ async fn delete_first(data: &Path, table: &str, pk: &str, sk: &str) {
 fn stock_is_counted_written_off_and_moved_and_each_change_is_listed() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    assert_eq!(run(&data, &["demo"]).0, 0);
+    write_demo_folder(&data);
     let open = json_output(&data, &["orders", "list", "--status", "OPEN"]);
     let order = open[0]["order"].as_str().unwrap();
     for step in [&["pick", order][..], &["ship", order], &["return", "--unsellable", order]] {

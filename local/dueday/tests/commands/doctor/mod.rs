@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use store::{Settings, Table};
 use testkit::SmtpServer;
 
+use crate::demo_folder::write_demo_folder;
 use crate::terminal::{dueday, output};
 use fake_aws::{install_aws, serve_dynamodb, set_response, set_secret};
 
@@ -362,7 +363,7 @@ fn doctor_checks_the_local_machine_and_changes_nothing() {
     let (code, text, stderr) = output(&mut doctor_of_machine(&data));
     assert!(code == 0 && text.contains("does not exist yet") && !data.exists(), "{text}{stderr}");
 
-    assert_eq!(output(dueday(&data).arg("demo")).0, 0);
+    write_demo_folder(&data);
     let (code, text, stderr) = output(&mut doctor_of_machine(&data));
     assert!(
         code == 0 && text.contains("only its owner can read") && text.contains("charging: it is on"),
