@@ -17,14 +17,17 @@ crate::openapi_schema!(Currency, "Currency", schema());
 /// Returns the OpenAPI schema of a [`Currency`], with all accepted codes.
 #[cfg(feature = "openapi")]
 fn schema() -> utoipa::openapi::ObjectBuilder {
-    let letters = || 'A'..='Z';
-    let codes =
-        letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| String::from_iter([a, b, c]))));
-    let accepted = codes.filter(|code| code.parse::<Currency>().is_ok());
+    // Each of the 17,576 combinations is tried, so this is done only once.
+    static ACCEPTED: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
+        let letters = || 'A'..='Z';
+        let codes =
+            letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| String::from_iter([a, b, c]))));
+        codes.filter(|code| code.parse::<Currency>().is_ok()).collect()
+    });
     crate::openapi::build_text_schema(
         "An ISO 4217 currency code. Amounts are integers in the minor units of the currency.",
     )
-    .enum_values(Some(accepted))
+    .enum_values(Some(ACCEPTED.iter().cloned()))
 }
 
 impl Currency {
