@@ -4,7 +4,7 @@ mod queues;
 
 use std::sync::Arc;
 
-use api::{Api, GATEWAY_UNUSABLE};
+use api::{Api, INVALID_GATEWAY_SETTINGS_MESSAGE};
 use axum::Extension;
 use clock::SystemClock;
 use config::{BillingConfig, Env, SECRET_UNREADABLE};
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Error> {
         {
             Ok(gateway) => api.with_gateway(gateway, &charging),
             Err(error) => {
-                tracing::error!(%error, error_type = "Config", "{GATEWAY_UNUSABLE}");
+                tracing::error!(%error, error_type = "Config", "{INVALID_GATEWAY_SETTINGS_MESSAGE}");
                 api
             }
         };

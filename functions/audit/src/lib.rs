@@ -38,17 +38,18 @@ pub struct Checks {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    check: Check,
+    check: RequestedCheck,
 }
 
 /// The check that an invocation performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Check {
+enum RequestedCheck {
     /// All items of the table and of the order desk, in many invocations.
-    Table,
+    #[serde(rename = "table")]
+    AllItems,
     /// Whether the run records prove that the batches of today are done.
-    Day,
+    #[serde(rename = "day")]
+    BatchesOfToday,
 }
 
 /// The response of the function.
@@ -123,8 +124,8 @@ impl Checks {
         let request: Request = serde_json::from_value(event)?;
         let settings = self.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
         match request.check {
-            Check::Table => Ok(Response::Table(self.audit_table(&settings, deadline).await?)),
-            Check::Day => Ok(Response::Day(self.check_day(&settings).await?)),
+            RequestedCheck::AllItems => Ok(Response::Table(self.audit_table(&settings, deadline).await?)),
+            RequestedCheck::BatchesOfToday => Ok(Response::Day(self.check_day(&settings).await?)),
         }
     }
 }

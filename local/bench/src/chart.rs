@@ -40,8 +40,13 @@ impl Chart {
     }
 
     /// Adds the legend: the name for each colour.
-    pub fn add_legend<'a>(&mut self, left: f64, y: f64, names: impl IntoIterator<Item = (&'a str, String)>) {
-        for (place, (colour, name)) in (0_u32..).zip(names) {
+    pub fn add_legend<'a>(
+        &mut self,
+        left: f64,
+        y: f64,
+        colours_and_names: impl IntoIterator<Item = (&'a str, String)>,
+    ) {
+        for (place, (colour, name)) in (0_u32..).zip(colours_and_names) {
             let x = left + f64::from(place) * 130.0;
             self.add_element(format_args!(
                 "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\

@@ -13,6 +13,7 @@ use mimalloc::MiMalloc;
 mod audit_speed;
 mod buckets;
 mod chart;
+mod comparison;
 mod contestant;
 mod deliveries;
 mod durable;
@@ -29,7 +30,6 @@ mod process;
 mod reconcile;
 mod recorder;
 mod report;
-mod rounds;
 mod scale;
 mod start;
 mod table;
@@ -45,7 +45,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    rounds: rounds::ComparisonArgs,
+    comparison: comparison::ComparisonArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -99,7 +99,7 @@ pub fn folder() -> PathBuf {
 async fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse();
     match arguments.command {
-        None => report::report(&arguments.rounds, &rounds::run(&arguments.rounds).await?),
+        None => report::report(&arguments.comparison, &comparison::run(&arguments.comparison).await?),
         Some(Command::Latency(args)) => latency::run(&args).await,
         Some(Command::Buckets(args)) => buckets::run(&args).await,
         Some(Command::Audit(args)) => audit_speed::run(&args).await,

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::chart::Chart;
+use crate::comparison::{CONTESTANTS, ComparisonArgs, Results};
 use crate::contestant::{Contestant, Measurement};
-use crate::rounds::{CONTESTANTS, ComparisonArgs, Results};
 
 /// The results of one contestant at one concurrency.
 #[derive(Serialize)]

@@ -36,7 +36,7 @@ pub struct EngineConnection {
     /// Whether capacity units are counted.
     pub(crate) is_metered: bool,
     /// Whether the permissions that the requests need are recorded.
-    is_recorded: bool,
+    records_permissions: bool,
     recorded: Mutex<RecordedRequests>,
 }
 
@@ -86,8 +86,8 @@ impl EngineConnection {
     }
 
     /// Creates a connection that records the permissions that its requests need.
-    pub fn recorded() -> Self {
-        Self { is_recorded: true, ..Self::default() }
+    pub fn recording_permissions() -> Self {
+        Self { records_permissions: true, ..Self::default() }
     }
 
     /// Returns the permissions that the recorded requests needed.
@@ -123,7 +123,7 @@ impl EngineConnection {
     pub(crate) fn count_request(&self, operation: &str, request: &[u8]) {
         let mut recorded = self.lock_records();
         *recorded.by_operation.entry(operation.to_owned()).or_default() += 1;
-        if self.is_recorded {
+        if self.records_permissions {
             recorded
                 .permissions
                 .extend(needed_permissions(operation, &serde_json::from_slice(request).unwrap_or_default()));

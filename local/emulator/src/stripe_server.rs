@@ -94,7 +94,7 @@ struct ServerState {
     /// The requests that got an error response and take effect later.
     deferred_requests: Vec<DeferredRequest>,
     /// The number of requests that the server has received since it was created.
-    requests: u64,
+    request_count: u64,
 }
 
 /// The stand-in for Stripe.
@@ -251,8 +251,8 @@ impl StripeServer {
     }
 
     /// Returns the number of requests that were received.
-    pub fn requests(&self) -> u64 {
-        self.state().requests
+    pub fn request_count(&self) -> u64 {
+        self.state().request_count
     }
 
     fn state(&self) -> MutexGuard<'_, ServerState> {
@@ -268,7 +268,7 @@ impl StripeServer {
     /// Counts `request`, and returns its fault, if it has one.
     fn next_fault(&self, request: &StripeRequest<'_>) -> Option<StripeFault> {
         let mut state = self.state();
-        state.requests += 1;
+        state.request_count += 1;
         let scripted = state.faults.pop_front().flatten().or(state.permanent_fault);
         scripted.or_else(|| state.random_faults.as_mut().and_then(|random_faults| random_faults.next_fault(request)))
     }

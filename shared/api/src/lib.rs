@@ -42,7 +42,7 @@ pub use routes::{
 
 /// The log message of the API function if its settings for the payment gateway are not valid. A metric filter in
 /// `template.yaml` matches this text.
-pub const GATEWAY_UNUSABLE: &str = "routes that need the payment gateway return 503";
+pub const INVALID_GATEWAY_SETTINGS_MESSAGE: &str = "routes that need the payment gateway return 503";
 
 /// The state that all routes of the API share: table, gateway, queue and configuration. It is created once, before the
 /// first request.

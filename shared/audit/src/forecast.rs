@@ -21,7 +21,7 @@ pub async fn forecast(
     let (mut unreadable, mut after) = (Vec::new(), None);
     loop {
         let DueList { rows, next } =
-            table.get_due_by_date(Batch::Payments, shards, forecast.until(), after, PAGE_ROWS).await?;
+            table.get_due_by_date(Batch::Payments, shards, forecast.first_day_after(), after, PAGE_ROWS).await?;
         for row in rows {
             match row.due {
                 Ok(due) => {

@@ -37,8 +37,8 @@ impl Subscription {
     ) -> Settlement {
         let next = self.with_dispute_mark(disputes);
         match self.disputed_at {
-            Some(marked_at) if next.disputed_at.is_none() => {
-                let since = self.start_of_stopped_charges(disputes, marked_at);
+            Some(disputed_at) if next.disputed_at.is_none() => {
+                let since = self.start_of_stopped_charges(disputes, disputed_at);
                 next.resume_after_won_dispute(day_of(since), policy, day_of(now), now)
             }
             _ => next.into(),
@@ -65,10 +65,10 @@ impl Subscription {
     }
 
     /// Returns the start of the uninterrupted time during which disputes stopped charges of the payment method.
-    /// `marked_at` is the dispute mark. The uninterrupted time may have begun before `marked_at`, with an earlier
-    /// dispute that was not closed before `marked_at`.
-    fn start_of_stopped_charges(&self, disputes: &[Dispute], marked_at: DateTime<Utc>) -> DateTime<Utc> {
-        let mut since = marked_at;
+    /// `disputed_at` is the dispute mark. The uninterrupted time may have begun before `disputed_at`, with an earlier
+    /// dispute that was not closed before `disputed_at`.
+    fn start_of_stopped_charges(&self, disputes: &[Dispute], disputed_at: DateTime<Utc>) -> DateTime<Utc> {
+        let mut since = disputed_at;
         loop {
             let lasted_until_since = |dispute: &&Dispute| {
                 dispute.payment_method == self.payment_method.payment_method

@@ -9,7 +9,7 @@ use crate::{Backoff, Dynamo, Item, Key, TableError, key_of};
 /// The largest number of items that one BatchGetItem request may read.
 const MAX_BATCH: usize = 100;
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns the item of each of `keys`, in their order; `None` for an item that does not exist. Sends one strongly
     /// consistent BatchGetItem request for each 100 keys. DynamoDB may leave some keys unprocessed, which are then
     /// requested again.

@@ -8,7 +8,7 @@ use crate::{Dynamo, TableError};
 /// deletes the item.
 pub const TIME_TO_LIVE: &str = "TTL";
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns whether the table exists. Sends one DescribeTable request.
     pub async fn exists(&self) -> Result<bool, TableError> {
         match self.client.describe_table().table_name(self.name()).send().await {

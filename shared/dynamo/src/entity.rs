@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 
 use crate::{Item, Key, TableError, from_item, key_of, to_item};
 
-/// A type that a table with the schema `S` stores as one item.
-pub trait Entity<S>: Sized {
+/// A type that a table stores as one item. `Schema` is the marker type of this table.
+pub trait Entity<Schema>: Sized {
     /// The struct with the attributes of the item, without the primary key. The fields of this struct determine the
     /// names and types of the attributes in the table.
     type Attributes: Serialize + DeserializeOwned;

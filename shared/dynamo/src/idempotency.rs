@@ -85,7 +85,7 @@ impl IdempotentRequest {
     }
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns the response to an earlier request with the idempotency key of `request`; `None` if there was no such
     /// request or its record has expired. Sends one strongly consistent GetItem request.
     pub async fn get_stored_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {

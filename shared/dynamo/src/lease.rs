@@ -77,7 +77,7 @@ impl Lease {
     }
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Acquires `lease` on the item `key` for `holder`, if the lease is available and the condition of `terms` is true.
     /// Sends one UpdateItem request, without reading the item first.
     pub async fn acquire_lease(

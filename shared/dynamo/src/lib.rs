@@ -63,16 +63,16 @@ pub type Item = HashMap<String, AttributeValue>;
 /// The values of an expression's placeholders, such as `:now`, by placeholder.
 pub type Values = HashMap<String, AttributeValue>;
 
-/// A table with the schema `S`, and the requests to it. `S` is a marker type: an entity that implements [`Versioned`]
-/// for one table's marker cannot be written to another table.
+/// A table, and the requests to it. `Schema` is a marker type: an entity that implements [`Versioned`] for one table's
+/// marker cannot be written to another table.
 #[derive(Clone, Debug)]
-pub struct Dynamo<S> {
+pub struct Dynamo<Schema> {
     client: Client,
     name: String,
-    schema: PhantomData<fn() -> S>,
+    schema: PhantomData<fn() -> Schema>,
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns the table `name`, which is accessed through `client`.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { client, name: name.into(), schema: PhantomData }

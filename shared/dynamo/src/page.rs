@@ -121,7 +121,7 @@ impl<T> Page<T> {
     }
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns the part of `list` that `paging` requests. Sends one strongly consistent Query request for each page of
     /// DynamoDB (1 MB).
     pub async fn list(&self, list: &PrefixQuery, paging: &Paging) -> Result<Page<Item>, TableError> {

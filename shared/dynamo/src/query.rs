@@ -29,7 +29,7 @@ impl Query {
     }
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns the items of `query`. [`Items`] sends the Query requests, one for each page, when the caller reads the
     /// items.
     pub fn query(&self, query: Query) -> Items {

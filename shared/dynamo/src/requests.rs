@@ -56,7 +56,7 @@ pub fn values<const N: usize>(values: [(&str, AttributeValue); N]) -> Values {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns the item with `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get(&self, key: Key) -> Result<Option<Item>, TableError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.attributes())).consistent_read(true);

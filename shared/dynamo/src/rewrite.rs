@@ -17,7 +17,7 @@ const VERSION_UNCHANGED: &str = "#Version = :seen";
 const MAX_CONFLICTS: u32 = 8;
 
 /// An entity with a version number, which every write increments.
-pub trait Versioned<S>: Entity<S> + Clone + PartialEq + Send + Sync {
+pub trait Versioned<Schema>: Entity<Schema> + Clone + PartialEq + Send + Sync {
     /// Returns the version of the entity.
     fn version(&self) -> u64;
     /// Returns the same entity with another version.
@@ -87,7 +87,7 @@ enum WriteResult<T> {
     Exists(Item),
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Computes the new content of `stored` with `compute`, and writes it. On a write conflict, computes the content
     /// again from the newly stored item. Retries with back-off after a transient error. Sends one UpdateItem request
     /// for each try, or one TransactWriteItems request if there are further writes.
@@ -97,7 +97,7 @@ impl<S> Dynamo<S> {
     ///
     /// # Errors
     /// [`TableError::Contended`] after too many write conflicts.
-    pub async fn rewrite<T: Versioned<S>, R>(
+    pub async fn rewrite<T: Versioned<Schema>, R>(
         &self,
         mut stored: T,
         compute: impl Fn(&T) -> Result<Rewrite<T>, R>,
@@ -128,7 +128,7 @@ impl<S> Dynamo<S> {
     /// Writes the item that `change` computes from `stored`; after a write conflict, `change` computes the item again
     /// from the newly stored item. If `change` returns `None`, nothing is written. Returns the stored item
     /// afterwards; `None` if it does not exist any more.
-    pub async fn change<T: Versioned<S>>(
+    pub async fn change<T: Versioned<Schema>>(
         &self,
         stored: T,
         change: impl Fn(&T) -> Option<T>,
@@ -137,7 +137,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Like [`Dynamo::change`], with further writes in the same transaction.
-    pub async fn change_with_records<T: Versioned<S>>(
+    pub async fn change_with_records<T: Versioned<Schema>>(
         &self,
         stored: T,
         change: impl Fn(&T) -> Option<Rewrite<T>>,
@@ -152,7 +152,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Tries once to write `next`, on condition that the stored item still has the version of `before`.
-    async fn write_with_version_check<T: Versioned<S>>(
+    async fn write_with_version_check<T: Versioned<Schema>>(
         &self,
         before: &T,
         next: Rewrite<T>,
@@ -192,7 +192,7 @@ impl<S> Dynamo<S> {
 
     /// Builds the update of the attributes in which `written` differs from the stored item `before`, on condition that
     /// the stored version is the version of `before`. Returns `None` if `before` and `written` are equal.
-    pub fn build_versioned_update<T: Versioned<S>>(&self, before: &T, written: &T) -> Option<Update> {
+    pub fn build_versioned_update<T: Versioned<Schema>>(&self, before: &T, written: &T) -> Option<Update> {
         let mut change = build_difference(&before.to_item(), written.to_item())?;
         change.values.insert(":seen".to_owned(), n(before.version()));
         Some(self.build_update(before.key(), &change.update, VERSION_UNCHANGED, change.values))
@@ -201,7 +201,7 @@ impl<S> Dynamo<S> {
 
 /// Returns `after` with the version that it will have in the table: the version of `before` plus 1, or the version of
 /// `before` itself if the two are otherwise equal.
-pub fn with_next_version<S, T: Versioned<S>>(before: &T, after: T) -> T {
+pub fn with_next_version<Schema, T: Versioned<Schema>>(before: &T, after: T) -> T {
     let after = after.with_version(before.version());
     if after == *before { after } else { after.with_version(before.version() + 1) }
 }

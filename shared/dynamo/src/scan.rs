@@ -45,7 +45,7 @@ impl Scan {
     }
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Returns the items of `scan`. [`Items`] sends the Scan requests, one for each page, when the caller reads the
     /// items.
     pub fn scan(&self, scan: Scan) -> Items {

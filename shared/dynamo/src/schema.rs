@@ -56,7 +56,7 @@ impl IndexSchema {
     }
 }
 
-impl<S> Dynamo<S> {
+impl<Schema> Dynamo<Schema> {
     /// Creates the table with its indexes, and switches on TTL. Used only with the embedded engine, the local
     /// replacement of DynamoDB: on AWS, the templates create the tables. Sends the requests CreateTable,
     /// DescribeTimeToLive and UpdateTimeToLive.

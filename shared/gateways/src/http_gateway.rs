@@ -18,7 +18,7 @@ use super::contradiction::check_payments_are_consistent;
 use super::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayDispute,
     GatewayError, GatewayKeys, GatewayRefund, IamSigner, ListPage, PaymentGateway, RefundRequest, RefundResponse,
-    Refunds, SignedRequest, TimeRange,
+    Refunds, SignedRequestParts, TimeRange,
 };
 use billing::{GatewayAccount, GatewayToken, Payment, Secret};
 use clock::Clock;
@@ -259,7 +259,7 @@ fn sign(request: &mut reqwest::Request, keys: &GatewayKeys, at: DateTime<Utc>, c
     let url = request.url();
     let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
     let body = request.body().and_then(|body| body.as_bytes()).unwrap_or_default();
-    let signed = SignedRequest { method: request.method().as_str(), target: &target, body };
+    let signed = SignedRequestParts { method: request.method().as_str(), target: &target, body };
     let headers = keys.sign(&signed, &clock.ulid().to_string(), at);
     for (name, value) in headers {
         request.headers_mut().insert(name, value.parse().expect("the characters are those of base64 and numbers"));

@@ -43,8 +43,8 @@ pub use http_gateway::{
 };
 pub use iam_signer::IamSigner;
 pub use request_signature::{
-    GatewayKeyError, GatewayKeys, ID_HEADER, MAX_SIGNATURE_TIME_DIFFERENCE, SIGNATURE_HEADER, SignatureError,
-    SignedRequest, TIMESTAMP_HEADER,
+    GATEWAY_REQUEST_ID_HEADER, GATEWAY_REQUEST_SIGNATURE_HEADER, GATEWAY_REQUEST_TIMESTAMP_HEADER, GatewayKeyError,
+    GatewayKeys, MAX_SIGNATURE_TIME_DIFFERENCE, SignatureError, SignedRequestParts,
 };
 
 /// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is

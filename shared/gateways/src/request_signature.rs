@@ -14,11 +14,12 @@ use reqwest::header::HeaderMap;
 use billing::Secret;
 
 /// The header with the unique id of the request.
-pub const ID_HEADER: &str = "webhook-id";
+pub const GATEWAY_REQUEST_ID_HEADER: &str = "webhook-id";
 /// The header with the time of the request, in seconds since 1970.
-pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
-/// The header with the signatures, separated by spaces: one for each key.
-pub const SIGNATURE_HEADER: &str = "webhook-signature";
+pub const GATEWAY_REQUEST_TIMESTAMP_HEADER: &str = "webhook-timestamp";
+/// The header with the signatures, separated by spaces: one for each key. The name is that of Standard Webhooks, but the
+/// request is one of Dueday to the gateway, not a webhook.
+pub const GATEWAY_REQUEST_SIGNATURE_HEADER: &str = "webhook-signature";
 
 /// The largest difference between the signed time of a request and the current time.
 pub const MAX_SIGNATURE_TIME_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
@@ -43,9 +44,9 @@ impl fmt::Debug for GatewayKeys {
 )]
 pub struct GatewayKeyError;
 
-/// The signed parts of an HTTP request.
+/// The parts of an HTTP request that its signature covers.
 #[derive(Clone, Copy, Debug)]
-pub struct SignedRequest<'a> {
+pub struct SignedRequestParts<'a> {
     pub method: &'a str,
     /// The path and the query, as in the request line.
     pub target: &'a str,
@@ -79,7 +80,7 @@ impl FromStr for GatewayKeys {
     }
 }
 
-impl SignedRequest<'_> {
+impl SignedRequestParts<'_> {
     /// Returns the bytes that are signed.
     fn signed_bytes(&self, id: &str, timestamp: &str) -> Vec<u8> {
         let head = format!("{id}.{timestamp}.{} {}\n", self.method, self.target);
@@ -90,12 +91,16 @@ impl SignedRequest<'_> {
 impl GatewayKeys {
     /// Returns the headers that sign `request`, sent at the time `at` with the unique id `id`. The request has one
     /// signature for each key, so a gateway that knows only one of the keys can verify the request.
-    pub fn sign(&self, request: &SignedRequest<'_>, id: &str, at: DateTime<Utc>) -> [(&'static str, String); 3] {
+    pub fn sign(&self, request: &SignedRequestParts<'_>, id: &str, at: DateTime<Utc>) -> [(&'static str, String); 3] {
         let timestamp = at.timestamp().to_string();
         let signed = request.signed_bytes(id, &timestamp);
         let signatures = self.0.iter().map(|key| format!("v1,{}", STANDARD.encode(HMAC::mac(&signed, key.bytes()))));
         let signatures = signatures.collect::<Vec<_>>().join(" ");
-        [(ID_HEADER, id.to_owned()), (TIMESTAMP_HEADER, timestamp), (SIGNATURE_HEADER, signatures)]
+        [
+            (GATEWAY_REQUEST_ID_HEADER, id.to_owned()),
+            (GATEWAY_REQUEST_TIMESTAMP_HEADER, timestamp),
+            (GATEWAY_REQUEST_SIGNATURE_HEADER, signatures),
+        ]
     }
 
     /// Checks that the headers of `request` contain a signature with one of the keys, at most five minutes before or
@@ -105,14 +110,16 @@ impl GatewayKeys {
     /// [`SignatureError`] if a header is missing, no signature is valid, or the time is too old or too new.
     pub fn verify(
         &self,
-        request: &SignedRequest<'_>,
+        request: &SignedRequestParts<'_>,
         headers: &HeaderMap,
         now: DateTime<Utc>,
     ) -> Result<(), SignatureError> {
         let header = |name: &str| headers.get(name)?.to_str().ok();
-        let (Some(id), Some(timestamp), Some(signatures)) =
-            (header(ID_HEADER), header(TIMESTAMP_HEADER), header(SIGNATURE_HEADER))
-        else {
+        let (Some(id), Some(timestamp), Some(signatures)) = (
+            header(GATEWAY_REQUEST_ID_HEADER),
+            header(GATEWAY_REQUEST_TIMESTAMP_HEADER),
+            header(GATEWAY_REQUEST_SIGNATURE_HEADER),
+        ) else {
             return Err(SignatureError::Missing);
         };
         let seconds: i64 = timestamp.parse().map_err(|_| SignatureError::Missing)?;
@@ -135,8 +142,8 @@ mod tests {
 
     const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const NEW: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
-    const REQUEST: SignedRequest<'_> =
-        SignedRequest { method: "POST", target: "/v1/refunds?a=b", body: br#"{"refund":"R"}"# };
+    const EXAMPLE_REQUEST: SignedRequestParts<'_> =
+        SignedRequestParts { method: "POST", target: "/v1/refunds?a=b", body: br#"{"refund":"R"}"# };
 
     fn keys(text: &str) -> GatewayKeys {
         text.parse().unwrap()
@@ -147,7 +154,7 @@ mod tests {
     }
 
     fn signed_headers(keys: &GatewayKeys) -> HeaderMap {
-        let headers = keys.sign(&REQUEST, "01JZXCVBNM0123456789ABCDEF", at(0));
+        let headers = keys.sign(&EXAMPLE_REQUEST, "01JZXCVBNM0123456789ABCDEF", at(0));
         headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
@@ -155,10 +162,10 @@ mod tests {
     fn request_signature_equals_that_of_another_implementation_and_is_valid_for_five_minutes() {
         let headers = signed_headers(&keys(OLD));
         // This signature was computed by another implementation (hmac in Python).
-        assert_eq!(headers[SIGNATURE_HEADER], "v1,DIwuZm9MDP6vkriyDVFg+dpsbpwCenjq6FakjN9SPMg=");
+        assert_eq!(headers[GATEWAY_REQUEST_SIGNATURE_HEADER], "v1,DIwuZm9MDP6vkriyDVFg+dpsbpwCenjq6FakjN9SPMg=");
         for (after, expected) in [(-301, false), (-300, true), (300, true), (301, false)] {
             let expected = if expected { Ok(()) } else { Err(SignatureError::TimeOutOfRange) };
-            assert_eq!(keys(OLD).verify(&REQUEST, &headers, at(after)), expected, "after {after} seconds");
+            assert_eq!(keys(OLD).verify(&EXAMPLE_REQUEST, &headers, at(after)), expected, "after {after} seconds");
         }
     }
 
@@ -167,29 +174,33 @@ mod tests {
         let headers = signed_headers(&keys(OLD));
         let verify = |request, headers: &HeaderMap| keys(OLD).verify(&request, headers, at(0));
         for changed in [
-            SignedRequest { method: "GET", ..REQUEST },
-            SignedRequest { target: "/v1/refunds", ..REQUEST },
-            SignedRequest { target: "/v1/payments?a=b", ..REQUEST },
-            SignedRequest { body: br#"{"refund":"S"}"#, ..REQUEST },
+            SignedRequestParts { method: "GET", ..EXAMPLE_REQUEST },
+            SignedRequestParts { target: "/v1/refunds", ..EXAMPLE_REQUEST },
+            SignedRequestParts { target: "/v1/payments?a=b", ..EXAMPLE_REQUEST },
+            SignedRequestParts { body: br#"{"refund":"S"}"#, ..EXAMPLE_REQUEST },
         ] {
             assert_eq!(verify(changed, &headers), Err(SignatureError::NotSigned), "{changed:?}");
         }
-        for (name, value) in [(ID_HEADER, "another"), (TIMESTAMP_HEADER, "1800000001"), (SIGNATURE_HEADER, "v1,AAAA")] {
+        for (name, value) in [
+            (GATEWAY_REQUEST_ID_HEADER, "another"),
+            (GATEWAY_REQUEST_TIMESTAMP_HEADER, "1800000001"),
+            (GATEWAY_REQUEST_SIGNATURE_HEADER, "v1,AAAA"),
+        ] {
             let mut changed = headers.clone();
             changed.insert(name, value.parse().unwrap());
-            assert_eq!(verify(REQUEST, &changed), Err(SignatureError::NotSigned), "{name}");
+            assert_eq!(verify(EXAMPLE_REQUEST, &changed), Err(SignatureError::NotSigned), "{name}");
             changed.remove(name);
-            assert_eq!(verify(REQUEST, &changed), Err(SignatureError::Missing), "{name}");
+            assert_eq!(verify(EXAMPLE_REQUEST, &changed), Err(SignatureError::Missing), "{name}");
         }
-        assert_eq!(keys(NEW).verify(&REQUEST, &headers, at(0)), Err(SignatureError::NotSigned));
+        assert_eq!(keys(NEW).verify(&EXAMPLE_REQUEST, &headers, at(0)), Err(SignatureError::NotSigned));
     }
 
     #[test]
     fn old_and_new_gateway_key_are_valid_during_a_replacement() {
         let both = keys(&format!("{NEW} {OLD}"));
         for key in [NEW, OLD] {
-            assert_eq!(keys(key).verify(&REQUEST, &signed_headers(&both), at(0)), Ok(()), "{key}");
-            assert_eq!(both.verify(&REQUEST, &signed_headers(&keys(key)), at(0)), Ok(()), "{key}");
+            assert_eq!(keys(key).verify(&EXAMPLE_REQUEST, &signed_headers(&both), at(0)), Ok(()), "{key}");
+            assert_eq!(both.verify(&EXAMPLE_REQUEST, &signed_headers(&keys(key)), at(0)), Ok(()), "{key}");
         }
         for wrong in ["", "secret", &format!("{NEW} {OLD} {NEW}"), &format!("{NEW},{OLD}")] {
             assert_eq!(wrong.parse::<GatewayKeys>(), Err(GatewayKeyError), "{wrong}");

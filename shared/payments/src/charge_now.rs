@@ -50,26 +50,26 @@ impl PaymentBatch {
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
-    pub async fn is_own_table(&self) -> Result<bool, TableError> {
-        if self.is_own_table.initialized() {
+    pub async fn accepts_sign_ups(&self) -> Result<bool, TableError> {
+        if self.accepts_sign_ups.initialized() {
             return Ok(true);
         }
         match self.table.get_settings().await? {
-            Some(settings) => self.is_own_table_with(&settings).await,
+            Some(settings) => self.accepts_sign_ups_with(&settings).await,
             None => Ok(true),
         }
     }
 
-    /// Like [`PaymentBatch::is_own_table`], but uses `settings` instead of reading the settings of the table.
-    async fn is_own_table_with(&self, settings: &Settings) -> Result<bool, TableError> {
-        if self.is_own_table.initialized() {
+    /// Like [`PaymentBatch::accepts_sign_ups`], but uses `settings` instead of reading the settings of the table.
+    async fn accepts_sign_ups_with(&self, settings: &Settings) -> Result<bool, TableError> {
+        if self.accepts_sign_ups.initialized() {
             return Ok(true);
         }
         if let Some(reason) = reason_to_refuse_copied_table(&self.table, settings, self.clock.now()).await? {
             tracing::error!(reason, "a sign-up cannot be charged");
             return Ok(false);
         }
-        let _ = self.is_own_table.set(());
+        let _ = self.accepts_sign_ups.set(());
         Ok(true)
     }
 
@@ -114,7 +114,7 @@ impl PaymentBatch {
         }
         let settings = self.table.get_settings().await?;
         let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(None) };
-        if !self.is_own_table_with(&settings).await? {
+        if !self.accepts_sign_ups_with(&settings).await? {
             return Ok(None);
         }
         let table_id = *self.table_id.get_or_init(|| settings.table_id);

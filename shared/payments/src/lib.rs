@@ -80,8 +80,9 @@ pub struct PaymentBatch {
     pace: RequestPace,
     /// The id of the table; it is set when the settings of the table are read for the first time.
     table_id: OnceLock<Ulid>,
-    /// Set when a sign-up has found that the table is not an unconfirmed copy. A table does not become a copy later.
-    is_own_table: OnceCell<()>,
+    /// Set when a sign-up has found that the table accepts sign-ups: it is not an unconfirmed copy. A table does not
+    /// become a copy later.
+    accepts_sign_ups: OnceCell<()>,
     /// The gateway account to which the API key belongs; it is set when the gateway has returned the account.
     account: OnceCell<GatewayAccount>,
     /// The marker customer that identifies the gateway account; it is set when it was found at the gateway.
@@ -218,7 +219,7 @@ impl PaymentBatch {
             pace: RequestPace::with_rate(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
-            is_own_table: OnceCell::new(),
+            accepts_sign_ups: OnceCell::new(),
             marker: OnceCell::new(),
             clock,
         }
@@ -269,10 +270,9 @@ fn may_have_open_attempt(done: &RowResult) -> bool {
     }
 }
 
-/// Returns the result of a row that is counted with the outcome `counted`, but deferred because charging is switched
-/// off.
-fn deferred_because_charging_is_off(counted: PaymentOutcome) -> RowResult {
-    RowResult::Deferred { counted, reason: "charging is switched off".to_owned() }
+/// Returns the result of a row that is counted with `outcome`, but deferred because charging is switched off.
+fn deferred_because_charging_is_off(outcome: PaymentOutcome) -> RowResult {
+    RowResult::Deferred { counted: outcome, reason: "charging is switched off".to_owned() }
 }
 
 /// Returns the result of the row of `key` whose attempt stays in doubt because of the `error` of the table, and logs it.

@@ -11,7 +11,7 @@ use crate::retry::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 
 /// The maximum number of receipts that are read from the table concurrently.
-const CONCURRENT_REQUESTS: usize = 16;
+const MAX_CONCURRENT_RECEIPT_READS: usize = 16;
 
 impl Reconciler {
     /// Compares one list page of the gateway's payments in `range` with the receipts, and records the result in `day`. If
@@ -57,7 +57,7 @@ impl Reconciler {
             day.counts.processing = day.counts.processing.saturating_add(1);
             self.block_if_missing_in_backup(payment).await?;
         }
-        for payments in payments.chunks(CONCURRENT_REQUESTS) {
+        for payments in payments.chunks(MAX_CONCURRENT_RECEIPT_READS) {
             let receipts = try_join_all(payments.iter().map(|payment| self.receipt_of_period(payment))).await?;
             for (payment, receipt) in payments.iter().zip(&receipts) {
                 day.counts.payments = day.counts.payments.saturating_add(1);

@@ -187,7 +187,11 @@ impl Sandbox {
 
     /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment, like
     /// [`Sandbox::payments_in_at`].
-    pub fn refunds_made_in(&self, range: &TimeRange, after: Option<&str>) -> ListPage<(GatewayToken, GatewayRefund)> {
+    pub fn refunds_with_payment_ids_in(
+        &self,
+        range: &TimeRange,
+        after: Option<&str>,
+    ) -> ListPage<(GatewayToken, GatewayRefund)> {
         list_page(self.ledger().refunds(), after, |(request, _)| {
             let is_in_range = range.contains(rules::refund_time(request));
             is_in_range.then(|| (request.payment.clone(), rules::succeeded_refund(request)))
@@ -280,7 +284,7 @@ impl Refunds for Sandbox {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
-        Ok(Some(self.refunds_made_in(range, after)))
+        Ok(Some(self.refunds_with_payment_ids_in(range, after)))
     }
 
     async fn disputes_in(
@@ -329,7 +333,7 @@ impl SandboxStore for Sandbox {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<ListPage<(GatewayToken, GatewayRefund)>, StoreError> {
-        Ok(self.refunds_made_in(range, after))
+        Ok(self.refunds_with_payment_ids_in(range, after))
     }
 
     async fn payment(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, StoreError> {

@@ -16,7 +16,7 @@ use clock::Clock;
 use gateways::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest,
     CheckoutPageState, CustomerPaymentsQuery, GatewayDispute, GatewayKeys, GatewayRefund, LISTS_PATH, ListPage,
-    PAYMENTS_PATH, REFUNDS_PATH, RefundRequest, RefundResponse, SignedRequest, TimeRange, TimeRangeQuery,
+    PAYMENTS_PATH, REFUNDS_PATH, RefundRequest, RefundResponse, SignedRequestParts, TimeRange, TimeRangeQuery,
 };
 
 use crate::card_page;
@@ -69,7 +69,7 @@ async fn verify_signature(
     let body = to_bytes(body, MAX_BODY_BYTES).await;
     let body = body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?;
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-    let signed = SignedRequest { method: parts.method.as_str(), target, body: &body };
+    let signed = SignedRequestParts { method: parts.method.as_str(), target, body: &body };
     let verified = keys.verify(&signed, &parts.headers, clock.now());
     verified.map_err(|error| (StatusCode::UNAUTHORIZED, error.to_string()))?;
     Ok(next.run(Request::from_parts(parts, body.into())).await)

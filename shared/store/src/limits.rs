@@ -32,7 +32,8 @@ impl LimitedOperation {
         }
     }
 
-    fn name(&self) -> String {
+    /// Returns the part of the counter's key that identifies the operation and the account or setup.
+    fn key_part(&self) -> String {
         match self {
             Self::SetupsOf(account) => format!("setups#{account}"),
             Self::RetriesOf(account) => format!("retries#{account}"),
@@ -57,7 +58,7 @@ impl Table {
             (":limit".to_owned(), n(limited.per_hour())),
             (":expiry".to_owned(), n(expiry(hour, TimeDelta::hours(2)))),
         ]);
-        let key = keys::key_of_limit(&limited.name(), hour);
+        let key = keys::key_of_limit(&limited.key_part(), hour);
         let update = self.build_update(key, "SET #TTL = :expiry ADD #Uses :one", IS_WITHIN_LIMIT, values);
         match self.send_update(update, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(None),

@@ -179,7 +179,7 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
         writer.mark_incomplete(&failure.message());
         return Err(failure);
     }
-    let unreadable = writer.finish()?;
+    let unreadable = writer.finish_and_count_unreadable()?;
     Ok(Exit::done_if(unreadable == 0))
 }
 
@@ -276,8 +276,8 @@ impl ExportWriter {
         };
     }
 
-    /// Flushes the output. Returns the number of items that could not be read.
-    fn finish(mut self) -> Result<u64, Failure> {
+    /// Flushes the output, and returns the number of items that could not be read.
+    fn finish_and_count_unreadable(mut self) -> Result<u64, Failure> {
         let flushed = self.output_error.take().map_or_else(|| self.items.flush(), Err);
         output::ignore_closed_output(flushed)?;
         Ok(self.unreadable)

@@ -60,7 +60,7 @@ pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Fa
     let total = forecast.total();
     let report = ForecastReport {
         from: today,
-        until: forecast.until(),
+        until: forecast.first_day_after(),
         payments: total.charges(),
         sums: total.sums().clone(),
         days: forecast.days().map(day).collect(),

@@ -42,7 +42,7 @@ fn is_written_by_dueday(name: &str) -> bool {
 }
 
 #[cfg(unix)]
-pub use modes::open_to_others;
+pub use modes::list_files_accessible_to_others;
 
 #[cfg(unix)]
 mod modes {
@@ -61,12 +61,13 @@ mod modes {
     ///
     /// # Errors
     /// If the folder or a file in it cannot be read.
-    pub fn open_to_others(folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let mut open: Vec<PathBuf> = Some(folder.to_owned()).filter(|_| is_open(folder)).into_iter().collect();
+    pub fn list_files_accessible_to_others(folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut open: Vec<PathBuf> =
+            Some(folder.to_owned()).filter(|_| is_accessible_to_others(folder)).into_iter().collect();
         for entry in read_entries(folder)? {
             if is_written_by_dueday(&entry.file_name().to_string_lossy()) {
                 visit_entry(&entry, &mut |path, _| {
-                    open.extend(Some(path.to_owned()).filter(|path| is_open(path)));
+                    open.extend(Some(path.to_owned()).filter(|path| is_accessible_to_others(path)));
                     Ok(())
                 })?;
             }
@@ -97,7 +98,7 @@ mod modes {
     fn visit_entry(entry: &DirEntry, action: &mut dyn FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
         let kind = entry.file_type()?;
         let path = entry.path();
-        if kind.is_dir() && is_open(&path) {
+        if kind.is_dir() && is_accessible_to_others(&path) {
             for child in read_entries(&path)? {
                 visit_entry(&child, action)?;
             }
@@ -110,14 +111,14 @@ mod modes {
     }
 
     /// Returns whether other users have any right on `path`; false if the file does not exist any more.
-    fn is_open(path: &Path) -> bool {
+    fn is_accessible_to_others(path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & PERMISSIONS_OF_OTHER_USERS != 0)
     }
 
     /// Removes the rights of other users from `path`. A missing file is not an error, because a running server may have
     /// deleted it.
     fn restrict_permissions(path: &Path, is_folder: bool) -> io::Result<()> {
-        if !is_open(path) {
+        if !is_accessible_to_others(path) {
             return Ok(());
         }
         match fs::set_permissions(path, Permissions::from_mode(if is_folder { 0o700 } else { 0o600 })) {
@@ -169,9 +170,13 @@ mod tests {
         let folder = readable_folder();
         let path = |name: &str| folder.path().join(name);
         fs::remove_dir(path("shared")).unwrap();
-        assert_eq!(open_to_others(folder.path()).unwrap().len(), 8, "the folder, two folders and five files");
+        assert_eq!(
+            list_files_accessible_to_others(folder.path()).unwrap().len(),
+            8,
+            "the folder, two folders and five files"
+        );
         open_private_folder(folder.path()).unwrap();
-        assert_eq!(open_to_others(folder.path()).unwrap(), Vec::<std::path::PathBuf>::new());
+        assert_eq!(list_files_accessible_to_others(folder.path()).unwrap(), Vec::<std::path::PathBuf>::new());
         for name in
             ["dynamodb.sqlite", "dynamodb.sqlite-wal", "running.json", "events/2027-01-31.jsonl", "outbox/1.eml"]
         {
@@ -199,6 +204,6 @@ mod tests {
             (0o755, 0o755, 0o644)
         );
         assert_eq!((mode_of_file(&path("dynamodb.sqlite")), mode_of_file(&path("outbox"))), (0o600, 0o700));
-        assert_eq!(open_to_others(folder.path()).unwrap(), [folder.path().to_owned()]);
+        assert_eq!(list_files_accessible_to_others(folder.path()).unwrap(), [folder.path().to_owned()]);
     }
 }

@@ -9,9 +9,9 @@ use crate::gateway::Gateway;
 use crate::terminal::{dueday, output};
 
 /// Returns the files and folders below `folder` that other users may read or write.
-fn open_files(folder: &Path) -> Vec<PathBuf> {
-    let is_open = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o077 != 0;
-    all_files(folder).into_iter().filter(is_open).collect()
+fn files_accessible_to_others(folder: &Path) -> Vec<PathBuf> {
+    let is_accessible_to_others = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o077 != 0;
+    all_files(folder).into_iter().filter(is_accessible_to_others).collect()
 }
 
 #[test]
@@ -28,14 +28,14 @@ fn commands_write_files_that_only_the_owner_can_read() {
     for part in ["dynamodb.sqlite", "encryption-keys", "gateway-ledger.jsonl", "events/", "outbox/", ".eml"] {
         assert!(names.iter().any(|name| name.contains(part)), "{part}: {names:?}");
     }
-    assert_eq!(open_files(&data), Vec::<PathBuf>::new());
+    assert_eq!(files_accessible_to_others(&data), Vec::<PathBuf>::new());
 
     for path in all_files(&data) {
         let mode = if path.is_dir() { 0o755 } else { 0o644 };
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
     run(&["subscriptions"]);
-    assert_eq!(open_files(&data), Vec::<PathBuf>::new(), "an existing folder is repaired");
+    assert_eq!(files_accessible_to_others(&data), Vec::<PathBuf>::new(), "an existing folder is repaired");
 }
 
 #[test]
@@ -44,5 +44,5 @@ fn gateway_in_its_own_process_creates_a_private_folder() {
     let data = parent.path().join("data");
     let _gateway = Gateway::start(&data);
     assert!(data.join("gateway-ledger.jsonl").exists());
-    assert_eq!(open_files(&data), Vec::<PathBuf>::new());
+    assert_eq!(files_accessible_to_others(&data), Vec::<PathBuf>::new());
 }

@@ -9,7 +9,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count: the log group, and the message that the code logs there.
 const COUNTED_MESSAGES: [(&str, &str); 28] = [
-    ("ApiLog", api::GATEWAY_UNUSABLE),
+    ("ApiLog", api::INVALID_GATEWAY_SETTINGS_MESSAGE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("PaymentsLog", config::SECRET_UNREADABLE),
     ("RemindersLog", config::SECRET_UNREADABLE),

@@ -8,7 +8,7 @@ use serde_yaml_ng::Value;
 use crate::template::{template, text};
 
 /// Returns the elements of a list of strings.
-fn texts(list: &Value) -> Vec<String> {
+fn strings(list: &Value) -> Vec<String> {
     list.as_sequence().unwrap().iter().map(text).collect()
 }
 
@@ -148,14 +148,14 @@ fn user_pool_has_the_scopes_of_the_api_and_each_app_client_has_one_grant() {
 
     let machine = &resources["UsersMachineClient"]["Properties"];
     let people = &resources["UsersPeopleClient"]["Properties"];
-    assert_eq!(texts(&machine["AllowedOAuthFlows"]), ["client_credentials"]);
-    assert_eq!(texts(&machine["AllowedOAuthScopes"]), [rest::OPERATOR_SCOPE.default.unwrap()]);
-    assert_eq!(texts(&people["AllowedOAuthFlows"]), ["code"]);
-    assert_eq!(texts(&people["AllowedOAuthScopes"]), ["openid", rest::ACCOUNT_SCOPE.default.unwrap()]);
+    assert_eq!(strings(&machine["AllowedOAuthFlows"]), ["client_credentials"]);
+    assert_eq!(strings(&machine["AllowedOAuthScopes"]), [rest::OPERATOR_SCOPE.default.unwrap()]);
+    assert_eq!(strings(&people["AllowedOAuthFlows"]), ["code"]);
+    assert_eq!(strings(&people["AllowedOAuthScopes"]), ["openid", rest::ACCOUNT_SCOPE.default.unwrap()]);
     assert_eq!((machine["GenerateSecret"].as_bool(), people["GenerateSecret"].as_bool()), (Some(true), Some(false)));
     for client in [machine, people] {
         // Tokens of these flows would have the scope aws.cognito.signin.user.admin, and no scope of the API.
-        assert_eq!(texts(&client["ExplicitAuthFlows"]), ["ALLOW_REFRESH_TOKEN_AUTH"]);
+        assert_eq!(strings(&client["ExplicitAuthFlows"]), ["ALLOW_REFRESH_TOKEN_AUTH"]);
     }
 }
 

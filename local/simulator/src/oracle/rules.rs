@@ -27,10 +27,10 @@ impl Rules {
         }
     }
 
-    /// Returns the number of days from the soft decline number `failed` (from 1) to the next try; `None` if there is no
-    /// further try.
-    pub fn days_until_retry_after(&self, failed: u32) -> Option<u64> {
-        self.gaps.get(usize::try_from(failed).ok()?.checked_sub(1)?).copied()
+    /// Returns the number of days from the last of `soft_declines` soft declines (at least 1) to the next try; `None` if
+    /// there is no further try.
+    pub fn days_until_retry_after(&self, soft_declines: u32) -> Option<u64> {
+        self.gaps.get(usize::try_from(soft_declines).ok()?.checked_sub(1)?).copied()
     }
 
     /// Returns the date of the reminder for a payment due on `due`.

@@ -51,7 +51,7 @@ pub struct ObservedServer {
     oracle: Arc<Mutex<Oracle>>,
     /// For each PaymentIntent, the status that was last reported to the oracle, in the order in which the intents were
     /// created.
-    reported: Mutex<Vec<IntentStatus>>,
+    reported_statuses: Mutex<Vec<IntentStatus>>,
     events: EventQueue,
 }
 
@@ -75,7 +75,7 @@ impl StripeGateway {
             server,
             clock,
             oracle,
-            reported: Mutex::default(),
+            reported_statuses: Mutex::default(),
             events: EventQueue::new(seed),
         });
         let transport = ProcessTransport { in_process, observed: observed.clone(), schedule: schedule.clone() };

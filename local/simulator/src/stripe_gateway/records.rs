@@ -32,7 +32,7 @@ impl ObservedServer {
     /// Reports new payments and changed statuses to the oracle. `actor` sent the current request; `None` if the
     /// payments belong to no current request.
     fn report_changes(&self, actor: Option<ActorId>) {
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = self.reported_statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut made, mut changed, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
         self.server.read_intents(|intents| {
             for (index, intent) in intents.iter().enumerate() {

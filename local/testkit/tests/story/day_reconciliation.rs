@@ -317,7 +317,7 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     assert_eq!((stored.step, stored.counts.payments, stored.ended_at), (ReconciliationStep::Payments, 200, None));
     assert!(stored.position.is_some());
 
-    let before = charged.server.requests();
+    let before = charged.server.request_count();
     let day = reconciler.reconcile(date(DAY), None).await.unwrap();
     assert!(day.is_clean(), "{day:?}");
     let all = PAYMENTS as u64;
@@ -334,22 +334,22 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     assert_eq!(reconciler.seen_payments().len(), MAX_SEEN);
     // The requests are: three lists (payments, refunds and disputes) of one list page each, and one request for each receipt
     // whose payment is not kept in memory.
-    assert_eq!(charged.server.requests() - before, 3 + all - MAX_SEEN as u64);
+    assert_eq!(charged.server.request_count() - before, 3 + all - MAX_SEEN as u64);
 
     // The payments that were seen before an interruption are stored: another process does not ask for their receipts.
     charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
     let mut interrupted = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
     interrupted.reconcile(date(DAY), None).await.unwrap_err();
-    let before = charged.server.requests();
+    let before = charged.server.request_count();
     let mut continued = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
     assert_eq!(continued.reconcile(date(DAY), None).await.unwrap().counts, counts);
-    assert_eq!(charged.server.requests() - before, 3, "one list page of each list, and no receipt");
+    assert_eq!(charged.server.request_count() - before, 3, "one list page of each list, and no receipt");
 
     // A day whose comparison has ended is compared again from the start. This reconciler keeps all payments in memory.
-    let before = charged.server.requests();
+    let before = charged.server.request_count();
     let mut reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
     assert_eq!(reconciler.reconcile(date(DAY), None).await.unwrap().counts, counts);
-    assert_eq!(charged.server.requests() - before, 3 + 2, "three list pages of payments, and no receipt");
+    assert_eq!(charged.server.request_count() - before, 3 + 2, "three list pages of payments, and no receipt");
 
     // At its deadline, a comparison stops without a result.
     let deadline = Some(billing_time(NEXT_DAY));

@@ -13,9 +13,9 @@ use ulid::Ulid;
 use crate::world::{SHARDS, World, billing_time, card, date, key, new_subscription, numbered_subscription};
 
 /// Returns the record of a run of shard 0 that began at the position number `from` and ended at the position number
-/// `next`. If `from` is 0, the run began at the start of the shard. If `next` is 0, the run reached the end of the shard. `n`
-/// determines the id of the run.
-fn run_record(n: u64, from: u8, next: u8) -> RunRecord {
+/// `next`. If `from` is 0, the run began at the start of the shard. If `next` is 0, the run reached the end of the shard.
+/// `id_number` determines the id of the run.
+fn run_record(id_number: u64, from: u8, next: u8) -> RunRecord {
     let position = |number: u8| Position {
         lane: Lane::Due,
         shard: 0,
@@ -34,7 +34,7 @@ fn run_record(n: u64, from: u8, next: u8) -> RunRecord {
         batch: Batch::Payments,
         on: date("2026-03-07"),
         shard: 0,
-        id: Ulid::from_parts(n, 0),
+        id: Ulid::from_parts(id_number, 0),
         started_at: billing_time("2026-03-07"),
         deadline: Some(billing_time("2026-03-07") + TimeDelta::minutes(15)),
         shards: Some(1),
@@ -61,8 +61,8 @@ fn started_after(minutes: i64, record: RunRecord) -> RunRecord {
 }
 
 /// Returns the record of a run with two rows: one row was paid, and `set_other` sets the count for the other row.
-fn run_with_unpaid_row(n: u64, from: u8, next: u8, set_other: fn(&mut PaymentCounts)) -> RunRecord {
-    let mut record = run_record(n, from, next);
+fn run_with_unpaid_row(id_number: u64, from: u8, next: u8, set_other: fn(&mut PaymentCounts)) -> RunRecord {
+    let mut record = run_record(id_number, from, next);
     let mut counts = PaymentCounts { due: 2, paid: 1, ..PaymentCounts::default() };
     set_other(&mut counts);
     record.end.as_mut().unwrap().counts = counts.into();
@@ -70,8 +70,8 @@ fn run_with_unpaid_row(n: u64, from: u8, next: u8, set_other: fn(&mut PaymentCou
 }
 
 /// Returns the record of a run that reached the end of the shard with charging switched off.
-fn run_with_charging_switched_off(n: u64) -> RunRecord {
-    let mut stopped = run_record(n, 0, 0);
+fn run_with_charging_switched_off(id_number: u64) -> RunRecord {
+    let mut stopped = run_record(id_number, 0, 0);
     stopped.end.as_mut().unwrap().stopped = Some("charging is switched off".to_owned());
     stopped
 }

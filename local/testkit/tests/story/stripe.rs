@@ -349,14 +349,14 @@ async fn stripe_adapter_keeps_the_contract_of_the_gateway_trait() {
         assert!(matches!(unknown, ChargeResponse::Unknown { .. }), "{fault:?}: {unknown:?}");
     }
     assert_eq!(server.intents().len(), 2, "the failed requests made no charge");
-    let before = server.requests();
+    let before = server.request_count();
     server.set_next_faults([Some(StripeFault::Busy), Some(StripeFault::Busy)]);
     let retried = stripe.charge(&ChargeRequest { idempotency_key: "key-5".into(), ..charge.clone() }).await;
     assert!(
         matches!(retried, ChargeResponse::Succeeded(_)),
         "a header of Stripe's response allows a retry: {retried:?}"
     );
-    assert_eq!((server.requests() - before, server.intents().len()), (3, 3));
+    assert_eq!((server.request_count() - before, server.intents().len()), (3, 3));
     server.set_next_faults([Some(StripeFault::Busy); 4]);
     let too_often = stripe.charge(&ChargeRequest { idempotency_key: "key-6".into(), ..charge.clone() }).await;
     assert!(matches!(too_often, ChargeResponse::Unknown { .. }), "the number of retries is limited: {too_often:?}");
@@ -371,9 +371,9 @@ async fn stripe_adapter_keeps_the_contract_of_the_gateway_trait() {
         let more = ChargeRequest { idempotency_key: format!("more-{n}"), attempt_no: n + 2, ..charge.clone() };
         assert!(matches!(stripe.charge(&more).await, ChargeResponse::Succeeded(_)));
     }
-    let before = server.requests();
+    let before = server.request_count();
     assert_eq!(stripe.payments_of(&customer, since).await.unwrap().len(), 253, "all list pages are read");
-    assert_eq!(server.requests() - before, 3);
+    assert_eq!(server.request_count() - before, 3);
     server.set_next_faults([None, Some(StripeFault::NotBegun)]);
     assert!(stripe.payments_of(&customer, since).await.is_err(), "an incomplete list is an error");
     let declined = Decline { code: "lost_card".to_owned(), hard: true };

@@ -99,7 +99,7 @@ pub async fn read(
     let data = forecast.days().map(|(date, day)| ForecastDay::new(date, day)).collect();
     Ok(Json(ForecastView {
         from: today,
-        until: forecast.until(),
+        until: forecast.first_day_after(),
         data,
         unreadable: UnreadableView::from_errors(unreadable)?,
     }))

@@ -173,7 +173,7 @@ pub async fn create(
     if charge_now {
         // In a restored table, the customer may have signed up after the backup, and would be charged a second time.
         let charges = api.charges.as_ref().ok_or_else(Problem::unavailable)?;
-        if !charges.is_own_table().await? {
+        if !charges.accepts_sign_ups().await? {
             return Err(Problem::unavailable());
         }
     }

@@ -72,8 +72,8 @@ impl OrderDesk {
         self.check_product_and_warehouses(product, &warehouses).await?;
         for _ in 0..MAX_RETRIES {
             let stored = self.table.get_movement(product, id).await?;
-            let here = self.stock_before(product, request.warehouse()).await?;
-            let there = match request.to() {
+            let in_warehouse = self.stock_before(product, request.warehouse()).await?;
+            let in_target_warehouse = match request.to() {
                 Some(to) => self.stock_before(product, to).await?,
                 None => None,
             };
@@ -85,8 +85,8 @@ impl OrderDesk {
                     .is_ok_and(|repeated| stored.is_same_request_as(&repeated));
                 return if is_same { Ok(stored) } else { Err(DeskError::MovementMismatch(id)) };
             }
-            let movement = request.movement_from(here.unwrap_or_default(), id, product, now)?;
-            let before = StockBefore { here, there };
+            let movement = request.movement_from(in_warehouse.unwrap_or_default(), id, product, now)?;
+            let before = StockBefore { in_warehouse, in_target_warehouse };
             if self.table.move_stock(&movement, before, self.clock.ulid()).await? == WriteOutcome::Done {
                 return Ok(movement);
             }

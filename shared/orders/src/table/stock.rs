@@ -14,9 +14,9 @@ use dynamo::{Cursor, Entity as _, Key, Page, Paging, PrefixQuery, TableError, fr
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StockBefore {
     /// The stock in the warehouse of the movement.
-    pub here: Option<u64>,
+    pub in_warehouse: Option<u64>,
     /// The stock in the warehouse that gets the pieces of a transfer.
-    pub there: Option<u64>,
+    pub in_target_warehouse: Option<u64>,
 }
 
 /// In the cursor of a list of movements, separates the owner of the list (a product or an order) from the sort key.
@@ -55,10 +55,10 @@ fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
         .field("warehouse", None, Some(&movement.warehouse))
         .field("to_warehouse", None, movement.to.as_ref());
     let stock = |before: Option<u64>, pieces| (Some(before.unwrap_or_default()), Some(stock_after(before, pieces)));
-    let (stock_before, after) = stock(before.here, movement.stock_change);
+    let (stock_before, after) = stock(before.in_warehouse, movement.stock_change);
     let entry = entry.field("stock", stock_before, after);
     let Some(_) = movement.to else { return entry };
-    let (there_before, there_after) = stock(before.there, movement.stock_change.saturating_neg());
+    let (there_before, there_after) = stock(before.in_target_warehouse, movement.stock_change.saturating_neg());
     entry.field("to_stock", there_before, there_after)
 }
 
@@ -132,7 +132,9 @@ impl OrdersTable {
     ) -> Result<WriteOutcome, TableError> {
         let changes = movement.stock_changes();
         let mut writes = self.transaction().create(movement.to_item());
-        for (StockChange { product, warehouse, pieces }, before) in changes.iter().zip([before.here, before.there]) {
+        for (StockChange { product, warehouse, pieces }, before) in
+            changes.iter().zip([before.in_warehouse, before.in_target_warehouse])
+        {
             let (_, here) = self.stock_keys(product, warehouse);
             writes = writes.set_stock(here, before, stock_after(before, *pieces));
         }

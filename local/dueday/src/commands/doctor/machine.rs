@@ -66,7 +66,7 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
 #[cfg(unix)]
 fn check_modes(context: &Context) -> Finding {
     let folder = &context.options.data;
-    match private_folder::open_to_others(folder) {
+    match private_folder::list_files_accessible_to_others(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Finding::good(FOLDER_CHECK, format!("{} does not exist yet; the first start creates it", folder.display()))
         }
@@ -153,8 +153,10 @@ async fn check_gateway(
     match &gateway {
         Gateway::Stripe(stripe) => {
             let is_live = Env::process().get(&STRIPE_SECRET_KEY).is_some_and(|key| is_live_stripe_key(&key));
-            // A local system has no stage, so customers count as charged if the key is a live key.
-            let mut findings = check_stripe(stripe, stored, (is_live, is_live), None).await;
+            // A local system has no parameter `Stage` that says whether it is the production system. So a live key is
+            // taken as a sign of production.
+            let is_prod = is_live;
+            let mut findings = check_stripe(stripe, stored, (is_live, is_prod), None).await;
             findings.push(check_listener(Env::process().get(&STRIPE_WEBHOOK_SECRET)));
             findings
         }

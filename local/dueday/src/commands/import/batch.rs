@@ -113,7 +113,7 @@ impl Importer<'_> {
     fn mark_row_as_new(&self, row: io::Result<ReadRow>) -> Result<RowState, Failure> {
         let (line, row) = match row? {
             Ok(row) => row,
-            Err(rejections) => return Ok(RowState::Done(Self::rejected_row(rejections))),
+            Err(rejections) => return Ok(RowState::Done(Self::outcome_of_rejected_row(rejections))),
         };
         let id = row.external_id.subscription_id(&row.account);
         let is_created = self.created_accounts.lock().unwrap_or_else(PoisonError::into_inner).contains(&row.account);

@@ -167,12 +167,12 @@ impl<'a> Importer<'a> {
                 let id = row.external_id.subscription_id(&row.account);
                 self.create_row(line, &row, id).await
             }
-            Err(rejections) => Ok(Self::rejected_row(rejections)),
+            Err(rejections) => Ok(Self::outcome_of_rejected_row(rejections)),
         }
     }
 
     /// Returns the outcome of an invalid row, with the reasons. Changes nothing in the table.
-    pub(super) fn rejected_row(rejections: Vec<Rejected>) -> LineOutcome {
+    pub(super) fn outcome_of_rejected_row(rejections: Vec<Rejected>) -> LineOutcome {
         (rejections.first().map_or(0, |first| first.line), Outcome::Rejected(rejections))
     }
 

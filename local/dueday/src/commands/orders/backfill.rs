@@ -12,7 +12,7 @@ use orders::{OrderDesk, OrderId, OrderStatus, PaidPeriod, PlaceOutcome, RefundNe
 use serde::Serialize;
 use store::Table;
 
-use super::filling::FillReport;
+use super::fill_waiting_orders::FillReport;
 use crate::commands::values::parse_date;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::filling::FillReport;
+use super::fill_waiting_orders::FillReport;
 use super::list::OrderView;
 use super::parse_line;
 use crate::commands::refund::parse_idempotency_key;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use ulid::Ulid;
 
 use super::AddressArgs;
-use super::filling::FillReport;
+use super::fill_waiting_orders::FillReport;
 use super::list::OrderView;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use store::Paging;
 use strum::IntoEnumIterator as _;
 
-use super::filling::FillReport;
+use super::fill_waiting_orders::FillReport;
 use super::{ListArgs, OrderIds};
 use crate::context::Context;
 use crate::terminal::output::{self, format_count};

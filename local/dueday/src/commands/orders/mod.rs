@@ -4,7 +4,7 @@ mod audit;
 mod backfill;
 mod corrections;
 mod csv_file;
-mod filling;
+mod fill_waiting_orders;
 mod follow_ups;
 mod fulfilment;
 mod list;

@@ -14,7 +14,7 @@ use orders::{
 use serde::Serialize;
 
 use super::csv_file::{self, Line};
-use super::filling::FillReport;
+use super::fill_waiting_orders::FillReport;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;

@@ -7,8 +7,12 @@ use super::workload::{Count, Counts};
 
 /// The days of an average month.
 const DAYS_PER_MONTH: f64 = 365.25 / 12.0;
-/// The daily runs of each of the two batches.
-const RUNS_PER_MONTH: f64 = DAYS_PER_MONTH * 2.0 * 2.0;
+/// The runs of each batch in a day.
+const RUNS_PER_DAY: f64 = 2.0;
+/// The number of batches: the payment batch and the reminder batch.
+const BATCHES: f64 = 2.0;
+/// The runs of both batches in a month.
+const RUNS_PER_MONTH: f64 = DAYS_PER_MONTH * RUNS_PER_DAY * BATCHES;
 /// The payments per second, and the reminders per second: Stripe's default limit of requests in live mode.
 const PAYMENTS_PER_SECOND: f64 = 100.0;
 /// The memory of a function in gigabytes (`MemorySize` in the template).
@@ -42,7 +46,7 @@ const SHORT_INVOCATION_SECONDS: f64 = 0.1;
 const OTHER_SECRETS: f64 = 2.0;
 
 /// The minimum number of accounts that the audit checks in a night. The bill assumes one subscription for each account.
-const ACCOUNTS_OF_A_NIGHT: f64 = 30_000.0;
+const MIN_ACCOUNTS_PER_NIGHT: f64 = 30_000.0;
 /// The bytes that one strongly consistent read unit reads in a scan.
 const BYTES_PER_READ_UNIT: f64 = 4_096.0;
 
@@ -122,11 +126,11 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         prices.dollars("write_unit", writes) + prices.dollars("read_unit", reads)
     };
     let heartbeats = DAYS_PER_MONTH * 24.0 * 4.0;
-    let table_fixed = RUNS_PER_MONTH / 2.0 * units(idle) + prices.dollars("write_unit", heartbeats);
+    let table_fixed = RUNS_PER_MONTH / BATCHES * units(idle) + prices.dollars("write_unit", heartbeats);
 
     // The concurrent walks of a batch share the rate, so each of them takes as long as the whole batch. There are two
     // batches.
-    let walk_seconds = 2.0 * payments / PAYMENTS_PER_SECOND * at_once;
+    let walk_seconds = BATCHES * payments / PAYMENTS_PER_SECOND * at_once;
     let walk_invocations = walk_seconds / WALK_SECONDS;
     let run_invocations = RUNS_PER_MONTH * (2.0 + stack.parameter("Shards"));
     let transitions = RUNS_PER_MONTH * (10.0 + stack.parameter("Shards") * 4.0);
@@ -200,7 +204,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
             prices.dollars(
                 "log_gigabyte",
                 log_gigabytes(
-                    RUNS_PER_MONTH / 2.0 * idle.get(&Count::LogBytes).copied().unwrap_or(0.0)
+                    RUNS_PER_MONTH / BATCHES * idle.get(&Count::LogBytes).copied().unwrap_or(0.0)
                         + fixed_invocations * platform_bytes,
                 ),
             ),
@@ -219,7 +223,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let gigabytes = bytes / BYTES_PER_GIGABYTE;
     // The comparison reads the whole table every night, with eventually consistent reads, which cost half. The audit reads the
     // accounts of a small table every night, and those of a large table once in 24 nights.
-    let audits = DAYS_PER_MONTH * (ACCOUNTS_OF_A_NIGHT / payments).clamp(1.0 / 24.0, 1.0);
+    let audits = DAYS_PER_MONTH * (MIN_ACCOUNTS_PER_NIGHT / payments).clamp(1.0 / 24.0, 1.0);
     let scanned_units = bytes / BYTES_PER_READ_UNIT * (DAYS_PER_MONTH * 0.5 + audits);
     Bill {
         lines,

@@ -9,7 +9,7 @@ use ulid::Ulid;
 use crate::permissions::{World, assert_policy};
 
 #[tokio::test]
-async fn erase_policy_matches_its_requests() {
+async fn policy_of_erase_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
     world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-20").await;
@@ -40,7 +40,7 @@ async fn erase_policy_matches_its_requests() {
 }
 
 #[tokio::test]
-async fn erase_policy_for_the_order_desk_matches_its_requests() {
+async fn policy_of_erase_function_for_the_order_desk_matches_its_requests() {
     let world = World::new(&[]).await;
     let unrecorded = OrdersTable::new(world.system.deployment.table.client().clone(), "dueday-orders");
     unrecorded.create_if_absent().await.unwrap();

@@ -65,7 +65,7 @@ impl World {
             subscription.payment_method = PaymentMethod { customer, payment_method: card.parse().unwrap() };
             system.deployment.create_subscription(&account, subscription, parse_date("2026-12-31")).await.unwrap();
         }
-        let connection = Arc::new(EngineConnection::recorded());
+        let connection = Arc::new(EngineConnection::recording_permissions());
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
         let recorded = Deployment { gateway, ..system.with_connection(connection.clone()) };
         Self { system, script, connection, recorded }
@@ -99,7 +99,7 @@ fn six_oclock(day: &str) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn payments_policy_matches_the_requests_of_months_with_faults() {
+async fn policy_of_payments_function_matches_the_requests_of_months_with_faults() {
     let mut done = BTreeSet::new();
     for (settings, max_charges) in [
         (&[][..], None),
@@ -143,7 +143,7 @@ async fn payments_policy_matches_the_requests_of_months_with_faults() {
 }
 
 #[tokio::test]
-async fn reminders_policy_matches_the_requests_of_a_month() {
+async fn policy_of_reminders_function_matches_the_requests_of_a_month() {
     let world = World::new(&[]).await;
     let reminders = world.recorded.reminders().await.unwrap();
     world.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
@@ -152,7 +152,7 @@ async fn reminders_policy_matches_the_requests_of_a_month() {
 }
 
 #[tokio::test]
-async fn reconcile_policy_matches_its_requests() {
+async fn policy_of_reconcile_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
     // A backup from before the payments.
@@ -189,7 +189,7 @@ async fn reconcile_policy_matches_its_requests() {
 }
 
 #[tokio::test]
-async fn audit_policy_matches_its_requests() {
+async fn policy_of_audit_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let recorded = &world.recorded;
     let config = &recorded.config;
@@ -250,7 +250,7 @@ async fn sample_receipt(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn api_policy_matches_the_requests_of_its_routes() {
+async fn policy_of_api_function_matches_the_requests_of_its_routes() {
     let world = World::new(&[]).await;
     world.system.clock.set(six_oclock("2027-01-02"));
     let api = Api::new(world.recorded.table.clone(), world.recorded.config.api_config(), world.recorded.clock.clone())
@@ -363,14 +363,14 @@ async fn policy_of_notices_function_matches_its_requests() {
 }
 
 #[tokio::test]
-async fn events_policy_matches_its_request() {
+async fn policy_of_events_function_matches_its_request() {
     let world = World::new(&[]).await;
     assert!(!world.recorded.table.has_webhook_endpoints().await.unwrap());
     assert_policy("EventsFunction", &world.connection.permissions());
 }
 
 #[tokio::test]
-async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
+async fn policy_of_deliver_function_matches_its_requests_until_an_endpoint_is_disabled() {
     let world = World::new(&[]).await;
     let clock = world.system.clock.clone();
     // The deliverer refuses this address, because it is not public.

@@ -16,7 +16,7 @@ use testkit::sample;
 use crate::permissions::{World, assert_policy, send, six_oclock};
 
 #[tokio::test]
-async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders() {
+async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_backorders() {
     let world = World::new(&[]).await;
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
     let unrecorded = OrdersTable::new(world.system.deployment.table.client().clone(), "dueday-orders");
@@ -63,7 +63,7 @@ async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders()
 }
 
 #[tokio::test]
-async fn audit_policy_for_the_order_desk_matches_its_requests() {
+async fn policy_of_audit_function_for_the_order_desk_matches_its_requests() {
     let world = World::new(&[]).await;
     let deployment = &world.system.deployment;
     let unrecorded = OrdersTable::new(deployment.table.client().clone(), "dueday-orders");
@@ -108,7 +108,7 @@ async fn audit_policy_for_the_order_desk_matches_its_requests() {
 }
 
 #[tokio::test]
-async fn orders_api_policy_matches_the_requests_of_its_routes() {
+async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     let world = World::new(&[]).await;
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
     OrdersTable::new(world.system.deployment.table.client().clone(), "dueday-orders").create_if_absent().await.unwrap();

@@ -14,8 +14,8 @@ use super::policies::assert_policy;
 use super::six_oclock;
 
 #[tokio::test]
-async fn sandbox_policy_matches_its_requests() {
-    let (engine, connection) = (Engine::memory(), Arc::new(EngineConnection::recorded()));
+async fn policy_of_sandbox_function_matches_its_requests() {
+    let (engine, connection) = (Engine::memory(), Arc::new(EngineConnection::recording_permissions()));
     let clock = Arc::new(SimulatedClock::new(six_oclock("2027-01-31"), 1));
     let unrecorded = SandboxTable::new(engine.client(), "dueday-sandbox", clock.clone());
     unrecorded.create_if_absent().await.unwrap();

@@ -13,7 +13,7 @@ use super::policies::assert_policy;
 use super::{World, parse_date, six_oclock};
 
 #[tokio::test]
-async fn webhooks_policy_matches_its_requests() {
+async fn policy_of_webhooks_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let (clock, table) = (world.system.clock.clone(), &world.system.deployment.table);
     clock.set(six_oclock("2027-01-10"));
@@ -80,7 +80,7 @@ async fn webhooks_policy_matches_its_requests() {
 }
 
 #[tokio::test]
-async fn mail_feedback_policy_matches_its_requests() {
+async fn policy_of_mail_feedback_function_matches_its_requests() {
     let world = World::new(&[]).await;
     world.system.deployment.table.put_account(&sample::account()).await.unwrap();
     let complaint = r#"{"eventType": "Complaint", "mail": {"tags": {"account": ["acme"]}},

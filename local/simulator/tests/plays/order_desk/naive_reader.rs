@@ -10,7 +10,7 @@ type Attributes = HashMap<String, AttributeValue>;
 
 /// An order, as its own item and its lines contain it.
 #[derive(Clone, Debug, Default)]
-pub struct NaiveOrder {
+pub struct ScannedOrder {
     pub customer: String,
     pub status: String,
     /// When the payment was made, such as `2027-01-31T07:00:00.000Z`.
@@ -26,7 +26,7 @@ pub struct NaiveOrder {
 
 /// An employee, as its own item contains it.
 #[derive(Clone, Debug, Default)]
-pub struct NaiveEmployee {
+pub struct ScannedEmployee {
     pub name: String,
     pub title: Option<String>,
     pub warehouse: Option<String>,
@@ -39,8 +39,8 @@ pub struct NaiveEmployee {
 /// The entities of the table, by id.
 #[derive(Debug, Default)]
 pub struct NaiveReader {
-    pub orders: BTreeMap<String, NaiveOrder>,
-    pub employees: BTreeMap<String, NaiveEmployee>,
+    pub orders: BTreeMap<String, ScannedOrder>,
+    pub employees: BTreeMap<String, ScannedEmployee>,
     /// The representative of each customer.
     pub customers: BTreeMap<String, Option<String>>,
     /// The sum of the refunds of each payment that did not fail, by the order of its month.
@@ -127,7 +127,7 @@ impl NaiveReader {
     }
 
     /// Returns the ids of the orders that fulfil `condition`, oldest payment first.
-    pub fn orders_where(&self, condition: impl Fn(&NaiveOrder) -> bool) -> Vec<(String, String)> {
+    pub fn orders_where(&self, condition: impl Fn(&ScannedOrder) -> bool) -> Vec<(String, String)> {
         let found = self.orders.iter().filter(|(_, order)| condition(order));
         let mut found: Vec<_> = found.map(|(id, order)| (order.paid_at.clone(), id.clone())).collect();
         found.sort();
@@ -135,7 +135,7 @@ impl NaiveReader {
     }
 
     /// Returns the ids of the employees that fulfil `condition`, sorted.
-    pub fn employees_where(&self, condition: impl Fn(&NaiveEmployee) -> bool) -> Vec<String> {
+    pub fn employees_where(&self, condition: impl Fn(&ScannedEmployee) -> bool) -> Vec<String> {
         self.employees.iter().filter(|(_, employee)| condition(employee)).map(|(id, _)| id.clone()).collect()
     }
 

@@ -136,7 +136,7 @@ async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unpro
 
 #[tokio::test]
 async fn list_of_a_warehouse_needs_one_query_and_one_batch_read() {
-    let test_desk = TestDesk::with_connection(EngineConnection::recorded()).await;
+    let test_desk = TestDesk::with_connection(EngineConnection::recording_permissions()).await;
     test_desk.place_orders(0..40).await;
     let before = test_desk.connection.requests();
     let page = test_desk.send_as_operator("GET /warehouses/ams/orders?limit=40", &Value::Null).await;

@@ -6,7 +6,7 @@ use billing::Money;
 use orders::{CreditedOrder, Order, OrderLine, OrderToPack, ProductOrder};
 
 use super::instant;
-use crate::order_desk::naive_reader::NaiveOrder;
+use crate::order_desk::naive_reader::ScannedOrder;
 
 /// An order as a list shows it. A field is `None` if the list does not show it.
 #[derive(Debug, Default)]
@@ -32,22 +32,23 @@ struct Details {
 }
 
 impl ListedOrder {
-    /// Asserts that the list shows the data of `naive`, which is the same order.
-    pub fn assert_shows(&self, naive: &NaiveOrder, question: &str) {
+    /// Asserts that the list shows the data of `expected`, which is the same order as the full table scan found it.
+    /// `query` describes the query, for the failure message.
+    pub fn assert_shows(&self, expected: &ScannedOrder, query: &str) {
         let Self { id, paid_at, status, customer, amounts, line, details } = self;
-        assert_eq!((paid_at, status), (&naive.paid_at, &naive.status), "{id}: {question}");
+        assert_eq!((paid_at, status), (&expected.paid_at, &expected.status), "{id}: {query}");
         if let Some(customer) = customer {
-            assert_eq!(*customer, naive.customer, "{id}: {question}");
+            assert_eq!(*customer, expected.customer, "{id}: {query}");
         }
         if let Some(amounts) = amounts {
-            assert_eq!(*amounts, (naive.amount, naive.refunds, naive.currency.clone()), "{id}: {question}");
+            assert_eq!(*amounts, (expected.amount, expected.refunds, expected.currency.clone()), "{id}: {query}");
         }
         if let Some((product, quantity)) = line {
-            assert_eq!(naive.products.get(product), Some(quantity), "{id}: {question}");
+            assert_eq!(expected.products.get(product), Some(quantity), "{id}: {query}");
         }
         if let Some(details) = details {
-            let NaiveOrder { representative, warehouse, products, .. } = naive.clone();
-            assert_eq!(*details, Details { representative, warehouse, products }, "{id}: {question}");
+            let ScannedOrder { representative, warehouse, products, .. } = expected.clone();
+            assert_eq!(*details, Details { representative, warehouse, products }, "{id}: {query}");
         }
     }
 

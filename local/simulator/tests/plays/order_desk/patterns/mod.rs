@@ -19,7 +19,7 @@ use simulator::{Company, CompanySize};
 use store::Paging;
 use strum::IntoEnumIterator as _;
 
-use crate::order_desk::naive_reader::{NaiveOrder, NaiveReader};
+use crate::order_desk::naive_reader::{NaiveReader, ScannedOrder};
 use crate::order_desk::world::{World, fill_all, now};
 
 const SEED: u64 = 7;
@@ -193,7 +193,7 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     assert_eq!(statuses.len(), OrderStatus::iter().count(), "each status must occur: {statuses:?}");
     // The refunds are compared with those of each kind of order: refunded in part, in full before and after the shipment.
     for (is_in_full, is_cancelled) in [(false, false), (true, false), (true, true)] {
-        let is_such = |order: &&NaiveOrder| {
+        let is_such = |order: &&ScannedOrder| {
             (order.refunds == order.amount, order.status == "CANCELLED") == (is_in_full, is_cancelled)
         };
         let refunded = naive.orders.values().filter(|order| order.refunds > 0);

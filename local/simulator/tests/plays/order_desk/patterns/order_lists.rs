@@ -8,7 +8,7 @@ use store::Paging;
 
 use super::listed_order::ListedOrder;
 use super::{Questions, all_pages, page_sizes};
-use crate::order_desk::naive_reader::NaiveOrder;
+use crate::order_desk::naive_reader::ScannedOrder;
 
 impl Questions<'_> {
     /// Access patterns 4, 5, 8 and 10, and the list of a warehouse: lists of orders.
@@ -16,7 +16,7 @@ impl Questions<'_> {
         let (statuses, days) = (self.statuses(), self.days());
         let names: BTreeSet<String> = statuses.iter().map(ToString::to_string).collect();
         let (from, to) = (days.0.to_string(), days.1.to_string());
-        let is_within = |order: &NaiveOrder| {
+        let is_within = |order: &ScannedOrder| {
             names.contains(&order.status) && *from <= order.paid_at[..10] && order.paid_at[..10] <= *to
         };
         let customers: Vec<String> = self.naive.customers.keys().cloned().collect();
@@ -34,7 +34,7 @@ impl Questions<'_> {
             .naive
             .orders_where(|order| order.status == status.to_string() && order.warehouse.as_ref() == Some(&warehouse));
         self.lists_by_one += usize::from(page_sizes(of_all.len()).next() == Some(Some(1)));
-        let question = format!("{customer} {representative} {product} {warehouse} {statuses:?} {days:?}");
+        let query = format!("{customer} {representative} {product} {warehouse} {statuses:?} {days:?}");
         let (table, buckets) = (self.table, self.world.desk.buckets());
         let account = customer.parse().unwrap();
         let (employee, product_id) = (representative.parse().unwrap(), product.parse().unwrap());
@@ -42,20 +42,20 @@ impl Questions<'_> {
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_customer(&account, &statuses, days, &paging).await
             });
-            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_customer, &question);
+            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_customer, &query);
             let found =
                 all_pages(limit, async |paging: Paging| table.orders_in(&statuses, days, buckets, &paging).await);
-            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_all, &question);
+            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_all, &query);
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_product(&product_id, &statuses, days, &paging).await
             });
             let found = found.await;
             let found = found.iter().map(|order| ListedOrder::of_product(&product, order));
-            self.assert_orders(found, &of_product, &question);
+            self.assert_orders(found, &of_product, &query);
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_representative(&employee, &statuses, days, &paging).await
             });
-            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_representative, &question);
+            self.assert_orders(found.await.iter().map(ListedOrder::from), &of_representative, &query);
             for is_newest_first in [false, true] {
                 let id = warehouse.parse().unwrap();
                 let mut found = all_pages(limit, async |paging: Paging| {
@@ -65,7 +65,7 @@ impl Questions<'_> {
                 if is_newest_first {
                     found.reverse();
                 }
-                self.assert_orders(found.iter().map(ListedOrder::from), &of_warehouse, &question);
+                self.assert_orders(found.iter().map(ListedOrder::from), &of_warehouse, &query);
             }
         }
         let is_refunded = |(_, id): &(String, String)| self.naive.orders[id].refunds > 0;
@@ -81,16 +81,16 @@ impl Questions<'_> {
 
     /// Asserts that `found`, a list of orders, contains exactly the orders `expected`, each once, oldest payment first,
     /// and that it shows their stored data. Orders of the same instant have no specified sequence.
-    fn assert_orders(&self, found: impl Iterator<Item = ListedOrder>, expected: &[(String, String)], question: &str) {
+    fn assert_orders(&self, found: impl Iterator<Item = ListedOrder>, expected: &[(String, String)], query: &str) {
         let mut ids = Vec::new();
         for order in found {
             if let Some(naive) = self.naive.orders.get(&order.id) {
-                order.assert_shows(naive, question);
+                order.assert_shows(naive, query);
             }
             ids.push((order.paid_at, order.id));
         }
-        assert!(ids.is_sorted_by_key(|(paid_at, _)| paid_at.clone()), "{question}: {ids:?}");
+        assert!(ids.is_sorted_by_key(|(paid_at, _)| paid_at.clone()), "{query}: {ids:?}");
         ids.sort();
-        assert_eq!(ids, expected, "{question}");
+        assert_eq!(ids, expected, "{query}");
     }
 }

@@ -1,4 +1,4 @@
-//! The rounds: in each round, every contestant is measured once at every concurrency.
+//! The comparison of the contestants: in each round, every contestant is measured once at every concurrency.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use crate::Failure;
 use crate::contestant::{Contestant, Measurement, Work, measure, record_requests};
 use crate::peers;
 
+/// The arguments of the comparison of the contestants.
 #[derive(Debug, Args)]
 pub struct ComparisonArgs {
     /// Number of due payments
