@@ -61,7 +61,8 @@ async fn function_continues_its_audit_until_all_accounts_are_checked() {
     let lost = Subscription { next_payment_on: None, ..gold };
     function.table.create_subscription(&lost, None).await.unwrap();
 
-    // This invocation has too little time to check an account: it stops 30 seconds before its end.
+    // This invocation has too little time to check an account: the function stops 30 seconds before the invocation's
+    // deadline.
     let first = invoke(&mut function, "table", 20).await;
     assert_eq!((&first["complete"], &first["accounts"]), (&false.into(), &0.into()), "{first}");
     let second = invoke(&mut function, "table", 900).await;

@@ -21,7 +21,7 @@ use crate::operations::{execute, execute_without_tokens};
 
 type ConnectorResult = Result<HttpResponse, ConnectorError>;
 
-/// An HTTP client for the SDK that calls the engine in the same process.
+/// An HTTP client for the AWS SDK that calls the DynamoDB engine in this process, without a socket.
 #[derive(Clone)]
 pub(crate) struct InProcessClient {
     database: Database,

@@ -192,8 +192,9 @@ impl InvariantChecker {
         if let Some((from, after_paid)) = s.chargeable_from.zip(after_paid).filter(|(from, after)| from != after) {
             all.push(format!("ChargeableFrom is {from}, but should be {after_paid}"));
         }
-        // Count the known attempts: each attempt has a receipt, has an attempt record, or is open. After a late
-        // payment, one attempt has both a record (as rejected) and a receipt, so do not count a receipt if its month
+        // Count the attempts in the table: a paid attempt has a receipt, an unsuccessful attempt has an attempt record,
+        // and an attempt without an outcome is open. If the gateway makes the payment of an attempt after the attempt
+        // was recorded as rejected, the attempt has both a record and a receipt. So do not count a receipt if its month
         // has a record.
         let is_only_receipt = |receipt: &&&Receipt| attempts.iter().all(|attempt| attempt.due_on != receipt.due_on);
         let only_receipts = receipts.iter().filter(is_only_receipt).count();

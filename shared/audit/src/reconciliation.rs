@@ -92,7 +92,9 @@ impl Reconciliation {
     /// gateway does not list is reported as a violation.
     ///
     /// # Errors
-    /// [`GatewayError`] if the gateway is not available any more.
+    /// [`GatewayError`] if the gateway refuses the key, throttles a request even after its retries, or returns no
+    /// usable response to several requests in a row. If a single request has no usable response, this function returns
+    /// only a violation.
     pub async fn compare(&mut self, partition: &AccountPartition) -> Result<Vec<BrokenInvariant>, GatewayError> {
         let (gateway, since) = (self.gateway.clone(), self.since);
         let mut lists = GatewayLists {

@@ -59,7 +59,7 @@ impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for MetricsLayer<W> {
         let (format, writer) = &mut *output;
         if let Err(error) = format.format(&entry, writer).and_then(|()| Ok(writer.flush()?)) {
             // Do not log this error with `tracing`: this layer would receive the log event again, in an endless loop.
-            // Lambda also keeps the lines of standard error.
+            // Lambda writes standard error to the same log.
             eprintln!("the metrics of a log line could not be written: {error}");
         }
     }

@@ -98,8 +98,10 @@ pub enum ChargeResponse {
     Rejected {
         code: String,
     },
-    /// The gateway returned an error that does not prove that no payment was made. If a look-up finds no payment, and
-    /// the same request under the same idempotency key returns the same error again, the request counts as rejected.
+    /// The gateway returned an error that does not prove that no payment was made. The caller looks the payment up. If
+    /// there is no payment, the caller repeats the request once with the same idempotency key, and looks the payment up
+    /// again. If both responses contain the same error and neither look-up finds a payment, the request counts as
+    /// rejected.
     #[serde(skip)]
     Inconclusive {
         code: String,
@@ -186,7 +188,8 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse;
 
     /// Lists all payments of `customer` that this software requested at or after `since`, also declined payments and
-    /// payments in progress. The list is strongly consistent.
+    /// payments in progress. If a payment is not in progress but could still succeed, the gateway cancels the payment
+    /// first, so that a decline is final. The list is strongly consistent.
     ///
     /// # Errors
     /// [`GatewayError`] if the list could not be read completely.

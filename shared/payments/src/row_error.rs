@@ -18,7 +18,7 @@ pub(super) enum RowError {
     /// The subscription is inconsistent: its next payment date is before its due date.
     #[error("the next payment date {on} is before the due date {due_on}; correct the item")]
     DueLater { on: NaiveDate, due_on: NaiveDate },
-    /// The subscription is damaged.
+    /// The subscription is inconsistent: the month of its due date is already paid.
     #[error("the month of the due date {due_on} is already paid; correct the item")]
     AlreadyPaid { due_on: NaiveDate },
     /// The subscription is not charged, and the day is not complete until a person resolves the finding.

@@ -10,7 +10,7 @@ use store::{Settings, Table, TableError};
 pub struct DaysToCompare {
     /// The first day in UTC.
     pub first: NaiveDate,
-    /// The last day in UTC: the day on which the copy was noticed.
+    /// The last day in UTC: the day on which a run or a command noticed that the table is a copy.
     pub last: NaiveDate,
     /// When a run or a command noticed that the table is a copy. An earlier comparison may have been restored with the
     /// backup, so it proves nothing.

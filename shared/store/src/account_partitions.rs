@@ -194,7 +194,8 @@ impl AccountPartition {
     /// Reads `item`, and adds it to the field of this struct for its kind of item.
     fn add_item(&mut self, mut item: Item) {
         // After all its refunds have failed, a receipt keeps the attributes `RefundedAmount` (0) and `RefundedDate`.
-        // Ignore them, because this program writes neither attribute for a receipt without refunds.
+        // Remove both attributes, or the receipt would be reported as altered: a `Receipt` without refunds is stored
+        // without these attributes.
         if item.get("RefundedAmount").is_some_and(|amount| amount.as_n().is_ok_and(|minor| minor == "0")) {
             item.remove("RefundedAmount");
             item.remove("RefundedDate");

@@ -1,6 +1,6 @@
 //! Fills backordered orders on one machine, if the stock is now sufficient: after each change through the API, and each
-//! minute. The fill tasks are in the table, so the next server continues with the tasks that this server has not
-//! completed.
+//! minute. To fill an order means to deduct its products from the stock, so that the order can be shipped. The fill
+//! tasks are in the table, so the next server continues with the tasks that this server has not completed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -48,6 +48,7 @@ fn paths_in_code_spans(document: &str) -> BTreeSet<String> {
     code_spans(document).filter(is_path).map(str::to_owned).collect()
 }
 
+/// Returns every text in backticks.
 fn code_spans(document: &str) -> impl Iterator<Item = &str> {
     document.split('`').skip(1).step_by(2)
 }

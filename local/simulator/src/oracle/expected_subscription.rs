@@ -35,8 +35,8 @@ pub struct OpenAttempt {
     pub card: String,
     /// The actor that claimed the attempt or took it over last.
     pub holder: ActorId,
-    /// Whether the holder may charge the attempt. If the subscription has been stopped, an actor that takes over its
-    /// attempt may only settle the attempt.
+    /// Whether the actor in `holder` may send a charge. An actor that takes over the attempt of a stopped subscription
+    /// may not: the actor may only look up the outcome and store the outcome.
     pub is_chargeable: bool,
     /// The instant at which the holder claimed the attempt or took it over.
     pub held_since: DateTime<Utc>,

@@ -81,7 +81,8 @@ impl OrderSummary {
         self.first_paid_at = Some(self.first_paid_at.map_or(order.placed_at, |first| first.min(order.placed_at)));
     }
 
-    /// Returns the time of the earliest payment with an order; `None` if there are no orders.
+    /// Returns the payment time of the earliest-paid order that the scan has found, without follow-up orders; `None` if
+    /// the scan has found none.
     pub fn first_paid_at(&self) -> Option<DateTime<Utc>> {
         self.first_paid_at
     }

@@ -32,7 +32,7 @@ pub struct OrderData {
     pub amount: Money,
     /// The refunded part of the amount, in minor units of the currency.
     pub refunded_amount: i64,
-    /// When the payment was made.
+    /// When the payment was made, which counts as the time at which the order was placed.
     pub placed_at: DateTime<Utc>,
     /// The products and their quantities.
     pub lines: Vec<OrderLineData>,

@@ -19,7 +19,7 @@ const SUCCESS_UPDATE_INTERVAL: TimeDelta = TimeDelta::hours(1);
 pub struct WebhookEndpoint {
     pub id: Ulid,
     pub url: EndpointUrl,
-    /// The types of events that the endpoint receives; empty for all types.
+    /// The types of events that the endpoint receives; an empty list means all types.
     pub types: Vec<EventType>,
     /// The reason why the endpoint is disabled; `None` while it is enabled.
     pub disabled_because: Option<String>,

@@ -24,7 +24,8 @@ fn context_of(endpoint: Ulid) -> String {
 }
 
 impl EndpointSecrets {
-    /// Creates an object that encrypts with the first of `keys`. `clock` is the source of random numbers.
+    /// Creates an object that encrypts with the first of `keys`, and decrypts with any of these keys. The random
+    /// numbers come from `clock`, so that a test can determine them.
     pub fn new(keys: EncryptionKeys, clock: Arc<dyn Clock>) -> Self {
         Self { keys, clock }
     }

@@ -70,8 +70,9 @@ impl DeliveryScheduler {
         self.endpoints.entry(endpoint).or_default().waiting.insert((then, event));
     }
 
-    /// Removes and returns a delivery that is due at `now` and may be tried within the limits; `None` if there is none.
-    /// Prefers the endpoint with the fewest deliveries in progress, and then the delivery that has been due for longest.
+    /// Removes and returns a delivery that is due at `now` and does not exceed the limits of concurrent deliveries (for
+    /// each endpoint and in total); `None` if there is none. Prefers the endpoint with the fewest deliveries in
+    /// progress, and then the delivery that has been due for longest.
     pub fn start_next(&mut self, now: DateTime<Utc>) -> Option<DeliveryKey> {
         if self.in_progress >= self.limits.total {
             return None;

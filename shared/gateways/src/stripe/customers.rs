@@ -18,7 +18,7 @@ impl Stripe {
     }
 
     /// Returns the payments of `customer` after Stripe refused to list them because the customer does not exist. The
-    /// list is empty if the account never had this customer.
+    /// list is empty if the Stripe account never had this customer.
     ///
     /// # Errors
     /// [`RequestFailure::Unknown`] if the customer was deleted. The customer may have paid before, but Stripe does not

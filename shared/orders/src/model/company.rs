@@ -135,8 +135,8 @@ impl Employee {
         Self { assignment, left_on, planned, ..self.clone() }
     }
 
-    /// Returns the day on which the employee left or, according to the planned change, will leave; `None` if there is no
-    /// such day.
+    /// Returns the first day on which the employee no longer works for the company, past or planned; `None` if there is
+    /// no such day.
     pub fn first_day_after_leaving(&self) -> Option<NaiveDate> {
         let planned = self.planned.as_ref().filter(|planned| planned.assignment.is_none());
         planned.map(|planned| planned.from).or(self.left_on)

@@ -55,7 +55,7 @@ pub struct FillPass {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitingOrder {
     pub order: OrderId,
-    /// When the payment was made.
+    /// When the payment was made, which counts as the time at which the order was placed.
     pub placed_at: DateTime<Utc>,
 }
 

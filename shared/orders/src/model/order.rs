@@ -72,7 +72,7 @@ pub struct Order {
     pub total: Money,
     /// The part of the payment that was refunded. It does not count in the quarter total of the representative.
     pub refunded: Money,
-    /// When the payment was made.
+    /// When the payment was made, which counts as the time at which the order was placed.
     pub placed_at: DateTime<Utc>,
     /// The bucket of the order in GSI-2, the index over all orders.
     pub bucket: u32,

@@ -48,7 +48,7 @@ pub fn lines_in_stock(
     let parts = warehouses.iter().map(|warehouse| (warehouse, part_in(warehouse)));
     let best = parts.filter(|(_, part)| !part.is_empty()).max_by_key(|(warehouse, part)| {
         let pieces: u64 = part.iter().fold(0, |sum, line| sum.saturating_add(line.quantity.into()));
-        // Among warehouses of equal rank, choose the smallest id.
+        // Among warehouses for which the first three values are equal, choose the smallest id.
         (warehouse.region == *region, part.len(), pieces, std::cmp::Reverse(warehouse.id.clone()))
     });
     best.map(|(_, part)| part).unwrap_or_default()

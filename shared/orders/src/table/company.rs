@@ -126,20 +126,20 @@ impl OrdersTable {
         Ok(self.dynamo.get(keys::key_of_own_item(keys::key_of_reference(kind, id))).await?.is_some())
     }
 
-    /// Returns the ids of all entities of `kind`, sorted. Queries GSI-1 with the key of the list as `SK`.
+    /// Returns the ids of all entities of `kind`, sorted. Queries the list's partition of GSI-1.
     pub async fn ids_of(&self, kind: ReferenceKind) -> Result<Vec<String>, TableError> {
         let prefix = keys::key_of_reference(kind, "");
         let items = self.query_relations_to(keys::list_of_references(kind), Selection::all_items()).await?;
         Ok(items.iter().filter_map(|item| key_of(item).pk.strip_prefix(&prefix).map(str::to_owned)).collect())
     }
 
-    /// Returns whether there is a country with this name. Queries GSI-1 with the name as `SK`.
+    /// Returns whether there is a country with this name. Queries the name's partition of GSI-1.
     pub async fn has_country_named(&self, name: &Label) -> Result<bool, TableError> {
         let selection = Selection { limit: Some(1), ..Selection::with_sort_key_prefix(keys::COUNTRIES) };
         Ok(!self.query_relations_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
     }
 
-    /// Returns a list page of the entities of a kind, sorted by id. Queries GSI-1 with the key of the list as `SK`. The
+    /// Returns a list page of the entities of a kind, sorted by id. Queries the list's partition of GSI-1. The
     /// relations of entities that an earlier version of Dueday imported contain no fields. Such entities are listed as
     /// unreadable until [`OrdersTable::put_entity`] writes them again.
     pub async fn get_entities<E: ReferencedEntity>(&self, paging: &Paging) -> Result<Page<E>, TableError> {
@@ -185,8 +185,8 @@ impl OrdersTable {
         writes.log(kind, || change_of(before.as_ref(), entity)).commit().await
     }
 
-    /// Returns the ids of the countries and of the warehouses of a region, both sorted. Queries GSI-1 with
-    /// `SK = region`.
+    /// Returns the ids of the countries and of the warehouses of a region, both sorted. Queries the region's partition
+    /// of GSI-1.
     pub async fn countries_and_warehouses(
         &self,
         region: &PlaceId,

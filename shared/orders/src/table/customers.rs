@@ -117,8 +117,9 @@ impl OrdersTable {
         Ok(orders.items.len().saturating_add(orders.unreadable.len()))
     }
 
-    /// Returns the customers of a representative (access pattern 9). Queries GSI-1 with `SK = representative`. `Data`
-    /// must begin with the key prefix of customers, because the same partition also contains the relations from orders.
+    /// Returns the customers of a representative (access pattern 9). Queries the representative's partition of GSI-1.
+    /// `Data` must begin with the key prefix of customers, because the same partition also contains the relations from
+    /// orders.
     pub async fn customers_of_representative(
         &self,
         representative: &EmployeeId,

@@ -265,14 +265,14 @@ impl OrdersTable {
         items.first().map(items::read_job_record).transpose()
     }
 
-    /// Returns all customer representatives. Queries GSI-1 with `SK = REPRESENTATIVES`.
+    /// Returns all customer representatives. Queries the partition `REPRESENTATIVES` of GSI-1.
     pub async fn get_representatives(&self, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
         let page = self.page_of_entities_related_to(keys::REPRESENTATIVES, keys::EMPLOYEES, paging).await?;
         Ok(page.read(|item| items::employee_id_in(&item)))
     }
 
     /// Returns the employees with a planned change that takes effect on the day `today` or took effect before it, the
-    /// earliest change first. Queries GSI-1 with `SK = PLANNED-CHANGES` and `Data` up to this day.
+    /// earliest change first. Queries the partition `PLANNED-CHANGES` of GSI-1 with `Data` up to this day.
     pub async fn employees_with_due_changes(&self, today: NaiveDate) -> Result<Vec<EmployeeId>, TableError> {
         let due = Selection::with_sort_key_between((all_days().0.to_string(), today.to_string()));
         let items = self.query_relations_to(keys::PLANNED_CHANGES, due).await?;

@@ -116,8 +116,8 @@ impl OrdersTable {
     }
 
     /// Returns the backordered orders of `target` that follow the order `after`, oldest first; without `after`, from the
-    /// oldest order on. At most `limit` orders are returned. Sends one query of GSI-1 with `SK = target`; `Data` must begin
-    /// with the status `BACKORDERED`.
+    /// oldest order on. At most `limit` orders are returned. Sends one query of the target's partition of GSI-1; `Data`
+    /// must begin with the status `BACKORDERED`.
     pub async fn waiting_orders(
         &self,
         target: &FillTarget,

@@ -65,7 +65,8 @@ impl Partition {
         Self { index: None, key: ("PK", s(partition.into())), sort_key: "SK" }
     }
 
-    /// Returns the partition `SK = end` of GSI-1, sorted by `Data`: it contains the relations to the entity `end`.
+    /// Returns the partition of GSI-1 whose partition key, the attribute `SK`, is `end`. The partition contains the
+    /// relations to the entity `end`, sorted by `Data`.
     pub fn relations_to(end: impl Into<String>) -> Self {
         Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort_key: DATA }
     }
@@ -87,7 +88,7 @@ impl OrdersTable {
         self.query(&Partition::of_table(partition), selection).first(limit).await
     }
 
-    /// Returns the relations to the entity `end` that match `selection`: the items of GSI-1 with `SK = end`.
+    /// Returns the relations to the entity `end` that match `selection`: the items in the partition `end` of GSI-1.
     pub(super) async fn query_relations_to(
         &self,
         end: impl Into<String>,

@@ -42,7 +42,8 @@ pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL";
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
 /// The sort key of the relations by which the employees with a planned change are listed.
 pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
-/// The sort key that the list entries of all warehouses share. A query of GSI-1 with this `SK` returns all warehouses.
+/// The sort key that the list entries of all warehouses share. `SK` is the partition key of GSI-1, so a
+/// query of GSI-1 with this key returns all warehouses.
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
 /// The sort key of the relations by which all products are listed.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";

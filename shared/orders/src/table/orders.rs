@@ -84,8 +84,8 @@ impl OrdersTable {
     }
 
     /// Returns the orders of a customer that have one of `statuses` and were placed in `days`, oldest first (access
-    /// pattern 4). Queries GSI-1 with `SK = customer` and a range of `Data` (status and time of the payment). Sends one
-    /// query for each status, in parallel.
+    /// pattern 4). Queries the customer's partition of GSI-1 with a range of `Data` (status and time of the payment).
+    /// Sends one query for each status, in parallel.
     pub async fn orders_of_customer(
         &self,
         customer: &AccountId,
@@ -112,8 +112,8 @@ impl OrdersTable {
     }
 
     /// Returns the orders that are credited to a representative, have one of `statuses` and were placed in `days`,
-    /// oldest first (access pattern 10). Queries GSI-1 with `SK = representative` and a range of `Data` (status and
-    /// time of the payment). Sends one query for each status, in parallel.
+    /// oldest first (access pattern 10). Queries the representative's partition of GSI-1 with a range of `Data` (status
+    /// and time of the payment). Sends one query for each status, in parallel.
     pub async fn orders_of_representative(
         &self,
         representative: &EmployeeId,

@@ -72,8 +72,8 @@ impl SortPosition {
         Ok(Self { text, range: range.name.clone(), pk, sk })
     }
 
-    /// Returns the part of `range` that follows this position: the smallest text, and the item after which the query
-    /// starts. The smallest text can be larger than the largest text of the range.
+    /// Returns where a query of `range` continues after this position: the smallest sort text, and the item after which
+    /// the query starts. If this sort text is larger than the largest sort text of the range, no items are left.
     fn rest_of(&self, range: &PartitionRange) -> (String, Option<ItemPosition>) {
         let (from, _) = &range.bounds;
         if self.text < *from {

@@ -55,15 +55,15 @@ impl OrdersTable {
         item.map(|item| Product::from_item(&item)).transpose()
     }
 
-    /// Returns all products, sorted by id. Queries GSI-1 with `SK = PRODUCTS`.
+    /// Returns all products, sorted by id. Queries the partition `PRODUCTS` of GSI-1.
     pub async fn get_products(&self, paging: &Paging) -> Result<Page<ProductId>, TableError> {
         let page = self.page_of_entities_related_to(keys::ALL_PRODUCTS, keys::PRODUCTS, paging).await?;
         Ok(page.read(|item| items::product_id_in(&item)))
     }
 
     /// Returns the orders that contain a product, have one of `statuses` and were placed in `days`, oldest first.
-    /// Queries GSI-1 with `SK = product` and a range of `Data` (status and time of the payment). Sends one query for
-    /// each status, in parallel.
+    /// Queries the product's partition of GSI-1 with a range of `Data` (status and time of the payment). Sends one
+    /// query for each status, in parallel.
     pub async fn orders_of_product(
         &self,
         product: &ProductId,
@@ -93,8 +93,9 @@ impl OrdersTable {
     }
 
     /// Returns the orders that contain a product, and the stock of the product in each warehouse (access pattern 8).
-    /// Sends two queries in parallel. The query for the orders reads GSI-1 with `SK = product`, because the relations from
-    /// orders have the product as sort key. The query for the stock is access pattern 12.
+    /// Sends two queries in parallel. The query for the orders reads the product's partition of GSI-1, because the
+    /// relations from orders have the product as `SK`, the partition key of GSI-1. The query for the stock is access
+    /// pattern 12.
     pub async fn orders_and_stock_of_product(
         &self,
         product: &ProductId,

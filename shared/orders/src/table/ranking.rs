@@ -27,8 +27,7 @@ fn total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) 
 
 impl OrdersTable {
     /// Returns the totals of the representatives for `quarter` in `currency`, largest total first (access pattern 14).
-    /// Queries GSI-1 with `SK = quarter` in descending order. Sends one query for each of the eight partitions, in
-    /// parallel.
+    /// Queries the eight partitions of `quarter` and `currency` in GSI-1, in parallel and each in descending order.
     pub async fn get_ranking(&self, quarter: Quarter, currency: Currency) -> Result<Vec<QuarterTotal>, TableError> {
         let queries = (0..TOTAL_BUCKETS).map(|bucket| {
             let selection = Selection { is_ascending: false, ..Selection::all_items() };

@@ -45,8 +45,9 @@ impl OrdersTable {
         Ok(settings.and_then(|settings| settings.ordered_from).map(|Instant(at)| at))
     }
 
-    /// Returns the time of the earliest payment with an order that can be read; `None` if there is no such order. Sends one GetItem
-    /// request, and one Query request for each bucket and status. Sends these queries again after each order that cannot be read.
+    /// Returns the payment time of the earliest-paid order that can be read; `None` if there is no such order. Sends
+    /// one GetItem request, and one Query request for each bucket and status. Sends these queries again after each
+    /// order that cannot be read.
     pub async fn first_paid_at(&self) -> Result<Option<DateTime<Utc>>, TableError> {
         let Some(item) = self.dynamo.get(keys::key_of_settings()).await? else { return Ok(None) };
         let buckets = Buckets::new(from_item::<SettingsItem>(&item)?.buckets);

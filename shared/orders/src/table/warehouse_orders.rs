@@ -25,10 +25,10 @@ pub struct NamedLine {
 }
 
 impl OrdersTable {
-    /// Returns the orders of a warehouse that have the status `status`, sorted by the time of the payment: oldest first,
-    /// or newest first. Queries GSI-1 with `SK = warehouse` and the prefix of the status in `Data`, and reads the orders and
-    /// the names of their products with a BatchGetItem request for each 100 items. The index can lag behind the table, so an
-    /// order whose item already has another status is left out.
+    /// Returns the orders of a warehouse that have the status `status`, sorted by the time of the payment: oldest
+    /// first, or newest first. Queries the warehouse's partition of GSI-1 with the prefix of the status in `Data`, and
+    /// reads the orders and the names of their products with a BatchGetItem request for each 100 items. The index can
+    /// lag behind the table, so an order whose item already has another status is left out.
     pub async fn orders_of_warehouse(
         &self,
         warehouse: &WarehouseId,

@@ -49,7 +49,7 @@ impl OrdersTable {
         item.map(|item| Warehouse::from_item(&item)).transpose()
     }
 
-    /// Returns all warehouses, sorted by id. Queries GSI-1 with `SK = WAREHOUSES`.
+    /// Returns all warehouses, sorted by id. Queries the partition `WAREHOUSES` of GSI-1.
     pub async fn get_warehouses(&self) -> Result<Vec<Warehouse>, TableError> {
         let items = self.query_relations_to(keys::ALL_WAREHOUSES, Selection::all_items()).await?;
         items.iter().map(Warehouse::from_item).collect()

@@ -96,7 +96,7 @@ impl Entity<Payments> for WebhookEndpoint {
 pub struct EventSubscriber {
     /// The id of the endpoint.
     pub endpoint: Ulid,
-    /// The names of the event types that the endpoint receives; empty for all types.
+    /// The names of the event types that the endpoint receives; an empty list means all types.
     pub types: Vec<String>,
     /// Whether the endpoint is disabled.
     pub is_disabled: bool,

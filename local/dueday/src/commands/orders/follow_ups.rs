@@ -16,6 +16,7 @@ use crate::commands::refund::parse_idempotency_key;
 use crate::context::Context;
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders split`.
 pub const SPLIT_COMMAND_AFTER_HELP: &str = "\
 Without --keep, the order keeps the products that one warehouse has in stock; this is for an order that waits for stock. The \
 other products get an order of their own, whose id is the id of the order with a part number, such as .2.
@@ -24,6 +25,7 @@ Examples:
   dueday orders split 2027-01-31.01JZXCVBNM0123456789ABCDEF
   dueday orders split 2027-01-31.01JZXCVBNM0123456789ABCDEF --keep beans=2 --keep cups=1";
 
+/// The text after the help of `dueday orders replace`.
 pub const REPLACE_COMMAND_AFTER_HELP: &str = "\
 The replacement is another order with the amount 0. It is filled or waits like a new order. Each call creates a replacement. Use \
 --idempotency-key if you may have to repeat the command: for 48 hours, a repeated command with the same key sends nothing again.

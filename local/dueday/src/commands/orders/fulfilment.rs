@@ -37,7 +37,7 @@ struct HandOverReport {
 }
 
 /// Fills waiting orders after a change of stock or of an address, and prints the text `change` with the number of
-/// filled orders. Returns [`Exit::Attention`] if orders could not be processed.
+/// filled orders. Returns [`Exit::Attention`] if an order or a fill task failed with an error.
 pub async fn fill_after(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
     let report = FillReport::fill_waiting_orders(context, desk).await;
     context.print(&report, || format!("{change}; {}\n", report.text()))?;

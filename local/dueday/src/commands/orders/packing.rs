@@ -27,6 +27,7 @@ Examples:
   dueday orders pick-list ams --slips slips.html    (open the file in a browser, and print it)
   dueday orders pick-list ams --csv > to-pick.csv";
 
+/// The text after the help of `dueday orders ship`.
 pub const SHIP_COMMAND_AFTER_HELP: &str = "\
 The columns of a file: order,carrier,tracking_number.
 

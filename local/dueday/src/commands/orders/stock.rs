@@ -18,6 +18,7 @@ use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders count`.
 pub const COUNT_COMMAND_AFTER_HELP: &str = "\
 Pieces that are reserved for orders are not part of the stock. So pick the open orders first \
 (`dueday orders pick-list`), mark them as picked, and count the pieces that are left.

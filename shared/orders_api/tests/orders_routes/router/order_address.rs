@@ -63,7 +63,8 @@ async fn backordered_order_keeps_the_address_that_its_customer_had_when_it_was_p
     assert_eq!(reads(&test_desk.connection.requests()), reads(&before), "the customer is not read");
     assert_eq!(state(&test_desk, &order).await, expected("OPEN", None, Some("Leeds")));
 
-    // The account corrects the address of the order that waits, and it is filled with this address.
+    // The account corrects the address of the waiting order. When stock is reserved for the order, the order keeps the
+    // corrected address.
     let account = test_desk.router_for(crate::router::test_desk::acme_caller());
     let corrected = test_desk.send_to_router(account, &format!("PUT {second}/address"), &[], &address_in("Hull")).await;
     assert_eq!((corrected.status, &corrected.json["address"]["city"]), (200, &json!("Hull")), "{}", corrected.json);
