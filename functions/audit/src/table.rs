@@ -23,8 +23,8 @@ pub const VIOLATIONS_MESSAGE: &str = "the audit has found violations";
 pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table in 31 days";
 
 /// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every
-/// night would be expensive. An audit may take a week longer than this number of nights (`LONGEST_AUDIT`), because the
-/// table may have grown since the audit before.
+/// night would be expensive. An audit may take a week longer than this number of nights (`MAX_AUDIT_DURATION`), because
+/// the table may have grown since the audit before.
 const NIGHTS: u64 = 24;
 
 /// The smallest limit for one invocation: it may always check this number of accounts and orders, so the audit of a
@@ -32,7 +32,7 @@ const NIGHTS: u64 = 24;
 const RECORDS_OF_A_NIGHT: u64 = 30_000;
 
 /// The time in which an audit must check the whole table.
-const LONGEST_AUDIT: TimeDelta = TimeDelta::days(31);
+const MAX_AUDIT_DURATION: TimeDelta = TimeDelta::days(31);
 
 /// The response to the audit of a part of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -101,7 +101,7 @@ impl Checks {
         };
         let response = TableResponse::from(&audit);
         let TableResponse { audit: id, complete, accounts, orders, violations } = &response;
-        match !complete && audit.started_at + LONGEST_AUDIT < now {
+        match !complete && audit.started_at + MAX_AUDIT_DURATION < now {
             true => tracing::error!(audit = %id, accounts, orders, "{AUDIT_LATE_MESSAGE}"),
             false => tracing::info!(audit = %id, complete, accounts, orders, violations, "{AUDIT_CONTINUED_MESSAGE}"),
         }

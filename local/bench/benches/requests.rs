@@ -49,9 +49,9 @@ fn receipt_retention() -> TimeDelta {
 
 /// The recorded responses of the engine, each with its operation.
 #[derive(Default)]
-struct Responses(Mutex<Vec<(String, String)>>);
+struct RecordedResponses(Mutex<Vec<(String, String)>>);
 
-impl RequestObserver for Responses {
+impl RequestObserver for RecordedResponses {
     fn completed(&self, operation: &str, _request: &Value, response: Result<&str, &str>) {
         if let Ok(response) = response {
             self.0.lock().expect("no panic").push((operation.to_owned(), response.to_owned()));
@@ -95,7 +95,7 @@ fn sample_claim() -> Claim {
 
 /// Claims a payment on a real engine, and creates a table that repeats the engine's responses.
 fn due_payment(runtime: &Runtime) -> DuePayment {
-    let responses = Arc::new(Responses::default());
+    let responses = Arc::new(RecordedResponses::default());
     let engine = Engine::memory();
     let table = Table::new(
         engine.client_with_connection(Arc::new(EngineConnection::default().and_observer(responses.clone()))),

@@ -31,17 +31,21 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 pub struct Limits {
     /// The maximum number of open connections. A further connection replaces the open connection that has been idle for
     /// the longest time. If no open connection is idle, the further connection waits.
-    pub connections: usize,
+    pub max_connections: usize,
     /// The time limit for receiving the head of a request, counted from the moment at which the connection becomes
     /// idle. A second time limit of the same length applies to receiving the body and responding.
-    pub wait: Duration,
+    pub request_timeout: Duration,
     /// The maximum duration of a connection. A request that has begun still gets its response.
-    pub lifetime: Duration,
+    pub max_connection_age: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 128, wait: Duration::from_secs(30), lifetime: Duration::from_secs(300) }
+        Self {
+            max_connections: 128,
+            request_timeout: Duration::from_secs(30),
+            max_connection_age: Duration::from_secs(300),
+        }
     }
 }
 
@@ -52,7 +56,7 @@ impl Default for Limits {
 pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std::io::Result<()> {
     let guard = HostGuard::new(listener.local_addr()?);
     let routes = routes
-        .layer(from_fn(move |request, next| with_time_limit(limits.wait, request, next)))
+        .layer(from_fn(move |request, next| with_time_limit(limits.request_timeout, request, next)))
         .layer(from_fn_with_state(guard, HostGuard::admit));
     let mut connections = JoinSet::new();
     let mut opened: Vec<OpenConnection> = Vec::new();
@@ -61,7 +65,7 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    close_idle_connection_if_full(&mut connections, &mut opened, limits.connections, &idle).await;
+                    close_idle_connection_if_full(&mut connections, &mut opened, limits.max_connections, &idle).await;
                     let activity = Arc::new(ConnectionActivity::new(idle.clone()));
                     let task = connections.spawn(serve_connection(stream, routes.clone(), limits, activity.clone()));
                     opened.push(OpenConnection { task, activity });
@@ -157,12 +161,12 @@ async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, act
     }));
     let mut http = http1::Builder::new();
     // The time limit for the head of a request also applies while an open connection waits for its next request.
-    http.timer(TokioTimer::new()).header_read_timeout(limits.wait);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.request_timeout);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes)));
     // An error of a connection affects only the client of this connection, so errors are ignored.
-    if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
+    if timeout(limits.max_connection_age, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        let _ = timeout(limits.wait, connection).await;
+        let _ = timeout(limits.request_timeout, connection).await;
     }
 }
 

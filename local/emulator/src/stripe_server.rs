@@ -3,9 +3,9 @@
 
 mod accounts;
 mod disputes;
-mod faults;
 mod idempotency_keys;
 mod in_process;
+mod injected_faults;
 mod intents;
 mod lists;
 mod random_faults;
@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 
 use accounts::Customer;
 use disputes::Dispute;
-pub use faults::StripeFault;
 use idempotency_keys::{IdempotencyKeys, KeyReused};
 pub use in_process::InProcessTransport;
+pub use injected_faults::StripeFault;
 use random_faults::{DeferredRequest, RandomFaults};
 use refunds::Refund;
 use requests::http_handler;

@@ -178,11 +178,11 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
         let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();
         // Leave out days before the table was created, unless they have payments or runs: a demo table contains
         // payments and runs from before its creation.
-        if date < created_on && taken.is_empty() && !state.is_done() {
+        if date < created_on && taken.is_empty() && !state.is_complete() {
             continue;
         }
         let now = (date == today).then_some(unsettled);
-        report.days.push(ReportedDay { date, complete: state.is_done(), state, now, taken });
+        report.days.push(ReportedDay { date, complete: state.is_complete(), state, now, taken });
     }
     Ok(report)
 }

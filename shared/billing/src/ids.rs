@@ -16,7 +16,7 @@ pub const MAX_ID_CHARS: usize = 64;
 /// The maximum number of characters of an identifier of the merchant's earlier system.
 pub const MAX_EXTERNAL_ID_CHARS: usize = 255;
 /// The maximum number of characters of a gateway token.
-pub const MAX_TOKEN_CHARS: usize = 255;
+pub const MAX_GATEWAY_TOKEN_CHARS: usize = 255;
 
 /// Declares a text type whose values pass `$check`. The calling module must import `fmt`, `FromStr`, the derive macros
 /// of serde and [`IdError`].
@@ -87,7 +87,7 @@ pub fn check_id(text: &str) -> Result<(), IdError> {
 }
 
 fn check_token(text: &str) -> Result<(), IdError> {
-    match has_allowed_characters(text, MAX_TOKEN_CHARS) {
+    match has_allowed_characters(text, MAX_GATEWAY_TOKEN_CHARS) {
         false => Err(IdError::Token),
         true if token_contains_card_number(text) => Err(IdError::CardNumber),
         true => Ok(()),
@@ -260,7 +260,7 @@ impl fmt::Display for SubscriptionId {
 pub enum IdError {
     #[error("must be 1 to {MAX_ID_CHARS} letters, digits, '.', '_' or '-', and must begin with a letter or a digit")]
     Text,
-    #[error("must be 1 to {MAX_TOKEN_CHARS} letters, digits, '.', '_' or '-'")]
+    #[error("must be 1 to {MAX_GATEWAY_TOKEN_CHARS} letters, digits, '.', '_' or '-'")]
     Token,
     #[error("{NO_CARD_NUMBER}")]
     CardNumber,

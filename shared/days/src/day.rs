@@ -36,7 +36,7 @@ pub enum DayState {
 
 impl DayState {
     /// Returns whether every shard is complete.
-    pub fn is_done(self) -> bool {
+    pub fn is_complete(self) -> bool {
         matches!(self, Self::Done | Self::Running)
     }
 

@@ -37,7 +37,10 @@ fn events_from_record(record: &Value, sequence: &str, source: &str) -> Result<Ve
     // The key shows whether the item belongs to the payments table or to the orders table, so read the item with the
     // code of its table.
     let events = if orders::is_order_key(&key_of(if new.is_empty() { &old } else { &new })) {
-        let (old, new) = (read_image(&old, orders::read_stream_image)?, read_image(&new, orders::read_stream_image)?);
+        let (old, new) = (
+            read_image(&old, orders::read_order_from_stream_image)?,
+            read_image(&new, orders::read_order_from_stream_image)?,
+        );
         new.map(|new| orders::order_events(old.as_ref(), &new, at)).unwrap_or_default()
     } else {
         let (old, new) = (read_image(&old, store::read_stream_image)?, read_image(&new, store::read_stream_image)?);

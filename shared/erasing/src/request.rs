@@ -16,7 +16,7 @@ const MAX_OPEN_SETUP_AGE: TimeDelta = TimeDelta::days(2);
 
 /// The state of a requested erasure.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ErasureRequest {
+pub enum ErasureState {
     /// The erasure is in progress.
     InProgress(Erasure),
     /// The account was erased.
@@ -50,9 +50,9 @@ pub async fn request_erasure(
     account: &AccountId,
     action: &NewAction,
     now: DateTime<Utc>,
-) -> Result<ErasureRequest, RequestError> {
+) -> Result<ErasureState, RequestError> {
     let stored = match table.get_stored_account(account).await?.ok_or(RequestError::NoAccount)? {
-        StoredAccount::Erased(erased) => return Ok(ErasureRequest::Ended(erased)),
+        StoredAccount::Erased(erased) => return Ok(ErasureState::Ended(erased)),
         StoredAccount::Account(stored) => stored,
     };
     if stored.erasure_requested_at.is_none() {
@@ -62,12 +62,12 @@ pub async fn request_erasure(
         }
     }
     if let Some(erasure) = table.request_erasure(stored, action, now).await? {
-        return Ok(ErasureRequest::InProgress(erasure));
+        return Ok(ErasureState::InProgress(erasure));
     }
     // The table accepted no request for an erasure, because the erasure of the account has ended since the account was
     // read.
     match table.get_stored_account(account).await? {
-        Some(StoredAccount::Erased(erased)) => Ok(ErasureRequest::Ended(erased)),
+        Some(StoredAccount::Erased(erased)) => Ok(ErasureState::Ended(erased)),
         _ => Err(RequestError::NoAccount),
     }
 }

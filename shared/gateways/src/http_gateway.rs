@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::contradiction::check_payments_are_consistent;
+use super::contradictory_response::check_payments_are_consistent;
 use super::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayDispute,
     GatewayError, GatewayKeys, GatewayRefund, IamSigner, ListPage, PaymentGateway, RefundRequest, RefundResponse,

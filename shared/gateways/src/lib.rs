@@ -8,13 +8,13 @@
 
 mod config;
 pub mod conformance;
-mod contradiction;
-mod day_lists;
+mod contradictory_response;
 mod gateway_url;
 mod http_gateway;
 mod iam_signer;
 mod request_signature;
 mod stripe;
+mod time_range_lists;
 
 use std::fmt;
 use std::time::Duration;
@@ -35,7 +35,6 @@ pub use stripe::{
     StripeDispute, StripeEvent, StripePayment, StripeWebhookEndpoint, Transport, WebhookError, is_live_stripe_key,
 };
 
-pub use day_lists::{ListPage, TimeRange};
 pub use gateway_url::{GatewayUrl, GatewayUrlError};
 pub use http_gateway::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, CustomerPaymentsQuery, HttpGateway, LISTS_PATH, PAYMENTS_PATH,
@@ -43,9 +42,10 @@ pub use http_gateway::{
 };
 pub use iam_signer::IamSigner;
 pub use request_signature::{
-    GATEWAY_REQUEST_ID_HEADER, GATEWAY_REQUEST_SIGNATURE_HEADER, GATEWAY_REQUEST_TIMESTAMP_HEADER, GatewayKeyError,
-    GatewayKeys, MAX_SIGNATURE_TIME_DIFFERENCE, SignatureError, SignedRequestParts,
+    GATEWAY_REQUEST_ID_HEADER, GATEWAY_REQUEST_SIGNATURE_HEADER, GATEWAY_REQUEST_TIMESTAMP_HEADER, GatewayKeys,
+    MAX_SIGNATURE_TIME_DIFFERENCE, ParseGatewayKeysError, SignatureError, SignedRequestParts,
 };
+pub use time_range_lists::{ListPage, TimeRange};
 
 /// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is
 /// equal to the first request.

@@ -42,7 +42,7 @@ impl fmt::Debug for GatewayKeys {
 #[error(
     "must contain one key, or two keys separated by a space with the newest first; a key is whsec_ followed by 24 to 64 bytes in base64"
 )]
-pub struct GatewayKeyError;
+pub struct ParseGatewayKeysError;
 
 /// The parts of an HTTP request that its signature covers.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +71,12 @@ impl From<Secret> for GatewayKeys {
 }
 
 impl FromStr for GatewayKeys {
-    type Err = GatewayKeyError;
+    type Err = ParseGatewayKeysError;
 
-    fn from_str(text: &str) -> Result<Self, GatewayKeyError> {
+    fn from_str(text: &str) -> Result<Self, ParseGatewayKeysError> {
         let keys: Result<Vec<Secret>, _> = text.split_whitespace().map(str::parse).collect();
-        let keys = keys.map_err(|_| GatewayKeyError)?;
-        if (1..=MAX_KEYS).contains(&keys.len()) { Ok(Self(keys)) } else { Err(GatewayKeyError) }
+        let keys = keys.map_err(|_| ParseGatewayKeysError)?;
+        if (1..=MAX_KEYS).contains(&keys.len()) { Ok(Self(keys)) } else { Err(ParseGatewayKeysError) }
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(both.verify(&EXAMPLE_REQUEST, &signed_headers(&keys(key)), at(0)), Ok(()), "{key}");
         }
         for wrong in ["", "secret", &format!("{NEW} {OLD} {NEW}"), &format!("{NEW},{OLD}")] {
-            assert_eq!(wrong.parse::<GatewayKeys>(), Err(GatewayKeyError), "{wrong}");
+            assert_eq!(wrong.parse::<GatewayKeys>(), Err(ParseGatewayKeysError), "{wrong}");
         }
         assert_eq!(format!("{both:?}"), "GatewayKeys");
     }

@@ -16,9 +16,9 @@ use utoipa::ToSchema;
 
 use super::OrdersApi;
 use super::address::AddressView;
+use super::desk_for_caller::DeskForCaller;
 use super::order_view::OrderView;
 use super::parameters::OrdersQuery;
-use super::requested_desk::RequestedDesk;
 
 /// A customer: an account that has an order or a shipping address.
 #[derive(Debug, Serialize, ToSchema)]
@@ -83,7 +83,7 @@ fn customer_not_found() -> Problem {
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn put(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(AccountPath { account }): Path<AccountPath>,
     caller: Caller,
     _: Query<NoParameters>,
@@ -133,7 +133,7 @@ pub async fn read(
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn hand_over_customer(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Operator,
     _: Query<NoParameters>,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::OrdersApi;
-use super::employee_view::{CreditedView, EmployeeView, RepresentedCustomer};
+use super::employee_view::{EmployeeView, OrderOfRepresentativeView, RepresentedCustomer};
 use super::employees::employee_not_found;
 use super::parameters::{EmployeePath, OrdersQuery};
 
@@ -120,18 +120,18 @@ pub async fn list_customers(
     operation_id = "list_employee_orders",
     tag = "employees",
     params(EmployeePath, OrdersQuery),
-    responses((status = 200, description = "A list page of orders", body = ListView<CreditedView>))
+    responses((status = 200, description = "A list page of orders", body = ListView<OrderOfRepresentativeView>))
 )]
 pub async fn list_orders(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     Query(query): Query<OrdersQuery>,
-) -> Result<Json<ListView<CreditedView>>, Problem> {
+) -> Result<Json<ListView<OrderOfRepresentativeView>>, Problem> {
     let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfRepresentative(&employee))?;
     let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
         return Err(employee_not_found());
     }
-    Ok(Json(ListView::from_page(page, CreditedView::from)?))
+    Ok(Json(ListView::from_page(page, OrderOfRepresentativeView::from)?))
 }

@@ -195,7 +195,7 @@ pub struct RepresentedCustomer {
 /// An order that is credited to an employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderOfRepresentative)]
-pub struct CreditedView {
+pub struct OrderOfRepresentativeView {
     /// The identifier of the order.
     pub(super) id: OrderId,
     /// The account that paid.
@@ -250,7 +250,7 @@ impl From<Confidential> for ConfidentialView {
     }
 }
 
-impl From<CreditedOrder> for CreditedView {
+impl From<CreditedOrder> for OrderOfRepresentativeView {
     fn from(CreditedOrder { order, customer, status, placed_at, total, refunded }: CreditedOrder) -> Self {
         let (amount, refunded_amount, currency) = (total.minor(), refunded.minor(), total.currency());
         Self { id: order, customer, status, amount, refunded_amount, currency, placed_at }

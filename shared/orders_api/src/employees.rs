@@ -15,13 +15,13 @@ use rest::parameters::{CivilDate, NoParameters, Path, Query};
 use rest::{Now, Problem};
 
 use super::OrdersApi;
+use super::desk_for_caller::DeskForCaller;
 use super::employee_view::{
     AssignmentFields, ConfidentialView, CorrectionFields, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
     LeavingFields,
 };
 use super::order_view::QuarterTotalView;
 use super::parameters::EmployeePath;
-use super::requested_desk::RequestedDesk;
 
 pub(super) fn employee_not_found() -> Problem {
     Problem::not_found("there is no such employee")
@@ -46,7 +46,7 @@ pub(super) fn employee_not_found() -> Problem {
     )
 )]
 pub async fn hire_employee(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     now: Now,
     Path(EmployeePath { employee: id }): Path<EmployeePath>,
     _: ConfidentialAccess,
@@ -130,7 +130,7 @@ pub async fn read(
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn assign_employee(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     (_, confidential_access): (Operator, Result<ConfidentialAccess, Problem>),
@@ -159,7 +159,7 @@ pub async fn assign_employee(
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn end_employment(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     (_, confidential_access): (Operator, Result<ConfidentialAccess, Problem>),
@@ -223,7 +223,7 @@ async fn change_assignment(
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn remove_planned_change(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -250,7 +250,7 @@ pub async fn remove_planned_change(
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn correct(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     confidential_access: Result<ConfidentialAccess, Problem>,

@@ -14,10 +14,10 @@ use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::desk_for_caller::DeskForCaller;
 use super::lines::LineFields;
 use super::order_view::OrderWithLines;
 use super::parameters::{OrderPath, order_not_found};
-use super::requested_desk::RequestedDesk;
 
 /// The products that an order keeps when it is split.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -92,7 +92,7 @@ fn response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
 )]
 #[expect(clippy::too_many_arguments, reason = "each is an extractor")]
 pub async fn split_order(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     now: Now,
     _: Operator,
     Path(OrderPath { order }): Path<OrderPath>,
@@ -125,7 +125,7 @@ pub async fn split_order(
         headers(("ETag" = String, description = "The version of the order that is replaced, in double quotes"))))
 )]
 pub async fn replace_order(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     now: Now,
     _: Operator,
     Path(OrderPath { order }): Path<OrderPath>,

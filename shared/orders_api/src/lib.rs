@@ -4,6 +4,7 @@
 mod address;
 mod company;
 mod customers;
+mod desk_for_caller;
 mod employee_lists;
 mod employee_view;
 mod employees;
@@ -16,7 +17,6 @@ mod orders;
 mod packing;
 mod parameters;
 mod products;
-mod requested_desk;
 mod skus;
 mod stock;
 mod warehouses;
@@ -31,9 +31,9 @@ use rest::Now;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use desk_for_caller::StoredPayments;
 pub use openapi::document;
 pub use packing::packing_slips;
-pub use requested_desk::StoredPayments;
 
 /// The state that all routes share: the order desk and the clock.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(customers::hand_over_customer))
         .routes(routes!(customers::list_orders))
         .routes(routes!(products::list))
-        .routes(routes!(products::put, products::read))
+        .routes(routes!(products::create_or_rename, products::read))
         .routes(routes!(products::list_orders))
         .routes(routes!(products::receive_delivery))
         .routes(routes!(stock::count))

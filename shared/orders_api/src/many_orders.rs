@@ -13,7 +13,7 @@ use rest::parameters::{NoParameters, Query};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::requested_desk::RequestedDesk;
+use super::desk_for_caller::DeskForCaller;
 
 /// The largest number of orders in one request. To advance an order, the desk sends two requests to the table.
 const MAX_ORDERS: usize = 100;
@@ -102,7 +102,7 @@ impl AdvanceResult {
     responses((status = 200, description = "The result for each order", body = AdvanceResults))
 )]
 pub async fn advance(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<AdvanceFields>,

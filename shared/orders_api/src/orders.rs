@@ -19,10 +19,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
 use super::address::AddressView;
+use super::desk_for_caller::DeskForCaller;
 use super::lines::LineFields;
 use super::order_view::{OrderView, OrderWithLines, QuarterTotalView};
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
-use super::requested_desk::RequestedDesk;
 
 /// The quarter and the currency of a ranking.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -209,7 +209,7 @@ pub async fn read(
 )]
 #[expect(clippy::too_many_arguments, reason = "each is an extractor")]
 pub async fn advance_order(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     now: Now,
     _: Operator,
     Path(StepPath { order, step }): Path<StepPath>,
@@ -255,7 +255,7 @@ pub struct OrderLinesFields {
         headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
 pub async fn change_lines(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     _: Operator,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
@@ -284,7 +284,7 @@ pub async fn change_lines(
         headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
 pub async fn correct_address(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     caller: Caller,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,

@@ -21,8 +21,8 @@ use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
+use super::desk_for_caller::DeskForCaller;
 use super::parameters::{OrdersQuery, ProductPath};
-use super::requested_desk::RequestedDesk;
 
 /// The data of a product to create or rename.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -203,8 +203,8 @@ pub async fn list(
             headers(("ETag" = String, description = "The version of the product, in double quotes")))
     )
 )]
-pub async fn put(
-    RequestedDesk(desk): RequestedDesk,
+pub async fn create_or_rename(
+    DeskForCaller(desk): DeskForCaller,
     now: Now,
     Path(ProductPath { product: id }): Path<ProductPath>,
     _: Operator,
@@ -300,7 +300,7 @@ pub async fn list_orders(
     responses((status = 200, description = "The delivered quantity is part of the stock", body = DeliveryView))
 )]
 pub async fn receive_delivery(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(DeliveryPath { product, delivery }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,

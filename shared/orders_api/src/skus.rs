@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
+use super::desk_for_caller::DeskForCaller;
 use super::lines::{LineFields, LineView};
-use super::requested_desk::RequestedDesk;
 
 /// The path parameter for a SKU.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -60,7 +60,7 @@ pub struct SkuView {
     responses((status = 200, description = "The SKU has the requested products now", body = SkuView))
 )]
 pub async fn put(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(SkuPath { sku }): Path<SkuPath>,
     _: Operator,
     _: Query<NoParameters>,

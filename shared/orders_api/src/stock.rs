@@ -19,9 +19,9 @@ use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
+use super::desk_for_caller::DeskForCaller;
 use super::parameters::{OrderPath, ProductPath, order_not_found};
 use super::products::{Quantity, product_not_found};
-use super::requested_desk::RequestedDesk;
 
 /// The path parameters for a movement of a product.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -187,7 +187,7 @@ async fn move_stock(
     responses((status = 200, description = "The stock is the number of pieces that were found", body = MovementView))
 )]
 pub async fn count(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(path): Path<MovementPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -214,7 +214,7 @@ pub async fn count(
     responses((status = 200, description = "The pieces are subtracted from the stock", body = MovementView))
 )]
 pub async fn write_off(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(path): Path<MovementPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -240,7 +240,7 @@ pub async fn write_off(
     responses((status = 200, description = "The pieces are part of the stock of the other warehouse", body = MovementView))
 )]
 pub async fn transfer(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(path): Path<MovementPath>,
     _: Operator,
     _: Query<NoParameters>,

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::OrdersApi;
+use super::desk_for_caller::DeskForCaller;
 use super::employee_view::EmployeeView;
 use super::parameters::WarehousePath;
-use super::requested_desk::RequestedDesk;
 
 /// The data of a warehouse to create or change.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -90,7 +90,7 @@ pub async fn list(
     )
 )]
 pub async fn put(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(WarehousePath { warehouse: id }): Path<WarehousePath>,
     _: Operator,
     _: Query<NoParameters>,

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::pace::RefusalCount;
+use super::pace::ThrottleCount;
 use super::row_error::RowError;
 use super::run::RowContext;
 use super::{IN_DOUBT_MESSAGE, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, deferred_because_charging_is_off};
@@ -144,7 +144,7 @@ impl PaymentBatch {
     /// of the row as `Err`.
     async fn send_charge(&self, context: RowContext<'_>, permit: &ChargePermit) -> Result<ChargeResponse, RowResult> {
         let request = ChargeRequest::from_attempt(&permit.subscription, &permit.attempt);
-        let mut refusals = RefusalCount::default();
+        let mut throttle_count = ThrottleCount::default();
         loop {
             // If the current pause, which the gateway's rate limit requires, ends too late for a charge before the
             // deadline, do not wait for the end of the pause.
@@ -166,7 +166,7 @@ impl PaymentBatch {
             match response {
                 // The gateway refused the request because of its rate limit, and made no payment. Repeat the same
                 // request while the permission is valid.
-                ChargeResponse::Throttled { retry_after } if self.pace.back_off(retry_after, &mut refusals) => {
+                ChargeResponse::Throttled { retry_after } if self.pace.back_off(retry_after, &mut throttle_count) => {
                     if self.has_time_to_charge_after_pause(context.deadline) {
                         self.pace.wait_for_turn().await;
                     }

@@ -6,7 +6,7 @@ use chrono::{NaiveDate, TimeDelta};
 
 use super::charge::ChargePermit;
 use super::run::RowContext;
-use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, SignUp};
+use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, SubscriptionWithFirstPayment};
 use billing::Subscription;
 use settling::SettleError;
 use store::{ClaimOutcome, Settings, SubscriptionKey, TableError};
@@ -36,11 +36,11 @@ impl PaymentBatch {
         &self,
         subscription: &Subscription,
         today: NaiveDate,
-    ) -> Result<Option<SignUp>, TableError> {
+    ) -> Result<Option<SubscriptionWithFirstPayment>, TableError> {
         let outcome = self.charge_before_timeout(subscription, today).await?;
         let is_processing = outcome == Some(PaymentOutcome::Processing);
         match self.table.get_subscription(&subscription.account, subscription.id).await? {
-            Some(stored) => self.first_payment(stored, is_processing).await.map(Some),
+            Some(stored) => self.read_first_payment_state(stored, is_processing).await.map(Some),
             None => Ok(None),
         }
     }

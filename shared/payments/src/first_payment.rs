@@ -6,7 +6,7 @@ use store::TableError;
 
 /// A subscription with the state of its first payment.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SignUp {
+pub struct SubscriptionWithFirstPayment {
     pub subscription: Subscription,
     pub payment: FirstPayment,
 }
@@ -35,12 +35,19 @@ impl PaymentBatch {
     ///
     /// # Errors
     /// [`TableError`] if the receipt or the attempt record could not be read.
-    pub async fn first_payment(&self, subscription: Subscription, is_processing: bool) -> Result<SignUp, TableError> {
+    pub async fn read_first_payment_state(
+        &self,
+        subscription: Subscription,
+        is_processing: bool,
+    ) -> Result<SubscriptionWithFirstPayment, TableError> {
         let Subscription { account, id, sku, first_due_on, attempt_seq, .. } = &subscription;
         if subscription.last_payment_at.is_some() {
             let receipt = ReceiptId { due_on: *first_due_on, subscription: *id, sku: sku.clone() };
             if let Some(receipt) = self.table.get_receipt(account, &receipt, self.clock.now()).await? {
-                return Ok(SignUp { payment: FirstPayment::Paid(Box::new(receipt)), subscription });
+                return Ok(SubscriptionWithFirstPayment {
+                    payment: FirstPayment::Paid(Box::new(receipt)),
+                    subscription,
+                });
             }
         }
         let payment = match (&subscription.attempt, *attempt_seq) {
@@ -56,6 +63,6 @@ impl PaymentBatch {
                 },
             },
         };
-        Ok(SignUp { subscription, payment })
+        Ok(SubscriptionWithFirstPayment { subscription, payment })
     }
 }

@@ -41,7 +41,7 @@ use sweep::{RunTotals, Task};
 
 pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
 pub use config::*;
-pub use first_payment::{FirstPayment, SignUp};
+pub use first_payment::{FirstPayment, SubscriptionWithFirstPayment};
 pub use gateway_use::GatewayUse;
 pub use outcome::PaymentOutcome;
 pub use run::PaymentRun;

@@ -47,9 +47,9 @@ struct PaceState {
     pauses: u32,
 }
 
-/// The number of times that the gateway has refused the same request.
+/// The number of times that the gateway has throttled the same request (refused it because of its rate limit).
 #[derive(Debug, Default)]
-pub(super) struct RefusalCount(u32);
+pub(super) struct ThrottleCount(u32);
 
 impl RequestPace {
     /// Creates a pace of `rate` requests per second for one run; `None` for no limit.
@@ -92,10 +92,10 @@ impl RequestPace {
     /// Starts a pause after the gateway has refused a request because of its rate limit; `retry_after` is the time that
     /// the gateway wants us to wait. Returns whether the same request may be sent again after
     /// [`RequestPace::wait_for_pause_end`].
-    pub fn back_off(&self, retry_after: Option<Duration>, refusals: &mut RefusalCount) -> bool {
+    pub fn back_off(&self, retry_after: Option<Duration>, throttle_count: &mut ThrottleCount) -> bool {
         self.state().back_off(Instant::now(), retry_after);
-        refusals.0 += 1;
-        refusals.0 < MAX_TRIES_OF_REQUEST
+        throttle_count.0 += 1;
+        throttle_count.0 < MAX_TRIES_OF_REQUEST
     }
 
     /// Records that the gateway has responded without refusing the request: the next pause is short again.
@@ -231,7 +231,7 @@ mod tests {
         for (retry_after, least, most) in [(None, 0, 1), (Some(7), 6, 7), (Some(3_600), 239, 240)] {
             let pace = RequestPace::with_rate(None);
             assert_eq!(pace.remaining_pause(), Duration::ZERO, "no request was refused");
-            pace.back_off(retry_after.map(Duration::from_secs), &mut RefusalCount::default());
+            pace.back_off(retry_after.map(Duration::from_secs), &mut ThrottleCount::default());
             let left = pace.remaining_pause();
             assert!(
                 (Duration::from_secs(least)..=Duration::from_secs(most)).contains(&left),
@@ -242,8 +242,8 @@ mod tests {
 
     #[test]
     fn back_off_allows_no_further_try_of_a_request_after_eight_refusals() {
-        let (pace, mut refusals) = (RequestPace::with_rate(None), RefusalCount::default());
-        let may_repeat: Vec<bool> = (0..8).map(|_| pace.back_off(None, &mut refusals)).collect();
+        let (pace, mut throttle_count) = (RequestPace::with_rate(None), ThrottleCount::default());
+        let may_repeat: Vec<bool> = (0..8).map(|_| pace.back_off(None, &mut throttle_count)).collect();
         assert_eq!(may_repeat, [true, true, true, true, true, true, true, false]);
     }
 }

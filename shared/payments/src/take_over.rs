@@ -3,7 +3,7 @@
 
 use super::charge::ChargePermit;
 use super::claim::add_leased_attempt;
-use super::pace::RefusalCount;
+use super::pace::ThrottleCount;
 use super::row_error::RowError;
 use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, deferred_because_charging_is_off};
@@ -81,11 +81,13 @@ impl PaymentBatch {
         attempt: &Attempt,
     ) -> Result<Vec<Payment>, GatewayError> {
         let (customer, since) = (&attempt.payment_method.customer, payments_since(attempt));
-        let mut refusals = RefusalCount::default();
+        let mut throttle_count = ThrottleCount::default();
         loop {
             self.pace.wait_for_turn().await;
             match self.gateway.payments_of(customer, since).await {
-                Err(GatewayError::Throttled { retry_after }) if self.pace.back_off(retry_after, &mut refusals) => {
+                Err(GatewayError::Throttled { retry_after })
+                    if self.pace.back_off(retry_after, &mut throttle_count) =>
+                {
                     self.pace.wait_for_turn().await;
                 }
                 Err(error) => return Err(error),

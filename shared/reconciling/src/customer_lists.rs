@@ -7,7 +7,7 @@ use gateways::{GatewayError, TimeRange};
 use store::AccountPartition;
 
 use crate::day::{ReconcileError, Reconciler};
-use crate::retry::with_retries;
+use crate::request_retries::with_retries;
 
 /// The number of accounts after which the comparison stores its position, from which it continues after an interruption.
 const ACCOUNTS_PER_UPDATE: usize = 1_000;

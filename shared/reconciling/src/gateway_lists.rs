@@ -7,7 +7,7 @@ use gateways::TimeRange;
 
 use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
 use crate::day::{ReconcileError, Reconciler, Settlement};
-use crate::retry::with_retries;
+use crate::request_retries::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 
 /// The maximum number of receipts that are read from the table concurrently.

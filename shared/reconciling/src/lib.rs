@@ -21,7 +21,7 @@ mod customer_lists;
 mod day;
 mod gateway_lists;
 mod records;
-mod retry;
+mod request_retries;
 mod seen;
 mod without_receipt;
 

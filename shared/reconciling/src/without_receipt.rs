@@ -9,7 +9,7 @@ use settling::{
 };
 
 use crate::day::{ReconcileError, Reconciler, Settlement};
-use crate::retry::with_retries;
+use crate::request_retries::with_retries;
 
 /// How long a comparison leases an open attempt that it settles: not longer than the shortest lease of a run.
 const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);

@@ -1,6 +1,6 @@
 //! JSON request bodies, read into types that accept only valid values.
 
-use crate::input::{Input, InvalidInput};
+use crate::request_input::{Input, InvalidInput};
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;

@@ -15,13 +15,13 @@ pub mod cursor;
 pub mod etag;
 pub mod html_page;
 pub mod idempotency;
-pub mod input;
 pub mod list;
 mod now;
 pub mod openapi;
 pub mod parameters;
 mod problem;
 mod public_url;
+pub mod request_input;
 mod token_rules;
 
 use axum::Router;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use crate::input::Input;
+use crate::request_input::Input;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use billing::{AccountId, CalendarError, parse_date};

@@ -2,7 +2,7 @@
 
 use crate::AccountAction;
 use crate::html_page;
-use crate::input::InvalidInput;
+use crate::request_input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::{RefundRefusal, Refusal};

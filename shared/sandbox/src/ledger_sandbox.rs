@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn charges_and_refunds_of_impossible_amounts_are_rejected_and_stored_nowhere() {
+    fn charges_and_refunds_of_amounts_below_one_or_above_the_maximum_are_rejected_and_not_stored() {
         let now = "2027-01-31T06:00:00Z".parse().unwrap();
         let sandbox = Sandbox::new(Ledger::memory(), Arc::new(SimulatedClock::new(now, 1)));
         let Ok(ChargeResponse::Succeeded(paid)) = sandbox.charge_at(&charge_request(1299), now) else { panic!() };

@@ -146,9 +146,11 @@ impl Table {
 
     /// Builds the update that subtracts the amount of `refund` from the refunded amount of its receipt.
     fn build_release(&self, refund: &Refund) -> TransactWriteItem {
-        const SUBTRACT_RESERVED_AMOUNT: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
+        const SUBTRACT_FROM_REFUNDED_AMOUNT: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
         let values = values([(":amount", n(refund.amount.minor()))]);
         let key = keys::key_of_receipt(&refund.account, &refund.receipt);
-        TransactWriteItem::builder().update(self.build_update(key, SUBTRACT_RESERVED_AMOUNT, PRESENT, values)).build()
+        TransactWriteItem::builder()
+            .update(self.build_update(key, SUBTRACT_FROM_REFUNDED_AMOUNT, PRESENT, values))
+            .build()
     }
 }

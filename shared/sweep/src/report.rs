@@ -44,9 +44,9 @@ pub struct Report<C> {
 }
 
 impl<C> Report<C> {
-    /// Adds the ages of a walk: of the row that became due on `oldest_due`, and of the attempt that was claimed at
-    /// `oldest_in_doubt`. The report contains the largest ages of all walks.
-    pub(super) fn add_ages(
+    /// Raises `oldest_due_days` and `oldest_in_doubt_hours` to the ages that one walk has found: the age of the row that
+    /// became due on `oldest_due`, and of the attempt in doubt that was claimed at `oldest_in_doubt`.
+    pub(super) fn raise_oldest_ages(
         &mut self,
         (oldest_due, today): (Option<NaiveDate>, NaiveDate),
         (oldest_in_doubt, now): (Option<DateTime<Utc>>, DateTime<Utc>),

@@ -203,7 +203,7 @@ impl<T: Task> Sweep<T> {
             report.counts += walk.counts;
             report.sums.add(&walk.totals.sums);
             report.unreminded += walk.totals.unreminded;
-            report.add_ages((walk.oldest_due, self.today()), (walk.totals.oldest_in_doubt, self.clock.now()));
+            report.raise_oldest_ages((walk.oldest_due, self.today()), (walk.totals.oldest_in_doubt, self.clock.now()));
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_LISTED_FAILURES);
             report.stopped = report.stopped.or(walk.stopped).or(walk.deferred);

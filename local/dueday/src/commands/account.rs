@@ -120,7 +120,7 @@ fn parse_api_url(text: &str) -> Result<String, String> {
 pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Failure> {
     match &args.command {
         AccountCommand::Change(args) => change(context, args).await,
-        AccountCommand::CardLink(args) => card_link(context, args).await,
+        AccountCommand::CardLink(args) => create_card_link(context, args).await,
         AccountCommand::Export(args) => export(context, args).await,
         AccountCommand::Erase(args) => erase(context, args).await,
     }
@@ -183,7 +183,7 @@ async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failure> {
+async fn create_card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let api = args.api.clone().or_else(|| open_table.running_api_url());

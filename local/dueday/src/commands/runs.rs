@@ -99,7 +99,7 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let state = DayState::from_proofs(&shards);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
     let open = if has_payments { open_table.table.get_open_findings().await? } else { Vec::new() };
-    let complete = state.is_done() && open.is_empty();
+    let complete = state.is_complete() && open.is_empty();
     let compared = if has_payments { open_table.table.get_reconciliation(date).await? } else { None };
     let reconciliation = compared.map(ReconciledDay::from);
     let day = RunsReport { date, complete, state, open_findings: open.len(), shards, reconciliation };

@@ -100,7 +100,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         dynamodb: format!("http://{}", reachable_address(dynamodb.address)),
         gateway,
     };
-    locked_folder.write_addresses(&running)?;
+    locked_folder.write_server_urls(&running)?;
     let locked_folder = Arc::new(locked_folder);
     let Machine { deployment, .. } =
         &Machine::with_locked_folder(locked_folder.clone(), context, context.clock.clone()).await?;

@@ -74,7 +74,7 @@ fn problems(queues: &StackQueues) -> Vec<String> {
 
 fn text(StatusOutput { status, queues }: &StatusOutput) -> String {
     let day = |day: &BatchDay| {
-        let state = match day.state.is_done() {
+        let state = match day.state.is_complete() {
             true => output::green(&day.state.to_string()),
             false => day.state.to_string(),
         };

@@ -215,11 +215,11 @@ impl LockedFolder {
         Ok(NoticeSender::new(notices, EventFile::new(unmailed_events_file(&context.options))))
     }
 
-    /// Writes the addresses of this process's servers to the lock file, where other commands read them.
+    /// Writes the URLs of this process's servers to the lock file, where other commands read them.
     ///
     /// # Errors
     /// [`Failure::Data`] if the file cannot be written.
-    pub fn write_addresses(&mut self, running: &RunningServer) -> Result<(), Failure> {
+    pub fn write_server_urls(&mut self, running: &RunningServer) -> Result<(), Failure> {
         self.api = Some(running.api.clone());
         let io = |source| Failure::Data { path: self.lock_path.clone(), source };
         let text = serde_json::to_string(running).expect("the addresses can be written as JSON");

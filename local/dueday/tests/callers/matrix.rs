@@ -106,7 +106,7 @@ async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not
     ];
     for route in routes::all() {
         for (name, authorization, status, kind) in &refusals {
-            let case = format!("{} with {name}", route.operation);
+            let case = format!("{} with {name}", route.operation_id);
             let response = world.send(authorization.as_deref(), &route, &world.alder).await;
             match route.access {
                 RouteAccess::Public => assert_allowed(&response, &case),
@@ -124,22 +124,22 @@ async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing
     for route in routes::all() {
         let own = world.send_with_token(&account, &route, &world.alder).await;
         match route.access {
-            RouteAccess::Public | RouteAccess::Own => assert_allowed(&own, &route.operation),
+            RouteAccess::Public | RouteAccess::Own => assert_allowed(&own, &route.operation_id),
             RouteAccess::Operator | RouteAccess::Confidential => {
-                assert_refused(&own, 403, "forbidden", &route.operation)
+                assert_refused(&own, 403, "forbidden", &route.operation_id)
             }
         }
         if route.access == RouteAccess::Own
             && route.method == Method::GET
-            && route.operation != "get_payment_method_setup"
+            && route.operation_id != "get_payment_method_setup"
         {
-            assert_eq!(own.status, 200, "{}: {own:?}", route.operation);
+            assert_eq!(own.status, 200, "{}: {own:?}", route.operation_id);
         }
         if route.names_account() {
             let of_other = world.send_with_token(&account, &route, &world.birch).await;
             let of_missing = world.send_with_token(&account, &route, &world.missing).await;
-            assert_eq!(of_other.status, 404, "{}: {of_other:?}", route.operation);
-            assert_eq!(of_other, of_missing, "{} reveals that the account exists", route.operation);
+            assert_eq!(of_other.status, 404, "{}: {of_other:?}", route.operation_id);
+            assert_eq!(of_other, of_missing, "{} reveals that the account exists", route.operation_id);
         }
     }
     assert_eq!(world.read_items_of_account_birch().await, before, "the items of birch are unchanged");
@@ -152,12 +152,12 @@ async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope(
     for route in routes::all() {
         let response = world.send_with_token(&world.server.operator, &route, &world.alder).await;
         match route.access {
-            RouteAccess::Confidential => assert_refused(&response, 403, "forbidden", &route.operation),
-            _ => assert_allowed(&response, &route.operation),
+            RouteAccess::Confidential => assert_refused(&response, 403, "forbidden", &route.operation_id),
+            _ => assert_allowed(&response, &route.operation_id),
         }
         if route.access == RouteAccess::Confidential {
             let response = world.send_with_token(&confidential, &route, &world.alder).await;
-            assert_allowed(&response, &route.operation);
+            assert_allowed(&response, &route.operation_id);
         }
     }
 }
@@ -185,7 +185,7 @@ async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
             _ => world.alder.clone(),
         };
         for route in routes::all() {
-            let case = format!("{} with {}", route.operation, token.name);
+            let case = format!("{} with {}", route.operation_id, token.name);
             let response = world.send_with_token(&signed, &route, &own).await;
             match (route.access, token.rights) {
                 (RouteAccess::Public, _)

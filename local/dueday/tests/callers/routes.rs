@@ -118,7 +118,7 @@ const OPERATOR_OPERATION_IDS: [&str; 63] = [
 /// A route, with the example of the OpenAPI document as its request.
 #[derive(Clone, Debug)]
 pub struct Route {
-    pub operation: String,
+    pub operation_id: String,
     pub access: RouteAccess,
     pub method: Method,
     /// The path with its parameters in braces, and the required parameters of the query.
@@ -145,7 +145,7 @@ impl Route {
 /// Returns all routes of both APIs.
 pub fn all() -> Vec<Route> {
     let routes: Vec<Route> = [api::document(), orders_api::document()].iter().flat_map(routes_of).collect();
-    let served: BTreeSet<&str> = routes.iter().map(|route| route.operation.as_str()).collect();
+    let served: BTreeSet<&str> = routes.iter().map(|route| route.operation_id.as_str()).collect();
     let known: BTreeSet<&str> =
         [&PUBLIC_OPERATION_IDS[..], &OWN_OPERATION_IDS, &CONFIDENTIAL_OPERATION_IDS, &OPERATOR_OPERATION_IDS]
             .concat()
@@ -177,7 +177,7 @@ fn routes_of(document: &Value) -> Vec<Route> {
                     .cloned(),
             };
             let method = method.to_uppercase().parse().unwrap();
-            Route { operation: id, access, method, path: with_examples(path, operation), body }
+            Route { operation_id: id, access, method, path: with_examples(path, operation), body }
         })
         .collect()
 }

@@ -15,8 +15,8 @@ use terminal::{dueday, output};
 
 /// The secret API key that the stand-in accepts.
 const KEY: &str = "sk_test_standin";
-/// The header row of the CSV file for `dueday import`.
-const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
+/// The header row of the CSV file that the tests write and import with `dueday import`.
+const IMPORT_HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
 /// A restricted API key, which has no permission to read its own Stripe account.
 const RESTRICTED_KEY: &str = "rk_test_standin";
 
@@ -64,7 +64,7 @@ fn month_is_charged_through_stripe_and_matches_its_lists() {
         )
     })
     .concat();
-    std::fs::write(&file, HEADER.to_owned() + &rows).unwrap();
+    std::fs::write(&file, IMPORT_HEADER.to_owned() + &rows).unwrap();
     let (code, _, stderr) = run(&["import", file.to_str().unwrap()]);
     assert_eq!(code, 0, "{stderr}");
 
@@ -127,7 +127,7 @@ fn table_is_moved_to_a_restricted_key_that_may_not_read_its_account() {
         "acme,acme@example.com,Acme,,1,gold,Gold plan,{},12.99,EUR,cus_acme,pm_card_visa,{today}\n",
         today.format("%-d")
     );
-    std::fs::write(&file, HEADER.to_owned() + &row).unwrap();
+    std::fs::write(&file, IMPORT_HEADER.to_owned() + &row).unwrap();
     for arguments in [&["import", file.to_str().unwrap()][..], &["run", "payments"][..]] {
         let (code, _, stderr) = secret(arguments);
         assert_eq!(code, 0, "the first run records the Stripe account: {stderr}");

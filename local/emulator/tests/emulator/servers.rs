@@ -101,9 +101,9 @@ async fn run_blocking_client<T: Send + 'static>(client: impl FnOnce() -> T + Sen
     tokio::task::spawn_blocking(client).await.unwrap()
 }
 
-/// Returns limits with the time limit `wait` for a request.
-fn limits(wait: Duration) -> Limits {
-    Limits { connections: 4, wait, lifetime: Duration::from_secs(3_600) }
+/// Returns limits with the time limit `request_timeout` for a request.
+fn limits(request_timeout: Duration) -> Limits {
+    Limits { max_connections: 4, request_timeout, max_connection_age: Duration::from_secs(3_600) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,7 +132,7 @@ async fn serve_ends_incomplete_requests_and_slow_handlers() {
 async fn serve_responds_at_once_when_silent_clients_and_incomplete_requests_use_every_connection() {
     // The long time limit closes no connection in this test. The server must close connections without a complete
     // request to accept the further connection.
-    let address = start_server(Limits { connections: 32, ..limits(Duration::from_secs(3_600)) }).await;
+    let address = start_server(Limits { max_connections: 32, ..limits(Duration::from_secs(3_600)) }).await;
     run_blocking_client(move || {
         for sent in ["", "GET / HTTP/1.1\r\nHost: "] {
             let open: Vec<TcpStream> = (0..300)
@@ -152,7 +152,7 @@ async fn serve_responds_at_once_when_silent_clients_and_incomplete_requests_use_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_with_a_request_in_progress_does_not_give_way_but_an_idle_one_does() {
-    let address = start_server(Limits { connections: 1, ..limits(Duration::from_secs(60)) }).await;
+    let address = start_server(Limits { max_connections: 1, ..limits(Duration::from_secs(60)) }).await;
     run_blocking_client(move || {
         let get = |stream: &mut TcpStream| {
             stream.write_all(http_request("GET", &address.to_string(), &[], "").as_bytes()).unwrap();
@@ -187,7 +187,7 @@ async fn connection_with_a_request_in_progress_does_not_give_way_but_an_idle_one
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_closes_a_connection_after_its_maximum_duration() {
     let wait = Duration::from_secs(60);
-    let address = start_server(Limits { lifetime: Duration::from_millis(50), ..limits(wait) }).await;
+    let address = start_server(Limits { max_connection_age: Duration::from_millis(50), ..limits(wait) }).await;
     run_blocking_client(move || {
         let keep_alive = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
         assert!(send_request(address, &keep_alive).ends_with("here"));

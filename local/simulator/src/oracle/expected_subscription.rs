@@ -112,7 +112,7 @@ impl ExpectedSubscription {
                 no,
                 due: date(item, "AttemptDue")?,
                 amount: number(item, "AttemptAmount")?,
-                card: card(item, "AttemptPayment")?.to_owned(),
+                card: payment_method_id(item, "AttemptPayment")?.to_owned(),
                 holder: 0,
                 is_chargeable: true,
                 held_since: instant(item, "AttemptAt")?,
@@ -128,7 +128,7 @@ impl ExpectedSubscription {
             status: status_of(item)?,
             days: vec![(month_of(due), number(item, "PaymentDay")?)],
             prices: vec![(month_of(due), number(item, "PaymentAmount")?)],
-            card: card(item, "PaymentDetails")?.to_owned(),
+            card: payment_method_id(item, "PaymentDetails")?.to_owned(),
             first_due: date(item, "FirstDueDate")?,
             due,
             next_payment: date(item, "NextPaymentDate"),
@@ -162,7 +162,11 @@ impl ExpectedSubscription {
         let (day, price) = (self.payment_day_in(month_of(self.due)), self.price_in(month_of(self.due)));
         compare("the payment day", format!("{:?}", Some(day)), format!("{:?}", number::<u32>(item, "PaymentDay")));
         compare("the price", format!("{:?}", Some(price)), format!("{:?}", number::<i64>(item, "PaymentAmount")));
-        compare("the card", format!("{:?}", Some(&*self.card)), format!("{:?}", card(item, "PaymentDetails")));
+        compare(
+            "the card",
+            format!("{:?}", Some(&*self.card)),
+            format!("{:?}", payment_method_id(item, "PaymentDetails")),
+        );
         compare("the due date", format!("{:?}", Some(self.due)), format!("{:?}", date(item, "DueDate")));
         compare("the end month", format!("{:?}", self.ends), format!("{:?}", month(item, "CancelPeriod")));
         compare(
@@ -188,7 +192,11 @@ impl ExpectedSubscription {
         );
         if let Some(open) = open {
             let frozen = (Some(open.due), Some(open.amount), Some(&*open.card));
-            let found = (date(item, "AttemptDue"), number::<i64>(item, "AttemptAmount"), card(item, "AttemptPayment"));
+            let found = (
+                date(item, "AttemptDue"),
+                number::<i64>(item, "AttemptAmount"),
+                payment_method_id(item, "AttemptPayment"),
+            );
             compare("the due date, amount and card of the attempt", format!("{frozen:?}"), format!("{found:?}"));
         }
         differences
@@ -206,7 +214,7 @@ impl ExpectedSubscription {
 }
 
 /// Returns the id of the payment method that the attribute `name` contains.
-fn card<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
+fn payment_method_id<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     text(item.get(name)?.get("M")?, "payment_method")
 }
 

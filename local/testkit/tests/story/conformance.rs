@@ -102,7 +102,7 @@ fn signing_client(url: &str, keys: GatewayKeys, clock: &Arc<SimulatedClock>) -> 
 
 /// Checks the promises about signatures at the gateway of `client`, and returns those that it violates or that were not
 /// checked.
-async fn violated_signature_promises(client: &HttpGateway, clock: &SimulatedClock) -> Vec<String> {
+async fn signature_promises_not_kept(client: &HttpGateway, clock: &SimulatedClock) -> Vec<String> {
     let parameters = CheckParameters { signing_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
     let report = check(client, &parameters, clock, &RecordingObserver::default()).await;
     let about_signatures = report.results.iter().filter(|result| result.promise.contains("signature"));
@@ -144,7 +144,7 @@ fn check_parameters(wait: Duration) -> CheckParameters {
 }
 
 /// Checks `gateway`, and returns the promises that it violates or that were not checked, each with the reason.
-async fn violated_promises(gateway: &dyn FullGateway, clock: &SimulatedClock) -> Vec<String> {
+async fn promises_not_kept(gateway: &dyn FullGateway, clock: &SimulatedClock) -> Vec<String> {
     let observer = RecordingObserver::default();
     let report = check(gateway, &check_parameters(CHECK_WAIT), clock, &observer).await;
     let (results, _) = observer.0.into_inner().unwrap();
@@ -162,27 +162,27 @@ async fn violated_promises(gateway: &dyn FullGateway, clock: &SimulatedClock) ->
 async fn sandbox_and_stripe_adapter_fulfil_every_promise() {
     let (clock, sandbox) = sandbox_with_clock();
     let without_flaw = FlawedGateway::new(Flaw::None, sandbox.clone(), clock.clone());
-    assert_eq!(violated_promises(&without_flaw, &clock).await, [""; 0]);
+    assert_eq!(promises_not_kept(&without_flaw, &clock).await, [""; 0]);
     let (clock, sandbox) = sandbox_with_clock();
-    assert_eq!(violated_promises(sandbox.as_ref(), &clock).await, [""; 0]);
+    assert_eq!(promises_not_kept(sandbox.as_ref(), &clock).await, [""; 0]);
     let (clock, sandbox) = sandbox_with_clock();
     let client = HttpGateway::new(&start_http_gateway(sandbox).await, Duration::from_secs(5)).with_clock(clock.clone());
-    assert_eq!(violated_promises(&client, &clock).await, [""; 0]);
+    assert_eq!(promises_not_kept(&client, &clock).await, [""; 0]);
     let (clock, sandbox) = sandbox_with_clock();
     let url = serve_routes(signed_gateway_router(sandbox, keys(), clock.clone())).await;
     let client = signing_client(&url, keys(), &clock);
-    assert_eq!(violated_promises(&client.clone().with_clock(clock.clone()), &clock).await, [""; 0]);
-    assert_eq!(violated_signature_promises(&client, &clock).await, [""; 0]);
+    assert_eq!(promises_not_kept(&client.clone().with_clock(clock.clone()), &clock).await, [""; 0]);
+    assert_eq!(signature_promises_not_kept(&client, &clock).await, [""; 0]);
     let world = World::new().await;
     let stripe = connect(&StripeServer::new(world.clock.clone()), STRIPE_KEY).await;
-    assert_eq!(violated_promises(&stripe, &world.clock).await, [""; 0]);
+    assert_eq!(promises_not_kept(&stripe, &world.clock).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
     let (clock, sandbox) = sandbox_with_clock();
     let url = start_http_gateway(sandbox.clone()).await;
-    let violated = violated_signature_promises(&signing_client(&url, keys(), &clock), &clock).await;
+    let violated = signature_promises_not_kept(&signing_client(&url, keys(), &clock), &clock).await;
     assert_eq!(
         violated,
         [
@@ -195,7 +195,7 @@ async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
         ]
     );
     let without_key = HttpGateway::new(&url, Duration::from_secs(5));
-    let not_checked = violated_signature_promises(&without_key, &clock).await;
+    let not_checked = signature_promises_not_kept(&without_key, &clock).await;
     assert!(not_checked.len() == 3 && not_checked[0].ends_with("no key is set: set DUEDAY_GATEWAY_KEY"));
 
     // This gateway refuses requests that are signed with another key. If the key is replaced, the client reads the new key
@@ -241,7 +241,7 @@ async fn gateway_check_finds_the_violated_promise_of_each_flaw() {
     for (flaw, promise) in FLAWS {
         let (clock, sandbox) = sandbox_with_clock();
         let flawed = FlawedGateway::new(flaw, sandbox, clock.clone());
-        let broken = violated_promises(&flawed, &clock).await;
+        let broken = promises_not_kept(&flawed, &clock).await;
         if !broken.iter().any(|text| text.starts_with(promise)) {
             missed.push(format!("the check does not find that {flaw:?} violates {promise:?}, but: {broken:#?}"));
         }

@@ -13,7 +13,7 @@ use billing::{
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use emulator::{EngineConnection, Fault, Injector};
-use erasing::{Eraser, ErasureRequest, MAX_WAIT, RequestError, request_erasure};
+use erasing::{Eraser, ErasureState, MAX_WAIT, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
 use store::limits::LimitedOperation;
 use store::{
@@ -313,7 +313,7 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
     let before = image(&world).await;
     let subscription = Subscription { account: account.clone(), ..sample::subscription(11, date("2026-04-01")) };
     let requested = request_erasure(&world.table, &account, &action(), now()).await.unwrap();
-    assert!(matches!(requested, ErasureRequest::InProgress(_)));
+    assert!(matches!(requested, ErasureState::InProgress(_)));
     let create = || world.table.create_subscription(&subscription, None);
     let same = Account { id: account.clone(), ..sample::account() };
     let put = || world.table.put_account(&same);
@@ -328,7 +328,7 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
     assert_eq!(put().await.unwrap(), PutAccountOutcome::Erased);
     assert_eq!(world.table.get_account(&account).await.unwrap(), None);
     let again = request_erasure(&world.table, &account, &action(), world.clock.now()).await.unwrap();
-    let ErasureRequest::Ended(erased) = again else { panic!("{again:?}") };
+    let ErasureState::Ended(erased) = again else { panic!("{again:?}") };
     assert!(erased.counts.removed >= 5 && erased.counts.pseudonymised >= 5, "{erased:?}");
 }
 

@@ -184,8 +184,8 @@ impl RestoredWorld {
     }
 }
 
-/// The counts of the first run after the confirmation.
-const FIRST_RUN: [(&str, u64); 3] = [("declined", 1), ("failed", 1), ("paid", 1)];
+/// The counts of the first payment run after the confirmation of the restored table.
+const FIRST_RUN_COUNTS: [(&str, u64); 3] = [("declined", 1), ("failed", 1), ("paid", 1)];
 
 #[tokio::test]
 async fn fault_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing_twice() {
@@ -196,7 +196,7 @@ async fn fault_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing
             drill.world.clock.set(billing_time(NOW) + TimeDelta::minutes(15));
         }
         Box::pin(drill.reconcile_without_faults(name)).await;
-        assert_eq!(Box::pin(drill.confirm_and_run(&without_faults())).await.expect(name), FIRST_RUN, "{name}");
+        assert_eq!(Box::pin(drill.confirm_and_run(&without_faults())).await.expect(name), FIRST_RUN_COUNTS, "{name}");
         drill.assert_only_debit_is_blocked(name).await;
         drill.assert_charged_once(name).await;
     })

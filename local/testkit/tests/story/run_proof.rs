@@ -326,7 +326,7 @@ fn day_is_running_until_the_deadline_of_a_later_run_has_passed() {
         let records = vec![started_after(0, run_record(1, 0, 0)), started_after(60, open.clone())];
         let proofs = DayRecords { now, ..day_with_records(records) }.prove();
         assert_eq!(
-            (DayState::from_proofs(&proofs), state.is_done()),
+            (DayState::from_proofs(&proofs), state.is_complete()),
             (state, proofs[0].is_complete()),
             "after {after} minutes"
         );

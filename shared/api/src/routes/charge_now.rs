@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{AccountId, Subscription, SubscriptionId};
 use chrono::NaiveDate;
-use payments::{FirstPayment, SignUp};
+use payments::{FirstPayment, SubscriptionWithFirstPayment};
 use rest::Problem;
 use rest::idempotency::{json_response, marked_as_replayed};
 use serde::Deserialize;
@@ -68,25 +68,25 @@ impl Api {
     ) -> Result<Response, Problem> {
         let charges = self.charges.as_ref().ok_or_else(Problem::unavailable)?;
         // After a first attempt, only the daily runs retry the payment.
-        let sign_up = match stored.attempt_seq {
+        let created = match stored.attempt_seq {
             0 => charges.charge_now(&stored, today).await?.ok_or_else(missing::subscription_not_found)?,
-            _ => charges.first_payment(stored, was_processing).await?,
+            _ => charges.read_first_payment_state(stored, was_processing).await?,
         };
-        let response = response_with_payment(&sign_up);
+        let response = response_with_payment(&created);
         // The table does not store whether an open payment is `processing`. Therefore store this state in the response
         // that repeated requests get.
-        if sign_up.payment == FirstPayment::Processing
+        if created.payment == FirstPayment::Processing
             && !was_processing
             && let Err(error) = self.table.replace_stored_response(request, &response).await
         {
             tracing::warn!(%error, error_type = "Table", "a repeated sign-up request will return the state unknown instead of processing");
         }
-        Ok(json_response(status_code(&sign_up), response))
+        Ok(json_response(status_code(&created), response))
     }
 }
 
-fn status_code(sign_up: &SignUp) -> StatusCode {
-    match sign_up.payment {
+fn status_code(created: &SubscriptionWithFirstPayment) -> StatusCode {
+    match created.payment {
         FirstPayment::Paid(_) | FirstPayment::Declined { .. } | FirstPayment::Rejected { .. } => StatusCode::CREATED,
         FirstPayment::Processing | FirstPayment::Unknown | FirstPayment::NotAttempted => StatusCode::ACCEPTED,
     }

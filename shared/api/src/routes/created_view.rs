@@ -1,6 +1,6 @@
 //! The response to the creation of a subscription, with the state of its first payment.
 
-use payments::{FirstPayment, SignUp};
+use payments::{FirstPayment, SubscriptionWithFirstPayment};
 use serde::{Deserialize, Serialize};
 use store::StoredResponse;
 use utoipa::{IntoResponses, ToSchema};
@@ -46,9 +46,9 @@ pub struct CreatedView {
     receipt: Option<ReceiptView>,
 }
 
-impl From<&SignUp> for CreatedView {
-    fn from(sign_up: &SignUp) -> Self {
-        let (payment, decline_code, receipt) = match sign_up.payment.clone() {
+impl From<&SubscriptionWithFirstPayment> for CreatedView {
+    fn from(created: &SubscriptionWithFirstPayment) -> Self {
+        let (payment, decline_code, receipt) = match created.payment.clone() {
             FirstPayment::Paid(receipt) => (PaymentState::Paid, None, Some(ReceiptView::from(*receipt))),
             FirstPayment::Declined { code } => (PaymentState::Declined, Some(code), None),
             FirstPayment::Rejected { code } => (PaymentState::Rejected, Some(code), None),
@@ -56,7 +56,7 @@ impl From<&SignUp> for CreatedView {
             FirstPayment::Unknown => (PaymentState::Unknown, None, None),
             FirstPayment::NotAttempted => (PaymentState::NotAttempted, None, None),
         };
-        let subscription = SubscriptionView::from(sign_up.subscription.clone());
+        let subscription = SubscriptionView::from(created.subscription.clone());
         Self { subscription, payment, decline_code, receipt }
     }
 }
@@ -71,8 +71,8 @@ impl From<&SignUp> for CreatedView {
 #[allow(dead_code, reason = "used only for the OpenAPI document")]
 pub struct CreatedSubscription(CreatedView);
 
-/// Returns the response for `sign_up`: the subscription with the state of its first payment.
-pub(super) fn response_with_payment(sign_up: &SignUp) -> StoredResponse {
-    let json = serde_json::to_string(&CreatedView::from(sign_up)).expect("a view can be serialized");
-    StoredResponse { json, version: sign_up.subscription.version }
+/// Returns the response for `created`: the subscription with the state of its first payment.
+pub(super) fn response_with_payment(created: &SubscriptionWithFirstPayment) -> StoredResponse {
+    let json = serde_json::to_string(&CreatedView::from(created)).expect("a view can be serialized");
+    StoredResponse { json, version: created.subscription.version }
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{AccountId, ActionKind, ErasureCounts};
 use chrono::{DateTime, Utc};
-use erasing::{ErasureRequest, RequestError, request_erasure};
+use erasing::{ErasureState, RequestError, request_erasure};
 use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
 use rest::{Now, Problem, RequestActor};
@@ -37,11 +37,11 @@ pub struct ErasureView {
 }
 
 impl ErasureView {
-    /// Creates the view of `request` to erase `account`.
-    pub fn new(account: AccountId, request: ErasureRequest) -> Self {
+    /// Creates the view of the erasure of `account`, which has the state `state`.
+    pub fn new(account: AccountId, state: ErasureState) -> Self {
         let counts = |counts: ErasureCounts| (counts.removed, counts.pseudonymised);
-        match request {
-            ErasureRequest::InProgress(erasure) => {
+        match state {
+            ErasureState::InProgress(erasure) => {
                 let (removed_items, pseudonymised_items) = counts(erasure.counts);
                 Self {
                     account,
@@ -53,7 +53,7 @@ impl ErasureView {
                     pseudonymised_items,
                 }
             }
-            ErasureRequest::Ended(erased) => {
+            ErasureState::Ended(erased) => {
                 let (removed_items, pseudonymised_items) = counts(erased.counts);
                 Self {
                     account,
@@ -97,14 +97,14 @@ pub async fn request(
     _: Query<NoParameters>,
 ) -> Result<(StatusCode, Json<ErasureView>), Problem> {
     let action = new_action(ActionKind::EraseAccount, actor, now);
-    let request = request_erasure(&api.table, &account, &action, now.at).await.map_err(|error| match error {
+    let state = request_erasure(&api.table, &account, &action, now.at).await.map_err(|error| match error {
         RequestError::Table(error) => error.into(),
         RequestError::NoAccount => Problem::no_account(),
         error @ RequestError::Obstacles(_) => Problem::conflict(error.to_string()),
     })?;
-    let status = match request {
-        ErasureRequest::InProgress(_) => StatusCode::ACCEPTED,
-        ErasureRequest::Ended(_) => StatusCode::OK,
+    let status = match state {
+        ErasureState::InProgress(_) => StatusCode::ACCEPTED,
+        ErasureState::Ended(_) => StatusCode::OK,
     };
-    Ok((status, Json(ErasureView::new(account, request))))
+    Ok((status, Json(ErasureView::new(account, state))))
 }

@@ -6,13 +6,13 @@
 mod address;
 mod address_policy;
 mod deliverer;
+mod delivery_queue;
 mod endpoint_management;
 mod endpoint_secrets;
 mod fan_out;
 mod log_messages;
 mod next_try_time;
 mod probe;
-mod queue;
 mod scheduler;
 mod sender;
 mod signature;
@@ -21,13 +21,13 @@ mod worker;
 pub use address::AllowedAddresses;
 pub use address_policy::{AddressError, AddressPolicy, HostResolver};
 pub use deliverer::Deliverer;
+pub use delivery_queue::{DeliveryQueue, QueueError, QueuedDelivery};
 pub use endpoint_management::{EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 pub use endpoint_secrets::EndpointSecrets;
 pub use log_messages::{
     DELIVERY_RETRIED, DELIVERY_UNREADABLE, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_DELIVERED, EVENT_NOT_DELIVERED,
 };
 pub use next_try_time::NextTryTime;
-pub use queue::{DeliveryQueue, QueueError, QueuedDelivery};
 pub use scheduler::{ConcurrencyLimits, DeliveryScheduler};
 pub use sender::{DELIVERY_TIMEOUT, Sender};
 pub use signature::sign;

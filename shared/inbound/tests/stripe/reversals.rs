@@ -96,7 +96,7 @@ async fn debit_disputed_before_its_settlement_is_reversed() {
 }
 
 #[tokio::test]
-async fn dispute_of_a_leased_attempt_is_delivered_again() {
+async fn event_of_a_dispute_is_refused_while_the_attempt_is_leased() {
     let world = World::new("pm_card_visa").await;
     world.server.set_next_faults([None, Some(emulator::StripeFault::LostAfter)]);
     assert_eq!(world.run_payments("2026-03-10T06:00:00Z").await, [("in_doubt", 1)]);

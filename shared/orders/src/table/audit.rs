@@ -39,20 +39,20 @@ pub struct UnopenedStock {
 /// Reads `item`. Returns `None` for an item that the audit does not compare.
 fn read_audited(item: &Item) -> Result<Option<AuditedItem>, TableError> {
     let Key { pk, sk } = key_of(item);
-    let (is_movement, is_order) = (sk.starts_with(keys::MOVEMENTS), pk.starts_with(keys::ORDERS));
+    let (is_movement, is_order) = (sk.starts_with(keys::MOVEMENT_PREFIX), pk.starts_with(keys::ORDER_PREFIX));
     Ok(Some(if is_order && is_movement {
         AuditedItem::Movement(OrderMovement::from_item(item)?.stock_changes())
-    } else if is_order && sk.starts_with(keys::CUSTOMERS) {
+    } else if is_order && sk.starts_with(keys::CUSTOMER_PREFIX) {
         AuditedItem::Order(Box::new(Order::from_item(item)?))
-    } else if pk.starts_with(keys::PRODUCTS) && is_movement {
+    } else if pk.starts_with(keys::PRODUCT_PREFIX) && is_movement {
         AuditedItem::Movement(Movement::from_item(item)?.stock_changes())
-    } else if pk.starts_with(keys::PRODUCTS) && sk.starts_with(keys::WAREHOUSES) {
+    } else if pk.starts_with(keys::PRODUCT_PREFIX) && sk.starts_with(keys::WAREHOUSE_PREFIX) {
         let (stock, StockItem { is_opened, .. }) = (items::read_stock(item)?, from_item(item)?);
         AuditedItem::Stock { product: stock.product, warehouse: stock.warehouse, pieces: stock.quantity, is_opened }
-    } else if pk.starts_with(keys::PRODUCTS) && pk == sk {
+    } else if pk.starts_with(keys::PRODUCT_PREFIX) && pk == sk {
         let product = Product::from_item(item)?;
         AuditedItem::TotalStock { product: product.id, pieces: product.total_stock }
-    } else if pk.starts_with(keys::EMPLOYEES) && keys::parse_quarter(&sk).is_some() {
+    } else if pk.starts_with(keys::EMPLOYEE_PREFIX) && keys::parse_quarter(&sk).is_some() {
         AuditedItem::QuarterTotal(StoredTotal::from_item(item)?.total)
     } else {
         return Ok(None);
@@ -118,7 +118,7 @@ impl OrdersTable {
                 Ok(Revision(item.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
             }
             AuditedNumber::TotalStock { product } => {
-                let stocks = Selection::with_sort_key_prefix(keys::WAREHOUSES);
+                let stocks = Selection::with_sort_key_prefix(keys::WAREHOUSE_PREFIX);
                 let stocks = self.query_partition(keys::key_of_product(product), stocks).await?;
                 Ok(Revision(stocks.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
             }

@@ -135,7 +135,7 @@ impl OrdersTable {
 
     /// Returns whether there is a country with this name. Queries the name's partition of GSI-1.
     pub async fn has_country_named(&self, name: &Label) -> Result<bool, TableError> {
-        let selection = Selection { limit: Some(1), ..Selection::with_sort_key_prefix(keys::COUNTRIES) };
+        let selection = Selection { limit: Some(1), ..Selection::with_sort_key_prefix(keys::COUNTRY_PREFIX) };
         Ok(!self.query_relations_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
     }
 
@@ -194,8 +194,8 @@ impl OrdersTable {
         let (mut countries, mut warehouses) = (Vec::new(), Vec::new());
         for item in self.query_relations_to(keys::key_of_region(region), Selection::all_items()).await? {
             let Key { pk, .. } = key_of(&item);
-            countries.extend(keys::id_after_prefix::<PlaceId>(&pk, keys::COUNTRIES));
-            warehouses.extend(keys::id_after_prefix::<WarehouseId>(&pk, keys::WAREHOUSES));
+            countries.extend(keys::id_after_prefix::<PlaceId>(&pk, keys::COUNTRY_PREFIX));
+            warehouses.extend(keys::id_after_prefix::<WarehouseId>(&pk, keys::WAREHOUSE_PREFIX));
         }
         Ok((countries, warehouses))
     }

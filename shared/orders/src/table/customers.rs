@@ -125,8 +125,9 @@ impl OrdersTable {
         representative: &EmployeeId,
         paging: &Paging,
     ) -> Result<Page<AccountId>, TableError> {
-        let page =
-            self.page_of_entities_related_to(keys::key_of_employee(representative), keys::CUSTOMERS, paging).await?;
+        let page = self
+            .page_of_entities_related_to(keys::key_of_employee(representative), keys::CUSTOMER_PREFIX, paging)
+            .await?;
         Ok(page.read(|item| items::customer_id_in(&item)))
     }
 }

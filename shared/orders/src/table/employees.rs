@@ -58,7 +58,7 @@ impl EmployeeList<'_> {
     /// entities. The partition by hire date contains only employees.
     fn range(self) -> PartitionRange {
         let Self::Hired { after, today } = self else {
-            return PartitionRange::of_entities(Partition::relations_to(self.key()), keys::EMPLOYEES);
+            return PartitionRange::of_entities(Partition::relations_to(self.key()), keys::EMPLOYEE_PREFIX);
         };
         let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
         PartitionRange {
@@ -246,7 +246,7 @@ impl OrdersTable {
             let Key { sk, .. } = key_of(&item);
             if sk == partition {
                 employee = Some(Employee::from_item(&item)?);
-            } else if sk.starts_with(keys::JOB_HISTORY) {
+            } else if sk.starts_with(keys::JOB_HISTORY_PREFIX) {
                 jobs.insert(0, items::read_job_record(&item)?);
             } else if keys::parse_quarter(&sk).is_some() {
                 totals.push(items::StoredTotal::from_item(&item)?.total);
@@ -259,7 +259,7 @@ impl OrdersTable {
     /// does not start after `today`. Queries the table with `PK = employee` and a range of `SK` in the job history, in
     /// descending order and with a limit of 1.
     pub async fn current_job(&self, id: &EmployeeId, today: NaiveDate) -> Result<Option<JobRecord>, TableError> {
-        let until_today = (keys::JOB_HISTORY.to_owned(), keys::key_of_job_record(today));
+        let until_today = (keys::JOB_HISTORY_PREFIX.to_owned(), keys::key_of_job_record(today));
         let newest = Selection { is_ascending: false, limit: Some(1), ..Selection::with_sort_key_between(until_today) };
         let items = self.query_partition(keys::key_of_employee(id), newest).await?;
         items.first().map(items::read_job_record).transpose()
@@ -267,7 +267,7 @@ impl OrdersTable {
 
     /// Returns all customer representatives. Queries the partition `REPRESENTATIVES` of GSI-1.
     pub async fn get_representatives(&self, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
-        let page = self.page_of_entities_related_to(keys::REPRESENTATIVES, keys::EMPLOYEES, paging).await?;
+        let page = self.page_of_entities_related_to(keys::REPRESENTATIVES, keys::EMPLOYEE_PREFIX, paging).await?;
         Ok(page.read(|item| items::employee_id_in(&item)))
     }
 

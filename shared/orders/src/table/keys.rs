@@ -19,22 +19,22 @@ const SEPARATOR: char = '#';
 const STATUS_END: char = '-';
 
 // The key prefixes of entities, by which a query distinguishes the kinds of entities.
-pub const EMPLOYEES: &str = "EMP#";
-pub const CUSTOMERS: &str = "CUSTOMER#";
-pub const ORDERS: &str = "ORDER#";
-pub const PRODUCTS: &str = "PRODUCT#";
-pub const WAREHOUSES: &str = "WAREHOUSE#";
-const REGIONS: &str = "REGION#";
-pub const COUNTRIES: &str = "COUNTRY#";
-const LOCATIONS: &str = "LOCATION#";
-const JOBS: &str = "JOB#";
-const DEPARTMENTS: &str = "DEPT#";
-pub const SKUS: &str = "SKU#";
+pub const EMPLOYEE_PREFIX: &str = "EMP#";
+pub const CUSTOMER_PREFIX: &str = "CUSTOMER#";
+pub const ORDER_PREFIX: &str = "ORDER#";
+pub const PRODUCT_PREFIX: &str = "PRODUCT#";
+pub const WAREHOUSE_PREFIX: &str = "WAREHOUSE#";
+const REGION_PREFIX: &str = "REGION#";
+pub const COUNTRY_PREFIX: &str = "COUNTRY#";
+const LOCATION_PREFIX: &str = "LOCATION#";
+const JOB_PREFIX: &str = "JOB#";
+const DEPARTMENT_PREFIX: &str = "DEPT#";
+pub const SKU_PREFIX: &str = "SKU#";
 
 /// The sort key of the item with the refunds of an order.
 const REFUNDS: &str = "REFUNDS";
 /// The prefix of the sort keys of the entries of an employee's job history.
-pub const JOB_HISTORY: &str = "JH#";
+pub const JOB_HISTORY_PREFIX: &str = "JH#";
 /// The sort key of the items with an employee's confidential data, and the partition of GSI-1 that lists them by hire date.
 /// Earlier versions appended the year of the hire date, so it is also a prefix of sort keys.
 pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL";
@@ -48,7 +48,7 @@ pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
 /// The sort key of the relations by which all products are listed.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";
 /// The prefix of the sort keys of the movements of a product or of an order.
-pub const MOVEMENTS: &str = "MOVEMENT#";
+pub const MOVEMENT_PREFIX: &str = "MOVEMENT#";
 /// The partition key of all fill tasks.
 pub const FILLS: &str = "FILLS";
 
@@ -74,22 +74,22 @@ pub fn key_of_relation(from: String, to: impl Into<String>) -> Key {
 }
 
 pub fn key_of_employee(id: &EmployeeId) -> String {
-    format!("{EMPLOYEES}{id}")
+    format!("{EMPLOYEE_PREFIX}{id}")
 }
 
 /// Returns the key of the representative `id`. If there is no representative, returns a placeholder that is the key of
 /// no employee.
 pub fn key_of_representative(id: Option<&EmployeeId>) -> String {
     // An identifier cannot start with a hyphen.
-    id.map_or_else(|| format!("{EMPLOYEES}-"), key_of_employee)
+    id.map_or_else(|| format!("{EMPLOYEE_PREFIX}-"), key_of_employee)
 }
 
 pub fn key_of_customer(account: &AccountId) -> String {
-    format!("{CUSTOMERS}{account}")
+    format!("{CUSTOMER_PREFIX}{account}")
 }
 
 pub fn key_of_order(id: OrderId) -> String {
-    format!("{ORDERS}{id}")
+    format!("{ORDER_PREFIX}{id}")
 }
 
 /// Returns the key of the item with the refunds of an order.
@@ -98,33 +98,33 @@ pub fn key_of_refunds(order: OrderId) -> Key {
 }
 
 pub fn key_of_product(id: &ProductId) -> String {
-    format!("{PRODUCTS}{id}")
+    format!("{PRODUCT_PREFIX}{id}")
 }
 
 pub fn key_of_warehouse(id: &WarehouseId) -> String {
-    format!("{WAREHOUSES}{id}")
+    format!("{WAREHOUSE_PREFIX}{id}")
 }
 
 pub fn key_of_region(id: &PlaceId) -> String {
-    format!("{REGIONS}{id}")
+    format!("{REGION_PREFIX}{id}")
 }
 
 pub fn key_of_location(id: &LocationId) -> String {
-    format!("{LOCATIONS}{id}")
+    format!("{LOCATION_PREFIX}{id}")
 }
 
 pub fn key_of_department(id: &DepartmentId) -> String {
-    format!("{DEPARTMENTS}{id}")
+    format!("{DEPARTMENT_PREFIX}{id}")
 }
 
 /// Returns the key of the entity of `kind` with this id.
 pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
     let prefix = match kind {
-        ReferenceKind::Region => REGIONS,
-        ReferenceKind::Country => COUNTRIES,
-        ReferenceKind::Location => LOCATIONS,
-        ReferenceKind::Job => JOBS,
-        ReferenceKind::Department => DEPARTMENTS,
+        ReferenceKind::Region => REGION_PREFIX,
+        ReferenceKind::Country => COUNTRY_PREFIX,
+        ReferenceKind::Location => LOCATION_PREFIX,
+        ReferenceKind::Job => JOB_PREFIX,
+        ReferenceKind::Department => DEPARTMENT_PREFIX,
     };
     format!("{prefix}{id}")
 }
@@ -142,7 +142,7 @@ pub fn list_of_references(kind: ReferenceKind) -> String {
 }
 
 pub fn key_of_sku(sku: &Sku) -> String {
-    format!("{SKUS}{sku}")
+    format!("{SKU_PREFIX}{sku}")
 }
 
 /// Returns the sort key of the relation by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
@@ -182,7 +182,7 @@ pub fn key_of_product_name(name: &str) -> String {
 
 /// Returns the sort key of the entry of a job history for the job that started on the day `from`.
 pub fn key_of_job_record(from: NaiveDate) -> String {
-    format!("{JOB_HISTORY}{from}")
+    format!("{JOB_HISTORY_PREFIX}{from}")
 }
 
 /// Returns the sort key under which earlier versions stored the confidential data of an employee who was hired on `hired_on`.
@@ -203,12 +203,12 @@ pub fn parse_quarter(sk: &str) -> Option<Quarter> {
 
 /// Returns the key of the movement `id` of a product.
 pub fn key_of_movement(product: &ProductId, id: Ulid) -> Key {
-    key_of_relation(key_of_product(product), format!("{MOVEMENTS}{id}"))
+    key_of_relation(key_of_product(product), format!("{MOVEMENT_PREFIX}{id}"))
 }
 
 /// Returns the key of the movement by the change that gave an order the version `version`.
 pub fn key_of_order_movement(order: OrderId, version: u64) -> Key {
-    key_of_relation(key_of_order(order), format!("{MOVEMENTS}{version:0MOVEMENT_DIGITS$}"))
+    key_of_relation(key_of_order(order), format!("{MOVEMENT_PREFIX}{version:0MOVEMENT_DIGITS$}"))
 }
 
 /// Returns the key of the item by which an earlier version of Dueday recorded that a delivery was added to the stock. This
@@ -233,8 +233,8 @@ pub fn key_of_fill_target(target: &FillTarget) -> String {
 
 /// Returns the target whose key is `key`, or `None` for any other key.
 pub fn parse_fill_target(key: &str) -> Option<FillTarget> {
-    let product = id_after_prefix(key, PRODUCTS).map(FillTarget::Product);
-    product.or_else(|| id_after_prefix(key, CUSTOMERS).map(FillTarget::Customer))
+    let product = id_after_prefix(key, PRODUCT_PREFIX).map(FillTarget::Product);
+    product.or_else(|| id_after_prefix(key, CUSTOMER_PREFIX).map(FillTarget::Customer))
 }
 
 /// Returns the key of the fill task of `target`.

@@ -58,7 +58,7 @@ pub use pages::OrderList;
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use stock::StockBefore;
-pub use stream::{is_order_key, read_stream_image};
+pub use stream::{is_order_key, read_order_from_stream_image};
 pub use warehouse_orders::{NamedLine, OrderToPack};
 pub use write_transaction::WriteOutcome;
 

@@ -164,7 +164,7 @@ impl OrdersTable {
     /// Parses a cursor of `list`. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_orders(list: OrderList<'_>, text: String) -> Option<Cursor> {
         check_list(&list.key(), &text)?;
-        parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
+        parse_cursor(text, keys::ORDER_PREFIX, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
     /// Parses a cursor of the list with the key `list`, which is sorted by id, and whose entities have keys with `prefix`.
@@ -179,21 +179,21 @@ impl OrdersTable {
         match list {
             EmployeeList::Hired { .. } => {
                 check_list(&list.key(), &text)?;
-                parse_cursor(text, keys::EMPLOYEES, |data, _| billing::parse_date(data).is_ok())
+                parse_cursor(text, keys::EMPLOYEE_PREFIX, |data, _| billing::parse_date(data).is_ok())
             }
-            _ => Self::cursor_of_list(&list.key(), keys::EMPLOYEES, text),
+            _ => Self::cursor_of_list(&list.key(), keys::EMPLOYEE_PREFIX, text),
         }
     }
 
     /// Parses a cursor of the list of the customers of `representative`. Returns `None` if `text` is not a cursor of
     /// this list.
     pub fn cursor_of_customers(representative: &EmployeeId, text: String) -> Option<Cursor> {
-        Self::cursor_of_list(&keys::key_of_employee(representative), keys::CUSTOMERS, text)
+        Self::cursor_of_list(&keys::key_of_employee(representative), keys::CUSTOMER_PREFIX, text)
     }
 
     /// Parses a cursor of the list of products. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_products(text: String) -> Option<Cursor> {
-        Self::cursor_of_list(keys::ALL_PRODUCTS, keys::PRODUCTS, text)
+        Self::cursor_of_list(keys::ALL_PRODUCTS, keys::PRODUCT_PREFIX, text)
     }
 
     /// Replaces each id in `page` by its product. An index can lag behind the table, so an id whose product does not exist is

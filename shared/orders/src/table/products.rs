@@ -57,7 +57,7 @@ impl OrdersTable {
 
     /// Returns all products, sorted by id. Queries the partition `PRODUCTS` of GSI-1.
     pub async fn get_products(&self, paging: &Paging) -> Result<Page<ProductId>, TableError> {
-        let page = self.page_of_entities_related_to(keys::ALL_PRODUCTS, keys::PRODUCTS, paging).await?;
+        let page = self.page_of_entities_related_to(keys::ALL_PRODUCTS, keys::PRODUCT_PREFIX, paging).await?;
         Ok(page.read(|item| items::product_id_in(&item)))
     }
 
@@ -83,7 +83,7 @@ impl OrdersTable {
         product: &ProductId,
         warehouse: Option<&WarehouseId>,
     ) -> Result<Vec<Stock>, TableError> {
-        let prefix = warehouse.map_or_else(|| keys::WAREHOUSES.to_owned(), keys::key_of_warehouse);
+        let prefix = warehouse.map_or_else(|| keys::WAREHOUSE_PREFIX.to_owned(), keys::key_of_warehouse);
         let items =
             self.query_partition(keys::key_of_product(product), Selection::with_sort_key_prefix(prefix)).await?;
         let mut stock = items.iter().map(items::read_stock).collect::<Result<Vec<_>, _>>()?;
@@ -104,7 +104,8 @@ impl OrdersTable {
         let (orders, stock) = try_join(orders, self.get_stock(product, None)).await?;
         // Keep only the relations from orders. The lines of SKUs and the product's own item have the same sort key, but
         // GSI-1 does not contain them, because they have no attribute `Data`.
-        let orders = orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDERS)).map(read_product_order);
+        let orders =
+            orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDER_PREFIX)).map(read_product_order);
         Ok((orders.collect::<Result<_, _>>()?, stock))
     }
 
@@ -112,7 +113,7 @@ impl OrdersTable {
     /// the SKU has no products. Queries the table with `PK = SKU`.
     pub async fn lines_of_sku(&self, sku: &Sku) -> Result<Vec<OrderLine>, TableError> {
         let items =
-            self.query_partition(keys::key_of_sku(sku), Selection::with_sort_key_prefix(keys::PRODUCTS)).await?;
+            self.query_partition(keys::key_of_sku(sku), Selection::with_sort_key_prefix(keys::PRODUCT_PREFIX)).await?;
         items.iter().map(items::read_line).collect()
     }
 
@@ -125,7 +126,7 @@ impl OrdersTable {
             let Key { pk, sk } = key_of(&item);
             if sk == pk {
                 stored = Some(StoredSku::from_item(&item)?);
-            } else if sk.starts_with(keys::PRODUCTS) {
+            } else if sk.starts_with(keys::PRODUCT_PREFIX) {
                 old.push(items::read_line(&item)?);
             }
         }

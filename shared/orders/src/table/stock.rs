@@ -169,7 +169,7 @@ impl OrdersTable {
     /// Returns the movements of a product that people and programs requested, newest first. The movements of orders are not
     /// in the list: they are stored with the orders. Queries the table with `PK = product`, in descending order.
     pub async fn movements_of(&self, product: &ProductId, paging: &Paging) -> Result<Page<Movement>, TableError> {
-        let list = PrefixQuery::new(keys::key_of_product(product), keys::MOVEMENTS).descending();
+        let list = PrefixQuery::new(keys::key_of_product(product), keys::MOVEMENT_PREFIX).descending();
         let paging = Paging { after: paging.after.as_ref().map(sort_key_of), limit: paging.limit };
         let mut page = self.dynamo.list(&list, &paging).await?.read(|item| Movement::from_item(&item));
         page.next = page.next.map(|cursor| cursor_of(product, &cursor));
@@ -179,14 +179,14 @@ impl OrdersTable {
     /// Parses a cursor of the list of the movements of `product`. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_movements(product: &ProductId, text: String) -> Option<Cursor> {
         let (of, sk) = text.split_once(CURSOR_SEPARATOR)?;
-        let is_movement = sk.strip_prefix(keys::MOVEMENTS).is_some_and(|id| id.parse::<Ulid>().is_ok());
+        let is_movement = sk.strip_prefix(keys::MOVEMENT_PREFIX).is_some_and(|id| id.parse::<Ulid>().is_ok());
         (of == product.as_str() && is_movement).then(|| Cursor::after(text))
     }
 
     /// Returns the movements of the products of an order, newest first. Queries the table with `PK = order`, in descending
     /// order.
     pub async fn movements_of_order(&self, order: OrderId, paging: &Paging) -> Result<Page<OrderMovement>, TableError> {
-        let list = PrefixQuery::new(keys::key_of_order(order), keys::MOVEMENTS).descending();
+        let list = PrefixQuery::new(keys::key_of_order(order), keys::MOVEMENT_PREFIX).descending();
         let paging = Paging { after: paging.after.as_ref().map(sort_key_of), limit: paging.limit };
         let mut page = self.dynamo.list(&list, &paging).await?.read(|item| OrderMovement::from_item(&item));
         page.next = page.next.map(|cursor| cursor_of(order, &cursor));
@@ -196,7 +196,7 @@ impl OrdersTable {
     /// Parses a cursor of the list of the movements of `order`. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_order_movements(order: OrderId, text: String) -> Option<Cursor> {
         let (of, sk) = text.split_once(CURSOR_SEPARATOR)?;
-        let is_movement = sk.strip_prefix(keys::MOVEMENTS).is_some_and(|version| version.parse::<u64>().is_ok());
+        let is_movement = sk.strip_prefix(keys::MOVEMENT_PREFIX).is_some_and(|version| version.parse::<u64>().is_ok());
         (of == order.to_string() && is_movement).then(|| Cursor::after(text))
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::OrdersApi;
-use crate::requested_desk::RequestedDesk;
+use crate::desk_for_caller::DeskForCaller;
 
 use super::list;
 
@@ -89,7 +89,7 @@ pub async fn list_jobs(
     responses((status = 200, description = "The job has the requested data now", body = JobView))
 )]
 pub async fn put_job(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(JobPath { job: id }): Path<JobPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -170,7 +170,7 @@ pub async fn list_departments(
     responses((status = 200, description = "The department has the requested data now", body = DepartmentView))
 )]
 pub async fn put_department(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(DepartmentPath { department: id }): Path<DepartmentPath>,
     _: Operator,
     _: Query<NoParameters>,

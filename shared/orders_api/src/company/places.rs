@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::OrdersApi;
-use crate::requested_desk::RequestedDesk;
+use crate::desk_for_caller::DeskForCaller;
 
 use super::list;
 
@@ -82,7 +82,7 @@ pub async fn list_regions(
     responses((status = 200, description = "The region has the requested data now", body = RegionView))
 )]
 pub async fn put_region(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(RegionPath { region: id }): Path<RegionPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -163,7 +163,7 @@ pub async fn list_countries(
     responses((status = 200, description = "The country has the requested data now", body = CountryView))
 )]
 pub async fn put_country(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(CountryPath { country: id }): Path<CountryPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -245,7 +245,7 @@ pub async fn list_locations(
     responses((status = 200, description = "The location has the requested data now", body = LocationView))
 )]
 pub async fn put_location(
-    RequestedDesk(desk): RequestedDesk,
+    DeskForCaller(desk): DeskForCaller,
     Path(LocationPath { location: id }): Path<LocationPath>,
     _: Operator,
     _: Query<NoParameters>,

@@ -45,7 +45,7 @@ const PARAMETERS_SET_BY_ANSWERS: [&str; 12] = [
 /// earlier profile are kept.
 const GATEWAY_PARAMETERS: [&str; 3] = ["Gateway", "StripeSecret", "GatewayKeySecret"];
 /// The parameters that keep the value of an earlier profile, although the answers also set them.
-const PARAMETERS_KEPT_FROM_EARLIER_PROFILE: [&str; 2] = ["MailUrl", "UserPoolDomain"];
+const PARAMETERS_KEPT_WHEN_REPLACING_PROFILE: [&str; 2] = ["MailUrl", "UserPoolDomain"];
 
 /// A profile: its name in `samconfig.toml`, the stack, and the stage.
 const PROFILES: [(&str, &str, &str); 3] =
@@ -123,7 +123,7 @@ fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String>
     for parameter in earlier {
         let name = name_of(parameter);
         match all.iter_mut().find(|new| name_of(new) == name) {
-            Some(new) if PARAMETERS_KEPT_FROM_EARLIER_PROFILE.contains(&name.as_str()) => new.clone_from(parameter),
+            Some(new) if PARAMETERS_KEPT_WHEN_REPLACING_PROFILE.contains(&name.as_str()) => new.clone_from(parameter),
             None if !PARAMETERS_SET_BY_ANSWERS.contains(&name.as_str()) || is_open(&name) => {
                 all.push(parameter.clone())
             }

@@ -41,7 +41,7 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<F
     let (key, webhook_secret, keys) = futures::join!(read(aws, arn_of_key), read(aws, webhook), read(aws, arn_of_keys));
     let (key, key_finding) = check_secret(GATEWAY_KEY, key, |text| match is_stripe {
         true => parse_stripe_key(text).map(GatewayKey::Stripe).map_err(str::to_owned),
-        false => text.parse().map(GatewayKey::Own).map_err(|error: gateways::GatewayKeyError| error.to_string()),
+        false => text.parse().map(GatewayKey::Own).map_err(|error: gateways::ParseGatewayKeysError| error.to_string()),
     });
     // The sandbox gateway of a stack needs no key.
     let needs_key = stack.parameter("Gateway") != "sandbox";

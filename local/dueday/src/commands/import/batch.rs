@@ -88,7 +88,8 @@ impl Importer<'_> {
             if self.expects_new_rows.load(Ordering::Relaxed) { self.create_batch(&found).await } else { None };
         if created.is_none() {
             let assumed: Vec<Option<bool>> = found.iter().map(is_new_with_account).collect();
-            found = stream::iter(found).map(|found| self.look_up_row(found)).buffered(MAX_BATCH_ROWS).collect().await;
+            found =
+                stream::iter(found).map(|assumed| self.look_up_row(assumed)).buffered(MAX_BATCH_ROWS).collect().await;
             created = self.create_batch(&found).await;
             // If the assumptions were right for this batch, they are probably right for the next batches.
             self.expects_new_rows.store(found.iter().map(is_new_with_account).eq(assumed), Ordering::Relaxed);
@@ -122,8 +123,9 @@ impl Importer<'_> {
     }
 
     /// Looks up the account and the subscription of a row in the table, and returns the actual state of the row.
-    async fn look_up_row(&self, found: Result<RowState, Failure>) -> Result<RowState, Failure> {
-        let (line, row, id) = match found? {
+    /// `assumed` is the state that `mark_row_as_new` returned; if it is not `New`, it is returned unchanged.
+    async fn look_up_row(&self, assumed: Result<RowState, Failure>) -> Result<RowState, Failure> {
+        let (line, row, id) = match assumed? {
             RowState::New { line, row, id, .. } => (line, row, id),
             done => return Ok(done),
         };

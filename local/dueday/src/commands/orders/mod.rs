@@ -256,9 +256,9 @@ async fn run_action(
     open_table: &OpenTable,
     action: &Action,
 ) -> Result<Exit, Failure> {
-    // An import writes one entry of the action log for all its changes, and uses `job_desk`. With `desk`, each change
-    // writes its own entry.
-    let job_desk = desk;
+    // Each change with `desk` writes an entry of the action log. Imports, `audit` and `backfill` use
+    // `desk_without_requester`. An import writes one entry for all its changes.
+    let desk_without_requester = desk;
     let desk = &desk.requested_by(context.requester(&open_table.table));
     match action {
         Action::List(args) => list::list(context, desk, args).await,
@@ -287,15 +287,15 @@ async fn run_action(
         Action::WriteOff(args) => stock::write_off(context, desk, args).await,
         Action::Transfer(args) => stock::transfer(context, desk, args).await,
         Action::Movements(args) => stock::movements(context, desk, args).await,
-        Action::Audit(args) => audit::audit(context, job_desk, open_table, args).await,
+        Action::Audit(args) => audit::audit(context, desk_without_requester, open_table, args).await,
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
-        Action::People { file } => people::import(context, job_desk, open_table, file).await,
+        Action::People { file } => people::import(context, desk_without_requester, open_table, file).await,
         Action::Employees(args) => people::employees(context, desk, args).await,
         Action::Correct(args) => corrections::correct(context, desk, args).await,
-        Action::Places { file } => places::import(context, job_desk, open_table, file).await,
+        Action::Places { file } => places::import(context, desk_without_requester, open_table, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
-        Action::Import { file } => setup::import(context, job_desk, open_table, file).await,
-        Action::Backfill(args) => backfill::backfill(context, job_desk, open_table, args).await,
+        Action::Import { file } => setup::import(context, desk_without_requester, open_table, file).await,
+        Action::Backfill(args) => backfill::backfill(context, desk_without_requester, open_table, args).await,
         Action::Shards(shards) => shards::shards(context, desk, shards).await,
     }
 }

@@ -37,7 +37,7 @@ impl Entity<OrdersTable> for Product {
 
     fn read(key: Key, read: ProductItem) -> Result<Self, TableError> {
         let ProductItem { name, total_stock, created_date, version } = read;
-        Ok(Self { id: id_in_pk(&key, keys::PRODUCTS)?, name, total_stock, created_at: created_date.0, version })
+        Ok(Self { id: id_in_pk(&key, keys::PRODUCT_PREFIX)?, name, total_stock, created_at: created_date.0, version })
     }
 }
 
@@ -66,8 +66,8 @@ impl StockItem {
 
 pub(in crate::table) fn read_stock(item: &Item) -> Result<Stock, TableError> {
     let StockItem { stock, .. } = from_item(item)?;
-    let warehouse = id_in_sk(&key_of(item), keys::WAREHOUSES)?;
-    Ok(Stock { product: id_in_pk(&key_of(item), keys::PRODUCTS)?, warehouse, quantity: stock })
+    let warehouse = id_in_sk(&key_of(item), keys::WAREHOUSE_PREFIX)?;
+    Ok(Stock { product: id_in_pk(&key_of(item), keys::PRODUCT_PREFIX)?, warehouse, quantity: stock })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl Entity<OrdersTable> for Warehouse {
 
     fn read(key: Key, read: WarehouseItem) -> Result<Self, TableError> {
         let WarehouseItem { name, region, version } = read;
-        Ok(Self { id: id_in_pk(&key, keys::WAREHOUSES)?, name, region, version })
+        Ok(Self { id: id_in_pk(&key, keys::WAREHOUSE_PREFIX)?, name, region, version })
     }
 }
 
@@ -121,7 +121,7 @@ impl Entity<OrdersTable> for StoredSku {
 
     fn read(key: Key, read: SkuItem) -> Result<Self, TableError> {
         let SkuItem { version } = read;
-        Ok(Self { sku: id_in_pk(&key, keys::SKUS)?, version })
+        Ok(Self { sku: id_in_pk(&key, keys::SKU_PREFIX)?, version })
     }
 }
 
@@ -139,7 +139,7 @@ pub(in crate::table) struct DeliveryItem {
 
 /// Returns the id of the product in the partition key of a relation.
 pub(in crate::table) fn product_id_in(item: &Item) -> Result<ProductId, TableError> {
-    id_in_pk(&key_of(item), keys::PRODUCTS)
+    id_in_pk(&key_of(item), keys::PRODUCT_PREFIX)
 }
 
 /// Returns the relation from `warehouse` to the list of all warehouses. The relation contains all attributes of the

@@ -38,7 +38,7 @@ impl Entity<OrdersTable> for Movement {
 
     fn read(key: Key, read: MovementItem) -> Result<Self, TableError> {
         let MovementItem { kind, moved_date, warehouse, to_warehouse, quantity, stock_change, reason } = read;
-        let (id, product) = (id_in_sk::<Ulid>(&key, keys::MOVEMENTS)?, id_in_pk(&key, keys::PRODUCTS)?);
+        let (id, product) = (id_in_sk::<Ulid>(&key, keys::MOVEMENT_PREFIX)?, id_in_pk(&key, keys::PRODUCT_PREFIX)?);
         Ok(Self { id, product, kind, at: moved_date.0, warehouse, to: to_warehouse, quantity, stock_change, reason })
     }
 }
@@ -80,7 +80,7 @@ impl Entity<OrdersTable> for OrderMovement {
             quantity,
             stock_change,
         };
-        let (order, version) = (id_in_pk(&key, keys::ORDERS)?, id_in_sk(&key, keys::MOVEMENTS)?);
+        let (order, version) = (id_in_pk(&key, keys::ORDER_PREFIX)?, id_in_sk(&key, keys::MOVEMENT_PREFIX)?);
         let lines = lines.into_iter().map(line).collect();
         Ok(Self { order, version, effect, at: moved_date.0, warehouse, lines })
     }

@@ -76,10 +76,10 @@ impl Entity<OrdersTable> for Order {
     fn read(key: Key, read: OrderItem) -> Result<Self, TableError> {
         let parcel = Parcel { carrier: read.carrier, tracking_number: read.tracking_number };
         Ok(Self {
-            id: id_in_pk(&key, keys::ORDERS)?,
+            id: id_in_pk(&key, keys::ORDER_PREFIX)?,
             follow_up: read.follows.zip(read.reason).map(|(follows, reason)| FollowUp { follows, reason }),
             follow_ups: read.follow_ups.unwrap_or_default(),
-            customer: id_in_sk(&key, keys::CUSTOMERS)?,
+            customer: id_in_sk(&key, keys::CUSTOMER_PREFIX)?,
             representative: read.representative,
             status: read.status,
             waits_for: read.waits_for,
@@ -133,7 +133,7 @@ impl Entity<OrdersTable> for OrderRefunds {
     fn read(key: Key, read: RefundsItem) -> Result<Self, TableError> {
         let refund = |RefundItem { id, amount, has_failed }| KnownRefund { id, minor: amount, has_failed };
         let refunds = read.refunds.into_iter().map(refund).collect();
-        Ok(Self { order: id_in_pk(&key, keys::ORDERS)?, refunds, version: read.version })
+        Ok(Self { order: id_in_pk(&key, keys::ORDER_PREFIX)?, refunds, version: read.version })
     }
 }
 
@@ -178,7 +178,7 @@ pub(in crate::table) fn product_relation(order: &Order, line: &OrderLine) -> Ite
 /// Reads a line from the relation of an order or a SKU to a product.
 pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> {
     let QuantityItem { quantity } = from_item(item)?;
-    Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCTS)?, quantity })
+    Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCT_PREFIX)?, quantity })
 }
 
 /// The attributes of the relation from an order to the warehouse that ships it. The relation contains the lines of the
@@ -278,7 +278,7 @@ impl Entity<OrdersTable> for Customer {
 
     fn read(key: Key, read: CustomerItem) -> Result<Self, TableError> {
         Ok(Self {
-            account: id_in_pk(&key, keys::CUSTOMERS)?,
+            account: id_in_pk(&key, keys::CUSTOMER_PREFIX)?,
             representative: read.representative,
             address: read.shipping_address.map(ShippingAddress::from),
             created_at: read.created_date.0,
@@ -289,10 +289,10 @@ impl Entity<OrdersTable> for Customer {
 
 /// Returns the account of the customer in the partition key of a relation.
 pub(in crate::table) fn customer_id_in(item: &Item) -> Result<AccountId, TableError> {
-    id_in_pk(&key_of(item), keys::CUSTOMERS)
+    id_in_pk(&key_of(item), keys::CUSTOMER_PREFIX)
 }
 
 /// Returns the id of the order in the partition key of a relation.
 pub(in crate::table) fn order_id_in(item: &Item) -> Result<OrderId, TableError> {
-    id_in_pk(&key_of(item), keys::ORDERS)
+    id_in_pk(&key_of(item), keys::ORDER_PREFIX)
 }

@@ -44,7 +44,7 @@ impl Entity<OrdersTable> for StoredTotal {
     fn read(key: Key, TotalItem { total, currency, version }: TotalItem) -> Result<Self, TableError> {
         let quarter = keys::parse_quarter(&key.sk);
         let quarter = quarter.ok_or_else(|| TableError::unreadable(key.clone(), "the sort key has no quarter"))?;
-        let (representative, total) = (id_in_pk(&key, keys::EMPLOYEES)?, Money::new(total, currency));
+        let (representative, total) = (id_in_pk(&key, keys::EMPLOYEE_PREFIX)?, Money::new(total, currency));
         Ok(Self { total: QuarterTotal { representative, quarter, total, version }, key })
     }
 
@@ -139,7 +139,7 @@ impl Entity<OrdersTable> for Employee {
             from,
             assignment: assignment.map(Assignment::from),
         });
-        let id = id_in_pk(&key, keys::EMPLOYEES)?;
+        let id = id_in_pk(&key, keys::EMPLOYEE_PREFIX)?;
         Ok(Self { id, name, assignment, left_on: left_date, planned, created_at: created_date.0, version })
     }
 }
@@ -160,8 +160,8 @@ pub(in crate::table) fn job_record_item(record: &JobRecord) -> Item {
 
 pub(in crate::table) fn read_job_record(item: &Item) -> Result<JobRecord, TableError> {
     let JobRecordItem { job, job_title, department } = from_item(item)?;
-    let from = id_in_sk(&key_of(item), keys::JOB_HISTORY)?;
-    Ok(JobRecord { employee: id_in_pk(&key_of(item), keys::EMPLOYEES)?, from, job, job_title, department })
+    let from = id_in_sk(&key_of(item), keys::JOB_HISTORY_PREFIX)?;
+    Ok(JobRecord { employee: id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)?, from, job, job_title, department })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -205,7 +205,7 @@ pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, T
     let ConfidentialItem { salary, currency } = from_item(item)?;
     let hired_on = parse_id(&key_of(item), data_attribute(item)?, "")?;
     Ok(Confidential {
-        employee: id_in_pk(&key_of(item), keys::EMPLOYEES)?,
+        employee: id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)?,
         hired_on,
         salary: Money::new(salary, currency),
     })
@@ -214,5 +214,5 @@ pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, T
 /// Returns the id of the employee from the partition key of `item`, which is a relation: an item that links the employee
 /// to another entity.
 pub(in crate::table) fn employee_id_in(item: &Item) -> Result<EmployeeId, TableError> {
-    id_in_pk(&key_of(item), keys::EMPLOYEES)
+    id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)
 }

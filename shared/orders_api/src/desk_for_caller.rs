@@ -28,9 +28,9 @@ impl PaymentsTable for StoredPayments {
 }
 
 /// Extracts the order desk whose changes are requested by the caller of the request.
-pub(super) struct RequestedDesk(pub OrderDesk);
+pub(super) struct DeskForCaller(pub OrderDesk);
 
-impl FromRequestParts<OrdersApi> for RequestedDesk {
+impl FromRequestParts<OrdersApi> for DeskForCaller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &OrdersApi) -> Result<Self, Infallible> {
