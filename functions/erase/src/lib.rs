@@ -26,13 +26,13 @@ struct Request {}
 /// The response of the function: the numbers of accounts by the state of their erasure.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Response {
-    /// The accounts that were erased.
+    /// The number of accounts that were erased.
     pub erased: u64,
-    /// The accounts whose erasure the next invocation continues.
+    /// The number of accounts whose erasure the next invocation continues.
     pub in_progress: u64,
-    /// The accounts whose erasure waits, for example until an order is shipped.
+    /// The number of accounts whose erasure waits, for example until an order is shipped.
     pub waiting: u64,
-    /// The accounts whose erasure failed. The next invocation tries again.
+    /// The number of accounts whose erasure failed. The next invocation tries again.
     pub failed: u64,
 }
 

@@ -47,7 +47,7 @@ fn receipt_retention() -> TimeDelta {
     TimeDelta::days(190)
 }
 
-/// The recorded responses of the engine, each with its operation.
+/// The successful responses of the embedded engine (the local replacement of DynamoDB), each with its operation.
 #[derive(Default)]
 struct RecordedResponses(Mutex<Vec<(String, String)>>);
 

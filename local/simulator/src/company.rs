@@ -198,8 +198,8 @@ pub fn euro() -> Currency {
     "EUR".parse().expect("a currency")
 }
 
-/// Returns the monthly payments of all customers: one customer of a hundred pays in every month, the other customers
-/// pay for one to six consecutive months.
+/// Returns the monthly payments of all customers: 1% of the customers (every hundredth) pay every month, the others pay
+/// for one to six consecutive months.
 fn monthly_payments(
     customers: &[(AccountId, Option<ShippingAddress>)],
     skus: &[(Sku, Vec<OrderLine>)],

@@ -65,8 +65,8 @@ impl Subscription {
     }
 
     /// Returns the start of the uninterrupted time during which disputes stopped charges of the payment method.
-    /// `disputed_at` is the dispute mark. The uninterrupted time may have begun before `disputed_at`, with an earlier
-    /// dispute that was not closed before `disputed_at`.
+    /// `disputed_at` is the stored start of the current stop. If an earlier dispute was still open at `disputed_at`,
+    /// the uninterrupted time begins with this earlier dispute.
     fn start_of_stopped_charges(&self, disputes: &[Dispute], disputed_at: DateTime<Utc>) -> DateTime<Utc> {
         let mut since = disputed_at;
         loop {

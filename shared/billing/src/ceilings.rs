@@ -45,12 +45,12 @@ impl Ceilings {
 }
 
 impl ChargeTotal {
-    /// Creates the total of `charges` payments with the total amounts `sums`.
+    /// Creates the total of `charges` charges with the total amounts `sums`.
     pub fn new(charges: u64, sums: Sums) -> Self {
         Self { charges, sums }
     }
 
-    /// Returns the number of payments.
+    /// Returns the number of charges.
     pub fn charges(&self) -> u64 {
         self.charges
     }
@@ -60,13 +60,13 @@ impl ChargeTotal {
         &self.sums
     }
 
-    /// Adds the payments of `other`.
+    /// Adds the charges of `other`.
     pub fn add_all(&mut self, other: &ChargeTotal) {
         self.charges = self.charges.saturating_add(other.charges);
         self.sums.extend(other.sums.iter());
     }
 
-    /// Adds one payment of `amount`.
+    /// Adds one charge of `amount`.
     pub fn add(&mut self, amount: Money) {
         self.charges = self.charges.saturating_add(1);
         self.sums.add(amount);

@@ -21,8 +21,8 @@ pub struct PaymentMethod {
     pub payment_method: GatewayToken,
 }
 
-/// The gateway account that receives the payments of a table. A payment in one gateway account is not visible in
-/// another gateway account.
+/// The gateway account that receives all payments of a payments table (each deployment has one). A payment in one
+/// gateway account is not visible in another gateway account.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GatewayAccount {

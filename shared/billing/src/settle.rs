@@ -123,7 +123,8 @@ impl Subscription {
     }
 }
 
-/// Returns the settlement of a successful payment: the due period is paid. `due_on` is the due date that was charged.
+/// Returns the changes to write after a successful payment: the receipt, the subscription with the next due date, and
+/// the months that are waived. `due_on` is the due date that was charged.
 pub(super) fn settle_success(
     subscription: &Subscription,
     due_on: NaiveDate,
@@ -204,7 +205,8 @@ pub(super) fn waive_periods(
     latest
 }
 
-/// Returns the settlement of a declined payment: it plans a retry, or stops the collection of the payment.
+/// Returns the changes to write after a declined payment: the subscription with a planned retry, or with the collection
+/// of the payment stopped.
 fn settle_decline(
     mut next: Subscription,
     attempt: &Attempt,

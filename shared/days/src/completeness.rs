@@ -84,12 +84,13 @@ pub struct DayRecords {
 }
 
 impl DayRecords {
-    /// Creates the day `on` of `batch`, without run records. `table_shards` is the number of shards of the table.
+    /// Creates the collection of the run records of `batch` for the day `on`. The collection is empty at first.
+    /// `table_shards` is the number of shards of the table.
     pub fn new(batch: Batch, on: NaiveDate, table_shards: u32, now: DateTime<Utc>) -> Self {
         Self { batch, on, now, table_shards, records: Vec::new(), later: Vec::new(), may_have_expired: false }
     }
 
-    /// Returns the day with `records` as the records of its runs.
+    /// Returns the collection with `records` as the run records of the day.
     pub fn with_records(self, records: Vec<RunRecord>) -> Self {
         Self { records, ..self }
     }

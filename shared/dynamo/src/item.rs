@@ -17,7 +17,8 @@ pub fn to_item(value: &impl Serialize) -> Item {
 /// Reads a `T` from the attributes of `item`. Fails with [`TableError::Unreadable`] if an attribute is missing or has
 /// another type.
 pub fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
-    // Only the second attempt remembers the names of the attributes, for the error message: this takes more time.
+    // Reading with the names of the attributes takes more time, so read without them first. Read again with the names
+    // only after an error, because the error message contains the name.
     serde_dynamo::from_item(item.clone()).or_else(|_| from_item_with_names(item))
 }
 

@@ -344,8 +344,8 @@ impl StripeEventHandler {
         };
         let stored_dispute = self.disputes.store_reported_dispute(&account, id.as_str(), read).await?;
         tracing::warn!(dispute = %stored_dispute.id, %account, status = %stored_dispute.status, "a payment is disputed");
-        // The bank can dispute a debit before this table has settled the success of the debit. Settle the success now,
-        // and mark the receipt as reversed if the dispute is lost.
+        // The bank can dispute a debit whose success is not yet stored here. Store the success now, and mark the
+        // receipt as reversed if the dispute is lost.
         if is_without_receipt {
             if self.is_attempt_open(&paid).await? {
                 self.handle_payment(&paid).await?;

@@ -59,7 +59,8 @@ pub struct LabelTexts {
     tax_id: String,
 }
 
-/// The texts of a receipt's web page, apart from the labels.
+/// The texts of a receipt's web page, in addition to the labels in [`LabelTexts`]. Mails also use `refunded` and
+/// `reversed`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptTexts {

@@ -42,7 +42,8 @@ impl Reconciler {
         }
     }
 
-    /// Compares `listed`, payments of the compared day, with the receipts, and records the result in `day`.
+    /// Compares `listed`, payments that the gateway listed for the compared day, with the stored receipts, and records
+    /// the result in `day`.
     pub(crate) async fn compare_listed_payments(
         &mut self,
         listed: &[Payment],

@@ -208,8 +208,8 @@ fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
     MailError { reason, is_transient: true }
 }
 
-/// Logs that SES responded with `error` to the last try to send `mail`. If SES did not respond, nothing is logged, because
-/// the mail may have been sent.
+/// Logs the error response of SES to the final try to send `mail`. Logs nothing without a response: SES may have
+/// accepted the mail, and the log message says that SES did not accept the mail.
 fn log_response(mail: &Mail, error: &SdkError<SendEmailError>) {
     if error.raw_response().is_some() {
         let reason = mail_error(error).reason;

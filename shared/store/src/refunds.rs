@@ -144,7 +144,8 @@ impl Table {
         self.change_with_records(stored, next).await
     }
 
-    /// Builds the update that subtracts the amount of `refund` from the refunded amount of its receipt.
+    /// Builds the update that releases the amount of the failed `refund`: subtracts the amount from the refunded amount
+    /// of the receipt, which also includes the amounts of pending refunds.
     fn build_release(&self, refund: &Refund) -> TransactWriteItem {
         const SUBTRACT_FROM_REFUNDED_AMOUNT: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
         let values = values([(":amount", n(refund.amount.minor()))]);

@@ -31,7 +31,7 @@ pub struct RunRecord {
     /// The table's number of shards when the run or its daily execution began. `None` in a record that an older version
     /// of Dueday wrote.
     pub shards: Option<u32>,
-    /// The position from which the walk continued; `None` if it began at the start of the shard.
+    /// The position at which the walk began; `None` for the start of the shard.
     pub from: Option<Position>,
     /// The end of the walk; `None` while the walk is running, or if it was cut off.
     pub end: Option<RunEnd>,

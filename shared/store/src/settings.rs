@@ -39,8 +39,8 @@ pub struct Settings {
     /// the original table, but an id of its own. `None` until the first run of a batch.
     #[serde(rename = "DynamodbId", default, skip_serializing_if = "Option::is_none")]
     pub dynamodb_id: Option<String>,
-    /// When a run noticed that the table is a restored backup or a copy; `None` if the table is neither, or if an
-    /// operator has confirmed the table since then.
+    /// When a run or a sign-up noticed that the table is a restored backup or a copy; `None` if the table is neither,
+    /// or if an operator has confirmed the table since then.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub copy_noticed_at: Option<DateTime<Utc>>,
     /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch or

@@ -157,7 +157,8 @@ impl Facts {
         })
     }
 
-    /// Returns the runs of `batch`. A run has one record for each part of its walk, and all of them have the same time.
+    /// Returns the runs of `batch`. A run has one record for each of its walks. The records of a run have the same
+    /// `StartedAt`, because the clock of the test does not move during a run.
     fn runs(&self, batch: Batch) -> Vec<Run> {
         let partition = format!("RUN#{batch}#");
         let mut by_time: BTreeMap<(String, String), Vec<&Item>> = BTreeMap::new();

@@ -52,7 +52,7 @@ pub enum FolderPolicy {
 /// The URL of the API if the server runs with its default port.
 const DEFAULT_API_URL: &str = "http://127.0.0.1:7878";
 
-/// The process that has locked a data folder, and the addresses of its servers; the content of `running.json`.
+/// The process that has locked a data folder, and the URLs of its servers; the content of `running.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunningServer {
     pub pid: u32,
@@ -78,8 +78,8 @@ pub struct LockedFolder {
 /// The result of an attempt to lock the data folder.
 pub enum LockOutcome {
     Acquired(Box<LockedFolder>),
-    /// Another process has locked the folder. `None` if that process runs no servers, or has not written their
-    /// addresses yet.
+    /// Another process has locked the folder. `None` if that process runs no servers, or has not written their URLs
+    /// yet.
     HeldByOther(Option<RunningServer>),
 }
 

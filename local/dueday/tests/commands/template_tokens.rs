@@ -154,7 +154,8 @@ fn user_pool_has_the_scopes_of_the_api_and_each_app_client_has_one_grant() {
     assert_eq!(strings(&people["AllowedOAuthScopes"]), ["openid", rest::ACCOUNT_SCOPE.default.unwrap()]);
     assert_eq!((machine["GenerateSecret"].as_bool(), people["GenerateSecret"].as_bool()), (Some(true), Some(false)));
     for client in [machine, people] {
-        // Tokens of these flows would have the scope aws.cognito.signin.user.admin, and no scope of the API.
+        // No other authentication flow is allowed. A token of `ALLOW_USER_PASSWORD_AUTH`, for example, would have the
+        // scope aws.cognito.signin.user.admin and no scope of the API.
         assert_eq!(strings(&client["ExplicitAuthFlows"]), ["ALLOW_REFRESH_TOKEN_AUTH"]);
     }
 }

@@ -48,7 +48,7 @@ fn begin_day(folder: &Path, data: &Path) {
     import_places(folder, data);
     run(data, "orders import", &[stock.to_str().unwrap()]);
     run(data, "run payments", &[]);
-    // This command processes the events of the payments: it places the orders before it lists them.
+    // `orders list` first processes the events of the payments, and so places the orders.
     assert_eq!(run(data, "orders list", &[]).as_array().unwrap().len(), ORDER_COUNT);
 }
 

@@ -11,13 +11,13 @@ use super::requests::{SHOULD_RETRY, StripeRequest};
 use super::{STRIPE_KEY, StripeServer};
 use gateways::Stripe;
 
-/// The base URL of a stand-in in the same process.
+/// The base URL of the stand-in for Stripe in the same process.
 const BASE_URL: &str = "http://stripe.invalid";
-/// The time-out of a request. The time-out never ends a request, because a stand-in in the same process responds
-/// immediately.
+/// The time-out that the Stripe adapter requires. The time-out never ends a request, because the stand-in for Stripe is
+/// in the same process and responds immediately.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The transport to a stand-in in the same process.
+/// The transport to the stand-in for Stripe in the same process.
 #[derive(Clone, Debug)]
 pub struct InProcessTransport(pub Arc<StripeServer>);
 

@@ -27,7 +27,7 @@ pub struct StripeRequest<'a> {
     pub parameters: &'a str,
 }
 
-/// The response of the stand-in.
+/// An HTTP response of the stand-in for Stripe.
 #[derive(Clone, Debug)]
 pub struct StripeResponse {
     pub status: StatusCode,

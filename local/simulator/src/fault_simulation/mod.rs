@@ -1,9 +1,9 @@
 //! A simulation with faults: months of a whole deployment with random faults, outages and customer actions. One seed
 //! decides all of them, and the oracle checks every step.
 //!
-//! The simulation runs the production code: both batches, the API, the webhook receiver and the resolver that an
-//! operator uses. Each runs in its own simulated process, and all run concurrently. Equal seeds give equal simulations,
-//! call by call.
+//! The simulation runs the production code: both batches, the API, the webhook receiver, and the `AttemptResolver`,
+//! with which an operator resolves an unknown outcome. Each runs in its own simulated process, and all run
+//! concurrently. Equal seeds give equal simulations, call by call.
 
 mod actor_tasks;
 mod corrupter;

@@ -12,7 +12,7 @@ use crate::schedule::{ActorId, SLOWEST_REQUEST};
 use crate::stored::SubscriptionName;
 
 /// The maximum time between the claim or take-over of an attempt and the arrival of its charge: five minutes until the
-/// request is sent, and `SLOWEST_REQUEST` until it arrives.
+/// request is sent, `SLOWEST_REQUEST` until the request arrives, and one second of tolerance.
 const LATEST_CHARGE: TimeDelta = TimeDelta::seconds(5 * 60 + SLOWEST_REQUEST.num_seconds() + 1);
 
 /// A payment that the gateway has made.

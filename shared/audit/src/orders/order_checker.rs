@@ -12,8 +12,8 @@ use store::{Table, TableError};
 use super::OrderDifference;
 use crate::Invariant;
 
-/// The longest time from a payment until its order is placed, on AWS. A payment without an order is a difference only
-/// after this time.
+/// The longest time from a payment until another process places its order, such as the orders function on AWS. A
+/// payment without an order is a difference only after this time.
 pub const MAX_ORDER_DELAY: TimeDelta = TimeDelta::hours(12);
 
 /// The number of concurrent requests that read receipts.

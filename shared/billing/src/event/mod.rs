@@ -182,8 +182,8 @@ fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
 
 /// Returns the events of a dispute whose status has changed: disputed, dispute closed, payment reversed. If a new
 /// dispute is already closed, returns both `payment.disputed` and `payment.dispute_closed`. The ids of the events
-/// contain the version of the dispute, because the same event can happen twice: an inquiry that becomes a dispute is
-/// opened a second time, and a bank can change its decision.
+/// contain the version of the dispute, because the same event can happen twice: `payment.disputed` for an inquiry, and
+/// again when the inquiry becomes a formal dispute; `payment.dispute_closed` again when the bank changes its decision.
 fn dispute_events(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Vec<Event> {
     if old.is_some_and(|old| old.status == new.status) {
         return Vec::new();

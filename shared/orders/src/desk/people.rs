@@ -169,7 +169,8 @@ impl OrderDesk {
     async fn apply_due_change(&self, id: &EmployeeId) -> Result<(), DeskError> {
         for _ in 0..MAX_RETRIES {
             let before = self.existing_employee(id).await?;
-            // The index is eventually consistent: the change may have been made, replaced or removed before.
+            // The index that listed this employee may be stale: the planned change may already be made, replaced or
+            // removed.
             let Some(due) = before.planned.clone().filter(|planned| planned.from <= self.today()) else {
                 return Ok(());
             };

@@ -51,7 +51,7 @@ impl OrderDesk {
         Err(DeskError::NoCountryNamed { name: name.clone(), existing })
     }
 
-    /// Returns an error if there are locations, but none with this id.
+    /// Returns an error if there is no location with this id.
     ///
     /// # Errors
     /// There is no location with this id, or the table cannot be used.
@@ -59,7 +59,7 @@ impl OrderDesk {
         self.check_reference(ReferenceKind::Location, location).await
     }
 
-    /// Returns an error if there are regions, but none with this id.
+    /// Returns an error if there is no region with this id.
     ///
     /// # Errors
     /// There is no region with this id, or the table cannot be used.
@@ -67,14 +67,13 @@ impl OrderDesk {
         self.check_reference(ReferenceKind::Region, region.as_str()).await
     }
 
-    /// Returns an error if there are regions, but not the region of `address`, or if there are countries, but not its country.
+    /// Returns an error if the region or the country of `address` does not exist.
     pub(super) async fn check_address(&self, address: &ShippingAddress) -> Result<(), DeskError> {
         self.check_region(&address.region).await?;
         self.check_reference(ReferenceKind::Country, address.country.as_str()).await
     }
 
-    /// Returns an error if the warehouse of `assignment` does not exist; if there are jobs, but not its job; or if there are
-    /// departments, but not its department.
+    /// Returns an error if the warehouse, the job or the department of `assignment` does not exist.
     pub(super) async fn check_assignment(&self, assignment: Option<&Assignment>) -> Result<(), DeskError> {
         let Some(assignment) = assignment else { return Ok(()) };
         self.check_reference(ReferenceKind::Job, assignment.job.as_str()).await?;

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn order_that_is_larger_than_a_read_unit_costs_several_read_units() {
-        // The columns are: the size of an order, the read units per order, the orders per second, and the buckets.
+        // The columns are: the size of an order in bytes, the read units to read one order, the number of orders that
+        // can be read from one partition in a second, and the number of buckets.
         for (item_bytes, read_units, per_second, buckets) in [
             (0, 1, 3_000, 67),
             (250, 1, 48_000, 5),

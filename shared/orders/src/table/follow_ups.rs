@@ -21,8 +21,8 @@ use dynamo::{Entity as _, IdempotentRequest, TableError};
 pub struct NewFollowUp<'a> {
     /// The main order of the month before and after the change.
     pub main: (&'a Order, &'a Order),
-    /// The order that is split or replaced, before and after the change. If this order is the main order, its item also
-    /// counts the follow-up order.
+    /// The order that is split or replaced, before and after the change. If this order is the main order, the change
+    /// also adds 1 to its number of follow-up orders (`follow_ups`).
     pub order: (&'a Order, &'a Order),
     pub follow_up: &'a Order,
     /// The customer of the orders. The transaction is refused if the customer changed since it was read.

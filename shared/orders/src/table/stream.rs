@@ -4,7 +4,7 @@ use super::super::Order;
 use super::keys;
 use dynamo::{Entity as _, Item, Key, TableError, key_of};
 
-/// Returns whether `key` is the key of the own item of an order.
+/// Returns whether `key` is the key of an order's own item, not of one of its relations.
 pub fn is_order_key(key: &Key) -> bool {
     key.pk.starts_with(keys::ORDER_PREFIX) && key.sk.starts_with(keys::CUSTOMER_PREFIX)
 }

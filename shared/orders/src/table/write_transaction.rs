@@ -143,8 +143,8 @@ impl WriteTransaction<'_> {
         self.update(key, &format!("SET #{DATA} = :data"), PRESENT, values)
     }
 
-    /// Adds an update that subtracts `quantity` pieces from the stock in the item with the key `key` and counts the movement,
-    /// on condition that the result is not negative.
+    /// Adds an update of the stock item `key` (one product in one warehouse): subtracts `quantity` pieces from the
+    /// stock, and adds 1 to the number of movements, on condition that the stock does not become negative.
     pub fn subtract_stock(self, key: Key, quantity: u64) -> Self {
         let values = [(":less".to_owned(), number(format!("-{quantity}"))), (":quantity".to_owned(), number(quantity))];
         let values = values.into_iter().chain([(":one".to_owned(), number(1))]).collect();
@@ -152,22 +152,23 @@ impl WriteTransaction<'_> {
         self.update(key, &expression, &format!("#{STOCK} >= :quantity"), values)
     }
 
-    /// Adds an update that adds `quantity` pieces to the stock in the item with the key `key` and counts the movement, on
-    /// condition that the item exists.
+    /// Adds an update of the stock item `key` (one product in one warehouse): adds `quantity` pieces to the stock, and
+    /// 1 to the number of movements, on condition that the item exists.
     pub fn add_stock(self, key: Key, quantity: u64) -> Self {
         let values = HashMap::from([(":quantity".to_owned(), number(quantity)), (":one".to_owned(), number(1))]);
         self.update(key, &format!("ADD #{STOCK} :quantity, #{MOVEMENTS} :one"), PRESENT, values)
     }
 
-    /// Adds an update that counts `count` movements of the stock in the item with the key `key`, without a change of
-    /// the stock, on condition that the item exists.
+    /// Adds an update of the stock item `key` (one product in one warehouse): adds `count` to the number of movements,
+    /// without a change of the stock, on condition that the item exists.
     pub fn count_movements(self, key: Key, count: u64) -> Self {
         let values = HashMap::from([(":count".to_owned(), number(count))]);
         self.update(key, &format!("ADD #{MOVEMENTS} :count"), PRESENT, values)
     }
 
-    /// Adds an update of the stock in the item with the key `key` from `before` to `after` pieces, which counts the movement,
-    /// on condition that the stock is `before`. Creates the item if `before` is `None`.
+    /// Adds an update of the stock item `key` (one product in one warehouse): changes the stock from `before` to
+    /// `after` pieces, and adds 1 to the number of movements, on condition that the stock is `before`. Creates the item
+    /// if `before` is `None`.
     pub fn set_stock(self, key: Key, before: Option<u64>, after: u64) -> Self {
         let Some(before) = before else {
             return self.create(items::item_with(key, None, &items::StockItem::first(after)));
@@ -178,8 +179,8 @@ impl WriteTransaction<'_> {
         self.update(key, &expression, &format!("#{STOCK} = :before"), values)
     }
 
-    /// Adds an update that changes the total stock in the product's item with the key `key` by `pieces`, on condition that
-    /// the item exists and the result is not negative.
+    /// Adds an update of the product's item `key`: adds `pieces`, which may be negative, to the total stock, on
+    /// condition that the item exists and the total stock does not become negative.
     pub fn change_total_stock(self, key: Key, pieces: i64) -> Self {
         let least = pieces.min(0).unsigned_abs();
         let values = HashMap::from([(":pieces".to_owned(), number(pieces)), (":least".to_owned(), number(least))]);

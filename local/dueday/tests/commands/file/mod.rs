@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::terminal::{dueday, output};
 
-/// The header row of a CSV file for `dueday import`.
+/// The header row of the CSV files that the tests write and import with `dueday import`.
 pub const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
                       payment_method,first_payment_date";
 

@@ -18,7 +18,8 @@ const ACTIONS_OF_CLIENTS: [(&str, &[&str]); 5] = [
     ("gateway-secrets", &["lambda:InvokeFunction", "lambda:InvokeFunctionUrl"]),
 ];
 
-/// The functions that contain a client without using it, and why.
+/// Exceptions: functions whose program is linked with the client of a service, but sends no request with this client.
+/// Each entry is: function, crate of the client, reason.
 const UNUSED_CLIENTS: [(&str, &str, &str); 3] = [
     (
         "MailFeedbackFunction",
@@ -29,7 +30,8 @@ const UNUSED_CLIENTS: [(&str, &str, &str); 3] = [
     ("WebhooksFunction", "gateway-secrets", "it receives the events of Stripe only"),
 ];
 
-/// The actions of a function that other functions with the same client do not need, and why.
+/// The actions of a function that other functions with the same client do not need. Each entry is: function, action,
+/// reason.
 const FURTHER_ACTIONS: [(&str, &str, &str); 1] =
     [("ApiFunction", "sqs:GetQueueAttributes", "`GET /status` shows the numbers of messages in the queues")];
 

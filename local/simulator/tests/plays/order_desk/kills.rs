@@ -22,7 +22,7 @@ use crate::order_desk::world::{BUCKETS, World, fill_all, new_clock};
 
 const COMPANY: CompanySize = CompanySize { customers: 60, employees: 20, products: 4, warehouses: 3, months: 4 };
 
-/// The number of times that the process is killed.
+/// The number of times that the process that places the orders is killed.
 const KILLS: usize = 100;
 
 /// The largest number of messages that the queue delivers together.

@@ -241,7 +241,7 @@ impl World {
     }
 }
 
-/// A world whose requests have a token with a subject.
+/// A world that sends each request with a token whose claim `sub` is `subject`.
 pub struct WorldWithSubject<'a> {
     world: &'a World,
     subject: TokenSubject,

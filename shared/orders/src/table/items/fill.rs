@@ -8,6 +8,7 @@ use super::super::{OrdersTable, keys};
 use crate::{FillPass, FillTask, OrderId, ProductId, WaitingOrder};
 use dynamo::{Entity, Instant, Key, TableError};
 
+/// The stored item of a task to try to fill the backordered orders of a product or of a customer.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
