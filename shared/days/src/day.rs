@@ -35,7 +35,8 @@ pub enum DayState {
 }
 
 impl DayState {
-    /// Returns whether every shard is complete.
+    /// Returns whether every shard is complete. A day that is `Running` is complete too: another run is walking a shard
+    /// that is already complete.
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Done | Self::Running)
     }

@@ -44,7 +44,8 @@ const PARAMETERS_SET_BY_ANSWERS: [&str; 12] = [
 /// The parameters that select the gateway. If the answers contain no gateway for production, these parameters of an
 /// earlier profile are kept.
 const GATEWAY_PARAMETERS: [&str; 3] = ["Gateway", "StripeSecret", "GatewayKeySecret"];
-/// The parameters that keep the value of an earlier profile, although the answers also set them.
+/// The parameters that keep their value when `dueday deploy init` replaces a profile, although the new answers also set
+/// them.
 const PARAMETERS_KEPT_WHEN_REPLACING_PROFILE: [&str; 2] = ["MailUrl", "UserPoolDomain"];
 
 /// A profile: its name in `samconfig.toml`, the stack, and the stage.

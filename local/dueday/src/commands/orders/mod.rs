@@ -256,8 +256,8 @@ async fn run_action(
     open_table: &OpenTable,
     action: &Action,
 ) -> Result<Exit, Failure> {
-    // Each change with `desk` writes an entry of the action log. Imports, `audit` and `backfill` use
-    // `desk_without_requester`. An import writes one entry for all its changes.
+    // Each change with `desk` writes an entry of the action log. Bulk commands (imports, `audit`, `backfill`) use
+    // `desk_without_requester`, and write at most one entry for all their changes.
     let desk_without_requester = desk;
     let desk = &desk.requested_by(context.requester(&open_table.table));
     match action {
