@@ -50,7 +50,7 @@ fn assert_no_past_payments_are_due(data: &Path, moment: &str) {
 fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
     let folder = tempfile::tempdir().unwrap();
     let data = &folder.path().join("data");
-    for lines in [1, 12, 30] {
+    for lines in [1, 12] {
         assert!(kill_demo_when(data, || ledger_entries(data).len() >= lines), "the demo ended before the kill");
         assert_no_past_payments_are_due(data, &format!("after {lines} charges"));
     }
@@ -58,7 +58,7 @@ fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
     let wal = data.join("dynamodb.sqlite-wal");
     let stored = || std::fs::metadata(&wal).map_or(0, |wal| wal.len());
     let mut kills = 0;
-    for kib in [40, 400, 1_200] {
+    for kib in [40, 1_200] {
         kills += u32::from(kill_demo_when(data, || stored() >= kib * 1_024));
         assert_no_past_payments_are_due(data, &format!("after {kib} KiB"));
     }
