@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryPartition;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, StalledStreamProtectionConfig};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region, StalledStreamProtectionConfig};
 use dynoxide::Database;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -70,7 +70,9 @@ impl Engine {
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("local"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            // The engine verifies no signature, so the requests are not signed: a signature takes a tenth of the time of a
+            // request.
+            .allow_no_auth()
             .endpoint_url("http://in-process.invalid")
             .retry_config(retries)
             // Use a separate retry budget: by default, all clients of a process share one budget.
