@@ -1,6 +1,6 @@
 //! Access to the stand-in within the process, without a network: each request gets its response immediately.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,10 @@ const BASE_URL: &str = "http://stripe.invalid";
 /// in the same process and responds immediately.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The client that builds the requests. It is created once, because each new client reads the certificates of the
+/// operating system.
+static HTTP_CLIENT: LazyLock<reqwest::Client> = LazyLock::new(reqwest::Client::new);
+
 /// The transport to the stand-in for Stripe in the same process.
 #[derive(Clone, Debug)]
 pub struct InProcessTransport(pub Arc<StripeServer>);
@@ -30,6 +34,10 @@ impl InProcessTransport {
 
 #[async_trait]
 impl Transport for InProcessTransport {
+    fn http_client(&self) -> reqwest::Client {
+        HTTP_CLIENT.clone()
+    }
+
     async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
         let form = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
         let form = std::str::from_utf8(form).map_err(|error| error.to_string())?;

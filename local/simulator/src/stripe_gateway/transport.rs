@@ -74,6 +74,10 @@ impl ProcessTransport {
 
 #[async_trait]
 impl Transport for ProcessTransport {
+    fn http_client(&self) -> reqwest::Client {
+        self.in_process.http_client()
+    }
+
     async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
         let Ok(CallingProcess { process_schedule, injector }) = CALLING_PROCESS.try_with(CallingProcess::clone) else {
             return Err("the request does not belong to a process".to_owned());

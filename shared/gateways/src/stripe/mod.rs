@@ -133,7 +133,7 @@ impl Stripe {
         base: &str,
         timeout: Duration,
     ) -> Self {
-        let (http, base) = (reqwest::Client::new(), base.trim_end_matches('/').to_owned());
+        let (http, base) = (transport.http_client(), base.trim_end_matches('/').to_owned());
         Self { http, transport, base, key: Arc::new(CurrentSecret::from(key.into())), timeout }
     }
 

@@ -21,6 +21,9 @@ pub struct Response {
 /// Sends requests to Stripe.
 #[async_trait]
 pub trait Transport: Send + Sync + fmt::Debug {
+    /// Returns an HTTP client, with which the requests for [`send`](Self::send) are built.
+    fn http_client(&self) -> reqwest::Client;
+
     /// Sends `request` once and reads the complete response.
     ///
     /// # Errors
@@ -49,6 +52,10 @@ impl HttpsTransport {
 
 #[async_trait]
 impl Transport for HttpsTransport {
+    fn http_client(&self) -> reqwest::Client {
+        self.0.clone()
+    }
+
     async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
         let without_url = |error: reqwest::Error| error.without_url().to_string();
         let response = self.0.execute(request).await.map_err(without_url)?;
