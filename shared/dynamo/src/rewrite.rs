@@ -92,8 +92,8 @@ impl<Schema> Dynamo<Schema> {
     /// again from the newly stored item. Retries with back-off after a transient error. Sends one UpdateItem request
     /// for each try, or one TransactWriteItems request if there are further writes.
     ///
-    /// The further writes can create records, such as an idempotency record. If such a record exists already, `exists` converts the stored record to the reason in
-    /// [`RewriteOutcome::Unchanged`].
+    /// The further writes can create records, such as an idempotency record. If such a record exists already, `exists`
+    /// converts the stored record to the reason in [`RewriteOutcome::Unchanged`].
     ///
     /// # Errors
     /// [`TableError::Contended`] after too many write conflicts.

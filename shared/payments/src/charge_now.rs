@@ -45,8 +45,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Returns whether customers may sign up in the table: it is not a restored backup or a copy that no person has confirmed.
-    /// Sends a GetItem and a DescribeTable request until the answer was positive once.
+    /// Returns whether customers may sign up in the table: it is not a restored backup or a copy that no person has
+    /// confirmed. Sends a GetItem and a DescribeTable request until the answer was positive once.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.

@@ -275,7 +275,8 @@ fn deferred_because_charging_is_off(outcome: PaymentOutcome) -> RowResult {
     RowResult::Deferred { counted: outcome, reason: "charging is switched off".to_owned() }
 }
 
-/// Returns the result of the row of `key` whose attempt stays in doubt because of the `error` of the table, and logs it.
+/// Returns the result of the row of `key` whose attempt stays in doubt because of the `error` of the table, and logs
+/// it.
 fn result_of_attempt_in_doubt(
     SubscriptionKey { account, subscription, .. }: &SubscriptionKey,
     error: &TableError,

@@ -11,8 +11,8 @@ use super::RowResult;
 /// The reason why the processing of a row failed. Its name is the `error_type` in the log, so a variant keeps its name.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub(super) enum RowError {
-    /// The index compares dates as text, so a damaged date may be sorted wrongly. A payment with a later date must not be
-    /// charged.
+    /// The index compares dates as text, so a damaged date may be sorted wrongly. A payment with a later date must not
+    /// be charged.
     #[error("the index contains the due date {on}, which is after {today}")]
     IndexDateInFuture { on: NaiveDate, today: NaiveDate },
     /// The subscription is inconsistent: its next payment date is before its due date.

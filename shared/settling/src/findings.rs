@@ -60,9 +60,9 @@ pub enum FindingError {
     NoReceipt { payment: GatewayToken, reason: &'static str },
 }
 
-/// Returns a message about the open findings `open`; `None` if there are none. A finding is about a successful payment, or, in
-/// a restored table, about a debit in progress. While there are open findings, no day of
-/// the payment batch is complete.
+/// Returns a message about the open findings `open`; `None` if there are none. A finding is about a successful payment,
+/// or, in a restored table, about a debit in progress. While there are open findings, no day of the payment batch is
+/// complete.
 pub fn unresolved_findings(open: &[Finding]) -> Option<String> {
     let payments: Vec<&str> = open.iter().take(3).map(|finding| finding.payment.as_str()).collect();
     let more = if open.len() > payments.len() { " and others" } else { "" };
@@ -83,8 +83,8 @@ pub struct Findings<'a> {
 
 impl Findings<'_> {
     /// Settles the successful `payment` on the day `today` if that is safe; otherwise stores the payment as a finding.
-    /// `sku` is the SKU of its subscription. Changes nothing if the payment has a receipt, if an attempt of its period is
-    /// open, or if a person has resolved the finding about it.
+    /// `sku` is the SKU of its subscription. Changes nothing if the payment has a receipt, if an attempt of its period
+    /// is open, or if a person has resolved the finding about it.
     ///
     /// # Errors
     /// [`FindingError::Table`] or [`FindingError::Gateway`] if a request to the table or to the gateway failed: call
@@ -142,9 +142,9 @@ impl Findings<'_> {
         Ok(LatePaymentOutcome::FindingStored(Box::new(finding)))
     }
 
-    /// Stores `payment` of the subscription `stored`, which has no receipt because of `reason`, as a finding. `sku` is the SKU
-    /// of its subscription. Returns the
-    /// stored finding; if there is a finding about the payment already, returns that one.
+    /// Stores `payment` of the subscription `stored`, which has no receipt because of `reason`, as a finding. `sku` is
+    /// the SKU of its subscription. Returns the stored finding; if there is a finding about the payment already,
+    /// returns that one.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.

@@ -112,8 +112,8 @@ impl PaymentMethodSetups {
     /// Reads the state of the checkout page of `setup` from the gateway. If the customer has entered a payment method,
     /// stores it in the subscriptions and returns the completed setup; otherwise returns `setup` unchanged. The payment
     /// method of a subscription is unchanged if it was entered later than the payment method of this setup, so an older
-    /// setup never replaces a newer payment method. The change of each subscription has an entry in the action log; its actor
-    /// is the customer with the id of the setup. If the call is interrupted, the next call completes the setup.
+    /// setup never replaces a newer payment method. The change of each subscription has an entry in the action log; its
+    /// actor is the customer with the id of the setup. If the call is interrupted, the next call completes the setup.
     ///
     /// # Errors
     /// [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.

@@ -117,8 +117,8 @@ impl AttemptResolver<'_> {
         }
     }
 
-    /// Returns the outcome of `attempt` of `stored` that follows from `stated` and from the gateway's list of
-    /// payments. Fails with [`ResolveOutcome::Contradicted`] if the two contradict each other, or if the gateway reports no
+    /// Returns the outcome of `attempt` of `stored` that follows from `stated` and from the gateway's list of payments.
+    /// Fails with [`ResolveOutcome::Contradicted`] if the two contradict each other, or if the gateway reports no
     /// outcome, and with [`ResolveOutcome::NotLookedUp`] if the gateway returns no list.
     async fn decide_outcome(
         &self,

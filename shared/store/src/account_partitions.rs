@@ -24,7 +24,7 @@ pub struct AccountPartition {
     pub key: String,
     /// The account itself; `None` if its item is missing or cannot be read.
     pub account: Option<Account>,
-    /// The mark that the account was erased; `None` if it was not.
+    /// The mark that the account was erased; `None` if the account was not erased.
     pub erased: Option<ErasedAccount>,
     pub subscriptions: Vec<Subscription>,
     pub receipts: Vec<Receipt>,
@@ -69,8 +69,8 @@ pub struct AccountPartitions {
     /// The key of the last item of the account that [`AccountPartitions::next`] returned last, as text: partition key,
     /// space, sort key.
     position: Option<String>,
-    /// The partition key of the account after which the caller continues. Items that were added to this account since
-    /// it was read are left out, because they would look like an incomplete account.
+    /// The partition key of the account after which the caller continues. If items were added to this account after
+    /// the caller read it, they are left out. Alone, they would look like an incomplete account.
     skipped: Option<String>,
 }
 
@@ -81,8 +81,8 @@ impl Table {
         AccountPartitions { items: self.dynamo.scan(Scan::all()), position: None, skipped: None }
     }
 
-    /// Returns all items of `account` that have not expired at `now`; `None` if there are more than `max_items`. Sends one
-    /// strongly consistent Query request for each page.
+    /// Returns all items of `account` that have not expired at `now`; `None` if there are more than `max_items`. Sends
+    /// one strongly consistent Query request for each page.
     pub async fn get_partition(
         &self,
         account: &AccountId,
@@ -104,12 +104,13 @@ impl Table {
         self.scan_partitions(Scan::all(), position)
     }
 
-    /// Returns the accounts like [`Table::partitions_after`], with eventually consistent reads, which cost half as much. A
-    /// change of the last seconds may be missing.
+    /// Returns the accounts like [`Table::partitions_after`], with eventually consistent reads, which cost half as
+    /// much. A change of the last seconds may be missing.
     pub fn eventually_consistent_partitions_after(&self, position: Option<String>) -> AccountPartitions {
         self.scan_partitions(Scan::all().eventually_consistent(), position)
     }
 
+    /// Returns the accounts after `position`, which are read with `scan`.
     fn scan_partitions(&self, scan: Scan, position: Option<String>) -> AccountPartitions {
         let after = position.as_deref().and_then(|text| text.split_once(' '));
         let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
@@ -157,13 +158,13 @@ impl AccountPartition {
         partition
     }
 
-    /// Creates the partition of `account` from those of its items that have not expired at `now`.
+    /// Creates the partition of `account` from `items`. Leaves out the items that have expired at `now`.
     pub fn of_account(account: &AccountId, items: Vec<Item>, now: DateTime<Utc>) -> Self {
         let unexpired = items.into_iter().filter(|item| !is_expired(item, now));
         Self::from_items(keys::partition_key_of_account(account), unexpired)
     }
 
-    /// Returns whether the partition has no item.
+    /// Returns whether the partition has no item except the mark of an erased account.
     pub fn is_empty(&self) -> bool {
         let Self { account, subscriptions, receipts, refunds, disputes, findings, attempts, waived, actions, .. } =
             self;
@@ -238,8 +239,8 @@ impl AccountPartition {
         self.unreadable.extend(added.err());
     }
 
-    /// Reads `item` as a `T`, and records the attributes in which `item` differs from the item that this program would
-    /// store for this `T`.
+    /// Reads `item` as a `T`. If `item` differs from the item that this program would store for this `T`, records the
+    /// names of the different attributes.
     fn read_item<T: Entity<Payments>>(&mut self, item: &Item) -> Result<T, TableError> {
         let content = T::from_item(item)?;
         self.record_altered_item(item, content.to_item());
@@ -272,6 +273,7 @@ impl AccountPartition {
         Ok(action)
     }
 
+    /// Adds `stored` to the altered items, if its attributes differ from those of `expected`.
     fn record_altered_item(&mut self, stored: &Item, expected: Item) {
         let names: BTreeSet<&String> = stored.keys().chain(expected.keys()).collect();
         let attributes: Vec<String> =

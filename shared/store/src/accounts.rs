@@ -60,14 +60,14 @@ impl Table {
         match self.change_account(&account.id, changes, action).await? {
             ChangeAccountOutcome::Changed(account) => Ok(PutAccountOutcome::Updated(account)),
             ChangeAccountOutcome::BeingErased => Ok(PutAccountOutcome::BeingErased),
-            // Accounts are never deleted, so the mark of an erased account has prevented the creation.
+            // Accounts are never deleted. So an item exists, but it is the mark of an erased account.
             ChangeAccountOutcome::Missing => Ok(PutAccountOutcome::Erased),
         }
     }
 
     /// Applies `changes` to the account `id`, and writes the action-log entry of `action`. Sends a GetItem request. If
-    /// something changes, also sends one UpdateItem request or, with an `action`, one TransactWriteItems request per
-    /// try.
+    /// the account changes, each try also sends one UpdateItem request or, with an `action`, one TransactWriteItems
+    /// request.
     pub async fn change_account(
         &self,
         id: &AccountId,
@@ -120,7 +120,8 @@ impl Table {
         self.change(stored, marked).await.map(drop)
     }
 
-    /// Returns the account `id`; `None` if it does not exist, or was erased. Sends one strongly consistent GetItem request.
+    /// Returns the account `id`; `None` if it does not exist, or was erased. Sends one strongly consistent GetItem
+    /// request.
     pub async fn get_account(&self, id: &AccountId) -> Result<Option<Account>, TableError> {
         self.get(keys::key_of_account(id)).await?.map_or(Ok(None), |item| read_account(&item))
     }

@@ -1,5 +1,5 @@
-//! The action log: who made which change when. An entry is written in the same transaction as the change. The entries of
-//! an account are in its partition. The entries that concern no account are in one partition for each month.
+//! The action log: who made which change when. An entry is written in the same transaction as the change. The entries
+//! of an account are in its partition. The entries that concern no account are in one partition for each month.
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,12 +17,12 @@ pub const DEFAULT_RETENTION: TimeDelta = TimeDelta::days(730);
 pub struct ChangeRecords<'a> {
     /// The idempotency record of the request; `None` if the request has no key.
     pub request: Option<&'a IdempotentRequest>,
-    /// The action whose entry is written; `None` if the change is not logged, because it was not made with the API or
-    /// with a command.
+    /// The action whose entry is written to the action log; `None` if no entry is written, because the change was not
+    /// made with the API or with a command.
     pub action: Option<&'a NewAction>,
 }
 
-/// The records of a change that is not logged.
+/// Creates the records of a change for which no entry is written to the action log.
 impl<'a> From<Option<&'a IdempotentRequest>> for ChangeRecords<'a> {
     fn from(request: Option<&'a IdempotentRequest>) -> Self {
         Self { request, action: None }
@@ -43,14 +43,14 @@ impl Table {
         item
     }
 
-    /// Stores `entry`, for a job whose changes are many transactions. Replaces an earlier entry of the same job. Sends one
-    /// PutItem request.
+    /// Stores the entry `entry` of a job that makes its changes in many transactions. Replaces an earlier entry of the
+    /// same job. Sends one PutItem request.
     pub async fn put_action(&self, entry: &LoggedAction) -> Result<(), TableError> {
         self.put(self.action_item(entry)).await
     }
 
-    /// Executes `update`, and stores `entry` in the same transaction if it is given. Sends one UpdateItem request or, with
-    /// an `entry`, one TransactWriteItems request.
+    /// Executes `update`, and stores `entry` in the same transaction if it is given. Sends one UpdateItem request or,
+    /// with an `entry`, one TransactWriteItems request.
     pub(super) async fn send_logged_update(
         &self,
         update: Update,

@@ -19,7 +19,7 @@ impl Table {
 
     /// Stores the progress of an audit: first `violations`, and then `next` in place of `stored`. After an interruption
     /// between the two writes, the continued audit checks the same accounts again, and replaces these violations.
-    /// Returns the stored audit. Sends one PutItem request for each violation, all at the same time, and then one
+    /// Returns the stored audit. Sends one PutItem request for each violation, 25 at the same time, and then one
     /// UpdateItem request.
     ///
     /// # Errors
@@ -53,8 +53,8 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| AuditRecord::from_item(&item)))
     }
 
-    /// Returns the stored violations of `audit`, in the order in which they were found. Violations that an interrupted audit
-    /// wrote, but did not count, are left out. Sends a Query with `PK = AUDIT#<id>`.
+    /// Returns the stored violations of `audit`, in the order in which they were found. Violations that an interrupted
+    /// audit wrote, but did not count, are left out. Sends a Query with `PK = AUDIT#<id>`.
     pub async fn get_audit_violations(
         &self,
         audit: &AuditRecord,

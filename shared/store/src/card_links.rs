@@ -8,11 +8,11 @@ use super::{Table, TableError, keys};
 use billing::{AccountId, SubscriptionId};
 use dynamo::{TIME_TO_LIVE, expiry, from_item, n, to_item};
 
-/// How long a card link is stored: longer than any payment is owed in practice.
+/// How long a card link is stored: ten years, because in practice no payment is owed for longer.
 const CARD_LINK_RETENTION: TimeDelta = TimeDelta::days(3_650);
 
 /// The owed payment for which a card link was sent. Everyone who knows the id of the link can enter a card for the
-/// payment; the id is therefore random, and only the mail contains it.
+/// payment. The id is therefore random, and only the mail contains the id.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CardLink {

@@ -26,10 +26,13 @@ enum NoChangeReason<E> {
 }
 
 impl Table {
-    /// Changes the subscription `id` with `change`, and computes the change again on a write conflict. Also stores
-    /// `records`: the idempotency record with the response that `to_json` returns for the changed subscription, and the
-    /// entry of the action, if something changes. Sends one UpdateItem request per try, or one TransactWriteItems
-    /// request if the change waives periods, or if the idempotency record or the entry of an action is written.
+    /// Changes the subscription `id` with `change`, and computes the change again on a write conflict. In the same
+    /// transaction, also stores `records`: the idempotency record and the action-log entry. The idempotency record
+    /// contains the response that `to_json` returns for the changed subscription. The action-log entry is stored only
+    /// if the subscription changes.
+    ///
+    /// Each try sends one UpdateItem request. If the try also writes records (also those of waived periods), it sends
+    /// one TransactWriteItems request instead.
     pub async fn change_subscription<'a, E, S: Into<Settlement>>(
         &self,
         account: &AccountId,

@@ -15,9 +15,9 @@ use super::{SubscriptionKey, Table, TableError};
 use billing::{Attempt, ClaimToken, Status, Subscription};
 use dynamo::{Entity as _, Instant, Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, n, s, values};
 
-/// The lease of the worker that settles an open attempt. Unlike other leases, it does not become available when it
-/// expires: a claim fails as long as an attempt is open. Only [`Table::take_over`] acquires an expired lease, for a
-/// worker that has read this lease. So the attempt is always looked up at the gateway before it is charged again.
+/// The lease of the worker that settles an open attempt. Unlike other leases, this lease does not become available when
+/// it expires: a claim fails as long as an attempt is open. Only [`Table::take_over`] acquires the expired lease, for a
+/// worker that has read the open attempt. So the attempt is always looked up at the gateway before it is charged again.
 const PAYMENT_CLAIM_LEASE: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_LEASE, is_renewable: false };
 
 /// The lease of the worker that sends a reminder.
@@ -35,9 +35,9 @@ static SET_OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The condition under which a payment can be claimed. The comparisons of `CancelPeriod` and `ChargeableFrom` with
-/// `DueDate` work because, as text, a month such as 2026-03 sorts before every date in this month. Three conditions
-/// only prevent the charge of a damaged item, in which the due date is after the next payment date or in a paid month,
-/// or an attempt has a holder but no number.
+/// `DueDate` work because, as text, a month such as 2026-03 sorts before every date in this month. Three parts of the
+/// condition fail only for a damaged item: the due date is after the next payment date, the due date is in a paid
+/// month, or an attempt has a holder but no number.
 static IS_PAYABLE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{NEXT_PAYMENT_DATE} = :seen AND #{DUE_DATE} <= :seen AND #{STATUS} IN (:active, :past_due) \
@@ -56,7 +56,7 @@ static IS_SAME_ATTEMPT: LazyLock<String> =
 /// The condition of the claim of a reminder: the next reminder date is the date that was read from the index.
 static IS_SAME_REMINDER_DATE: LazyLock<String> = LazyLock::new(|| format!("#{NEXT_REMINDER_DATE} = :seen"));
 
-/// The assignment that increments the version, as every write does.
+/// The assignment that increments the version of the subscription. Every write of a subscription increments it.
 static SET_NEXT_VERSION: LazyLock<String> = LazyLock::new(|| format!("#{VERSION} = #{VERSION} + :one"));
 
 /// A claim of a payment, a reminder or a notice by one worker: its token, its time and the end of its lease.
@@ -87,12 +87,15 @@ pub enum ClaimOutcome {
 }
 
 impl Table {
-    /// Opens a payment attempt for the due date of the subscription, on these conditions: the next payment date is
-    /// `expected`, the due date is not later, the month of the due date is not paid, the subscription is active or past
-    /// due, a scheduled cancellation (if any) does not include this due date, the payment method is not disputed, no
-    /// finding blocks the subscription, and no attempt is open. The number of the attempt comes from `AttemptSeq`,
-    /// which is never reset. The attempt copies the amount, the currency and the payment method of the subscription.
-    /// `table_id` is the id of this table, which is stored in the attempt. Sends one UpdateItem request.
+    /// Opens a payment attempt for the due date of the subscription, if all these conditions are true:
+    /// - The next payment date is `expected`, and the due date is not later.
+    /// - The month of the due date is not paid.
+    /// - The subscription is active or past due, and not cancelled from the month of the due date or earlier.
+    /// - The payment method is not disputed, no finding blocks the subscription, and no attempt is open.
+    ///
+    /// The number of the attempt comes from `AttemptSeq`, which is never reset. The attempt copies the amount, the
+    /// currency and the payment method of the subscription. `table_id` is the id of this table, which is stored in the
+    /// attempt. Sends one UpdateItem request.
     pub async fn claim_payment(
         &self,
         subscription: &SubscriptionKey,
@@ -141,11 +144,13 @@ impl Table {
     }
 }
 
+/// Creates the terms on which a claim acquires its lease. The request returns the whole updated item.
 fn terms_of_claim<'a>(condition: &'a str, set: &'a str, mut values: Values) -> LeaseTerms<'a> {
     values.insert(":one".to_owned(), n(1));
     LeaseTerms { condition, set, values, returned: ReturnValue::AllNew }
 }
 
+/// Converts the result of the lease request to the outcome of the claim, with the stored subscription.
 fn claim_outcome(leased: LeaseResult) -> Result<ClaimOutcome, TableError> {
     let read = |item| Subscription::from_item(&item).map(Box::new);
     match leased {

@@ -126,8 +126,8 @@ counts!(
     }
 );
 
-/// Returns the OpenAPI schema of a batch's row counts: `due` and `failed`, which both batches have, and the counts
-/// `of_batch` with their descriptions. All are required properties. Later versions may add counts.
+/// Returns the OpenAPI schema of the row counts of one batch: `due` and `failed`, which both batches have, and the
+/// counts `of_batch`, each with its description. All counts are required properties. Later versions may add counts.
 #[cfg(feature = "openapi")]
 fn schema_of_counts(description: &str, of_batch: &[(&str, &str)]) -> utoipa::openapi::ObjectBuilder {
     use utoipa::openapi::{KnownFormat, ObjectBuilder, SchemaFormat, Type};

@@ -87,7 +87,7 @@ impl Table {
     }
 
     /// getDuePaymentsByDate: like [`Table::get_due_reminders_by_date`], for payments. Sends a Query to GSI-2 with
-    /// `Shard = <shard> AND NextPaymentDate <= <date>`. The rows include those of earlier dates, because an outage may
+    /// `Shard = <shard> AND NextPaymentDate <= <date>`. Rows of earlier dates are also returned, because an outage may
     /// have prevented the runs of those dates.
     pub async fn get_due_payments_by_date(
         &self,

@@ -1,4 +1,4 @@
-//! Reads the current time from a response of DynamoDB. A run compares this time with the clock of its own machine.
+//! Reads the current time from a response of DynamoDB. A batch run compares this time with its own machine's clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -17,7 +17,7 @@ use dynamo::{
 /// an erased account also has the attribute `ErasureDate`, so these writes fail for an erased account.
 const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
 
-/// The filter for the items outside the partitions of accounts that can belong to an account.
+/// The filter for items that can belong to an account, but are stored in other partitions than that of the account.
 const FILTER_OF_OTHER_PARTITIONS: &str = "begins_with(#PK, :idempotency) OR begins_with(#PK, :setups) OR \
     begins_with(#PK, :card_links) OR begins_with(#PK, :limits) OR begins_with(#PK, :deliveries)";
 
@@ -34,13 +34,13 @@ pub enum StoredAccount {
 }
 
 impl Table {
-    /// Builds the condition check of a transaction that `account` exists, and that its erasure was not requested.
+    /// Builds the part of a transaction that checks that `account` exists, and that its erasure was not requested.
     pub fn build_account_check(&self, account: &AccountId) -> TransactWriteItem {
         self.build_condition_check(keys::key_of_account(account), IS_NOT_ERASED)
     }
 
-    /// Returns the account `id`, or the mark of its erasure; `None` if neither exists. Sends one strongly consistent GetItem
-    /// request.
+    /// Returns the account `id`, or the mark of its erasure; `None` if neither exists. Sends one strongly consistent
+    /// GetItem request.
     pub async fn get_stored_account(&self, id: &AccountId) -> Result<Option<StoredAccount>, TableError> {
         let Some(item) = self.get(keys::key_of_account(id)).await? else { return Ok(None) };
         Ok(Some(match read_account(&item)? {
@@ -76,7 +76,8 @@ impl Table {
         }
     }
 
-    /// Returns the erasure of `account`; `None` if none is in progress. Sends one strongly consistent GetItem request.
+    /// Returns the erasure of `account`; `None` if no erasure is in progress. Sends one strongly consistent GetItem
+    /// request.
     pub async fn get_erasure(&self, account: &AccountId) -> Result<Option<Erasure>, TableError> {
         self.get(keys::key_of_erasure(account)).await?.map(|item| Erasure::from_item(&item)).transpose()
     }
@@ -87,7 +88,8 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| Erasure::from_item(&item)))
     }
 
-    /// Stores `next`, the later progress of the erasure `stored`. Returns the stored erasure. Sends one UpdateItem request.
+    /// Stores `next`, the later progress of the erasure `stored`. Returns the stored erasure. Sends one UpdateItem
+    /// request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if another process continues the same erasure.
@@ -146,14 +148,15 @@ impl Table {
         self.query(Query { page_items: Some(PAGE_ITEMS), after, ..Query::new(condition, values) })
     }
 
-    /// Returns the items of the subscriptions of `account`, after the sort key `after`, like [`Table::items_of_account`].
+    /// Returns the items of the subscriptions of `account`, after the sort key `after`, like
+    /// [`Table::items_of_account`].
     pub fn subscription_items(&self, account: &AccountId, after: Option<String>) -> Items {
         self.items_of_account(account, keys::SUBSCRIPTIONS, after)
     }
 
-    /// Returns the items of `account` that can prevent its erasure: its subscriptions, refunds, disputes and findings, and the
-    /// entries of its action log since `actions_since`. Each [`Items`] sends strongly consistent Query requests, one for each
-    /// page of 1 MB.
+    /// Returns the items of `account` that can prevent its erasure: its subscriptions, refunds, disputes and findings,
+    /// and the entries of its action log since `actions_since`. Each [`Items`] sends strongly consistent Query
+    /// requests, one for each page of 1 MB.
     pub fn items_that_can_prevent_erasure(&self, account: &AccountId, actions_since: DateTime<Utc>) -> [Items; 5] {
         let partition = keys::partition_key_of_account(account);
         let with_prefix = |prefix: &str| {
@@ -171,9 +174,10 @@ impl Table {
         [subscriptions, refunds, disputes, findings, self.query(actions)]
     }
 
-    /// Returns the items outside the partitions of accounts that can belong to an account, after the key `after` of an
-    /// earlier page: idempotency records, setups of payment methods, card links, limits and deliveries. [`Items`] sends
-    /// strongly consistent Scan requests.
+    /// Returns the items that can belong to an account, but are stored in other partitions than that of the account:
+    /// idempotency records, setups of payment methods, card links, limits and deliveries. Starts after the key `after`,
+    /// the last key of an earlier call; with `None`, at the first item. [`Items`] sends strongly consistent Scan
+    /// requests.
     pub fn items_of_other_partitions(&self, after: Option<Key>) -> Items {
         let values = values([
             (":idempotency", s("IDEM#")),
@@ -190,10 +194,13 @@ impl Table {
         self.dynamo.delete(key).await
     }
 
-    /// Removes the personal data from `item` of an account, and keeps the rest: from a receipt the e-mail address, the card
-    /// and the gateway's customer, from an attempt record the gateway's customer, from a dispute the token of the payment
-    /// method, from a finding the reason of the decision, and from an entry of the action log the reason and the name of an
-    /// account's user. Returns whether the item contained personal data. Sends at most one UpdateItem request.
+    /// Removes the personal data from the stored `item`, and keeps its other attributes. Returns whether the item
+    /// contained personal data. Sends at most one UpdateItem request. The personal data are:
+    /// - of a receipt, the e-mail address, the card and the gateway's id of the customer;
+    /// - of an attempt record, the gateway's id of the customer;
+    /// - of a dispute, the token of the payment method;
+    /// - of a finding, the reason of its resolution;
+    /// - of an entry of the action log, the reason, and the name of the actor if the account itself acted.
     pub async fn pseudonymise(&self, item: &Item) -> Result<bool, TableError> {
         let Some((expression, values)) = change_without_personal_data(item) else { return Ok(false) };
         let update = self.build_update(key_of(item), &expression, PRESENT, values);
@@ -205,7 +212,8 @@ impl Table {
     }
 }
 
-/// Returns the update expression that removes the personal data of `item`, with its values; `None` if it contains none.
+/// Returns the update expression that removes the personal data of `item`, with the values of the expression; `None` if
+/// `item` contains no personal data.
 fn change_without_personal_data(item: &Item) -> Option<(String, Values)> {
     let sk = key_of(item).sk;
     let is = |prefix: &str| sk.starts_with(prefix);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Batch, Table, TableError, keys};
 use dynamo::{Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, from_item, n, values};
 
-/// The attributes of the execution lease. The execution renews its lease before each step.
+/// The attributes of the execution lease. The daily execution renews its lease before each of its steps.
 const EXECUTION_LEASE: Lease = Lease { holder: "Execution", expires: "LeasedUntil", is_renewable: true };
 
 /// The result of trying to acquire or renew the execution lease of a batch.
@@ -22,6 +22,7 @@ pub enum ExecutionLeaseOutcome {
     HeldByOther { by: String, until: DateTime<Utc> },
 }
 
+/// The attribute that an execution stores with its lease.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ExecutionItem {

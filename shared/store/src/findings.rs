@@ -23,6 +23,7 @@ impl Table {
         self.get_findings(PrefixQuery::new(keys::partition_key_of_account(account), keys::FINDINGS)).await
     }
 
+    /// Returns all findings in `list`.
     async fn get_findings(&self, list: PrefixQuery) -> Result<Vec<Finding>, TableError> {
         self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)).into_items()
     }

@@ -19,7 +19,7 @@ use dynamo::shard_of;
 /// The character between the parts of a key.
 const SEPARATOR: char = '#';
 
-/// The prefix of every account's partition key, and of the sort key of the account's own item.
+/// The prefix of every account's partition key, and of the sort key of the item that stores the account itself.
 pub const ACCOUNTS: &str = "ACC#";
 /// The prefix of every subscription's sort key.
 pub const SUBSCRIPTIONS: &str = "SUB#";
@@ -65,14 +65,14 @@ pub const RECONCILIATIONS: &str = "RECONCILED";
 pub const RECONCILED_DAYS: &str = "DAY#";
 /// The prefix of the sort key of every accepted difference of a day.
 pub const ACCEPTED_DIFFERENCES: &str = "ACCEPTED#";
-/// The prefix of the sort key of the payments that a comparison of a day has seen.
+/// The prefix of the sort key of the items with seen payments: payments for which a comparison found a receipt.
 pub const SEEN_PAYMENTS: &str = "SEEN#";
 
 /// The prefix of the partition key of every payment method setup.
 pub const SETUPS: &str = "SETUP#";
 /// The prefix of the partition key of every card link.
 pub const CARD_LINKS: &str = "CARDLINK#";
-/// The prefix of the partition key of every counter of a limit.
+/// The prefix of the partition key of every item that counts the uses of an operation with an hourly limit.
 pub const LIMITS: &str = "LIMIT#";
 /// The prefix of the partition keys of the deliveries to webhook endpoints.
 pub const DELIVERIES_OF_ENDPOINT: &str = "WEBHOOK#";
@@ -153,7 +153,7 @@ pub fn sort_key_prefix_of_refunds(receipt: &ReceiptId) -> String {
     format!("{REFUNDS}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}")
 }
 
-/// Returns the key of the item with which a subscription is found by its code in receipt numbers.
+/// Returns the key of the item that stores which subscription has `code`. Receipt numbers contain this code.
 pub fn key_of_subscription_code(code: SubscriptionCode) -> Key {
     let pk = format!("CODE#{code}");
     Key { sk: pk.clone(), pk }
@@ -306,7 +306,7 @@ pub fn partition_key_of_deliveries(endpoint: Ulid, partition: u32) -> String {
     format!("{DELIVERIES_OF_ENDPOINT}{endpoint}#{partition}")
 }
 
-/// Returns the partition of the deliveries of the event with this id.
+/// Returns the number of the partition that contains the deliveries of the event with the id `event`.
 pub fn partition_of_event(event: &str) -> u32 {
     shard_of(event, DELIVERY_PARTITIONS)
 }
@@ -318,8 +318,8 @@ pub fn key_of_delivery(key: &DeliveryKey) -> Key {
     Key { pk: partition_key_of_deliveries(key.endpoint, partition), sk: format!("{DELIVERIES}{}", key.event) }
 }
 
-/// Returns the key that the delivery had in earlier versions of Dueday, which stored all deliveries to an endpoint in
-/// one partition.
+/// Returns the key of the delivery in earlier versions of Dueday. Those versions stored all deliveries to an endpoint
+/// in one partition.
 pub fn earlier_key_of_delivery(key: &DeliveryKey) -> Key {
     Key { pk: format!("{DELIVERIES_OF_ENDPOINT}{}", key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
 }
@@ -345,8 +345,8 @@ pub fn key_of_reconciliation(on: NaiveDate) -> Key {
     Key { pk: RECONCILIATIONS.to_owned(), sk: format!("{RECONCILED_DAYS}{on}") }
 }
 
-/// Returns the partition key of the accepted differences and of the seen payments of the day `on`. The stream of the table
-/// is filtered by partition keys, and these items are not in it.
+/// Returns the partition key of the accepted differences and of the seen payments of the day `on`.
+/// A change of these items publishes no event: `template.yaml` selects the changes to publish by their partition keys.
 pub fn partition_key_of_reconciled_day(on: NaiveDate) -> String {
     format!("{RECONCILIATIONS}#{on}")
 }
@@ -356,13 +356,14 @@ pub fn key_of_accepted_difference(on: NaiveDate, kind: DifferenceKind, id: &str)
     Key { pk: partition_key_of_reconciled_day(on), sk: format!("{ACCEPTED_DIFFERENCES}{kind}#{id}") }
 }
 
-/// Returns the prefix of the sort keys of the payments that the comparison which started at `started_at` has seen.
+/// Returns the prefix of the sort keys of the items with the seen payments of the comparison that started at
+/// `started_at`. Seen payments are payments for which the comparison found a receipt.
 pub fn prefix_of_seen_payments(started_at: DateTime<Utc>) -> String {
     format!("{SEEN_PAYMENTS}{}#", started_at.timestamp_millis())
 }
 
-/// Returns the key of the payments that a comparison of the day `on` has seen in the list page that ends with its
-/// payment number `last`.
+/// Returns the key of the item with the seen payments of one list page, for a comparison of the day `on`. `last` is the
+/// number of payments that the comparison has read up to the end of this list page.
 pub fn key_of_seen_payments(on: NaiveDate, started_at: DateTime<Utc>, last: u64) -> Key {
     Key { pk: partition_key_of_reconciled_day(on), sk: format!("{}{last:012}", prefix_of_seen_payments(started_at)) }
 }

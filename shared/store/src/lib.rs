@@ -17,8 +17,8 @@
 //! 4. [`runs`], [`execution_lease`] and [`day_total`]: the run records, the lease of a daily execution, and the charge
 //!    total of a day.
 //! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
-//! 6. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway. [`actions`]: the
-//!    log of the changes that people and programs make.
+//! 6. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway. [`actions`]:
+//!    the log of the changes that people and programs make.
 //! 7. [`erasures`]: the erasure of an account.
 //! 8. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
 //!
@@ -134,7 +134,7 @@ impl Table {
         Self { dynamo: Dynamo::new(client, name), receipt_retention, action_retention: actions::DEFAULT_RETENTION }
     }
 
-    /// Returns the same table, whose entries of the action log expire after `action_retention`.
+    /// Returns the same table with another retention: the entries of its action log expire after `action_retention`.
     pub fn with_action_retention(self, action_retention: TimeDelta) -> Self {
         Self { action_retention, ..self }
     }
@@ -145,7 +145,7 @@ impl Table {
     }
 }
 
-/// Gives access to the general requests of [`Dynamo`], which are the same for all entities.
+/// Gives access to the requests of [`Dynamo`] that are the same for all kinds of items, such as Get, Put and Scan.
 impl Deref for Table {
     type Target = Dynamo<Payments>;
 

@@ -13,12 +13,12 @@ use dynamo::{UpdateItemOutcome, expiry, n};
 /// An operation with an hourly limit, and the account or payment method setup for which its uses are counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LimitedOperation {
-    /// Creating checkout pages of the gateway for an account: requested by the account itself, or with a card link in a
-    /// mail.
+    /// Creating checkout pages of the gateway for this account. The account itself requests them, or a customer with
+    /// the card link in a mail.
     SetupsOf(AccountId),
-    /// Retries of owed payments that the account itself requests.
+    /// Retrying owed payments of this account, at the request of the account itself.
     RetriesOf(AccountId),
-    /// Requests to the gateway that are made when a customer opens the return page of a payment method setup.
+    /// Requesting the result of this payment method setup from the gateway, each time a customer opens its return page.
     ReturnsTo(Ulid),
 }
 
@@ -43,8 +43,8 @@ impl LimitedOperation {
 }
 
 impl Table {
-    /// Counts one use of `limited` in the hour of `now`. Returns `None` if the use is within the limit; otherwise the
-    /// time at which the next hour begins. Sends one UpdateItem request.
+    /// Counts one use of the operation `limited` in the hour of `now`. Returns `None` if the use is within the limit.
+    /// Otherwise, counts nothing and returns the time at which the next hour begins. Sends one UpdateItem request.
     pub async fn count_use(
         &self,
         limited: &LimitedOperation,

@@ -1,5 +1,6 @@
-//! The requests for notices. A notice is a mail to a customer about an event, for example about a declined payment. Its
-//! item stores which worker sends the notice, and whether the notice was sent.
+//! The requests for the claims of notices. A notice is a mail to a customer about an event, for example about a
+//! declined payment. The mail itself is not stored. The item stores only which worker is sending the notice, and
+//! whether the notice was sent, so that the notice is not sent twice.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -12,7 +13,7 @@ use dynamo::{Lease, LeaseResult, LeaseTerms, n, values};
 /// notice cannot arrive again.
 const NOTICE_RETENTION: TimeDelta = TimeDelta::days(30);
 
-/// The lease of the worker that sends a notice. A notice that was sent cannot be claimed again.
+/// The attributes of the lease of the worker that sends a notice.
 const NOTICE_LEASE: Lease = Lease { holder: "NoticeBy", expires: "NoticeLease", is_renewable: false };
 /// The attribute with the time at which the notice was sent, or at which a worker decided not to send it.
 const SENT_DATE: &str = "SentDate";
@@ -24,7 +25,7 @@ pub enum NoticeClaimOutcome {
     Claimed,
     /// The notice was sent before, or a worker has decided before not to send it.
     AlreadyFinished,
-    /// Another worker has claimed the notice until this time.
+    /// Another worker has claimed the notice until the time `until`.
     ClaimedByOther { until: DateTime<Utc> },
 }
 

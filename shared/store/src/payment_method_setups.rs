@@ -1,4 +1,5 @@
-//! The requests for payment method setups: create, read and change them.
+//! The requests for payment method setups: create, read and change them. In a payment method setup, a customer enters a
+//! payment method on a checkout page of the gateway.
 
 use ulid::Ulid;
 

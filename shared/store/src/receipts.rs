@@ -81,6 +81,7 @@ impl Table {
         Ok(receipts.into_iter().find(|receipt| receipt.subscription == subscription))
     }
 
+    /// Returns the receipts of `account` with a due date in the month `period` that have not expired at `now`.
     async fn get_receipts_of_month(
         &self,
         account: &AccountId,
@@ -94,8 +95,8 @@ impl Table {
         Ok(all.require_all_readable()?.items)
     }
 
-    /// Returns the receipt of `account` with this id or number, unless it has expired at `now`. Sends one GetItem
-    /// request for an id, and one Query request for the receipts of its month for a number.
+    /// Returns the receipt of `account` with this id or number, unless it has expired at `now`. For an id, sends one
+    /// GetItem request. For a number, sends a Query for the receipts of the number's month.
     pub async fn find_receipt(
         &self,
         account: &AccountId,
@@ -111,8 +112,8 @@ impl Table {
         }
     }
 
-    /// Returns the receipt with this number in any account, unless it has expired at `now`. Sends one GetItem request for
-    /// the account, and one Query request for the receipts of the month.
+    /// Returns the receipt with this number in any account, unless it has expired at `now`. Sends one GetItem request
+    /// to find the account, and a Query for the account's receipts of the number's month.
     pub async fn find_receipt_by_number(
         &self,
         number: ReceiptNumber,

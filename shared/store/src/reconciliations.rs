@@ -10,9 +10,11 @@ use dynamo::{
     ABSENT, Entity as _, PrefixQuery, Query, TIME_TO_LIVE, TransactionOutcome, expiry, n, s, values, with_next_version,
 };
 
-/// The attribute with the hashes of seen payments, each as 8 bytes in big-endian order.
+/// The attribute with the hashes of seen payments (payments at the gateway for which a comparison found a receipt),
+/// each as 8 bytes in big-endian order.
 const HASHES_ATTRIBUTE: &str = "Hashes";
-/// How long the seen payments of a comparison are stored after its start. They only save requests.
+/// How long the hashes of seen payments are stored after the start of the comparison. Without these hashes, a continued
+/// comparison only sends more requests.
 const SEEN_PAYMENTS_RETENTION: TimeDelta = TimeDelta::days(7);
 
 impl Table {
@@ -29,14 +31,14 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| DayReconciliation::from_item(&item)))
     }
 
-    /// Stores the comparison `new`, which has compared nothing yet, if no comparison of its day is stored. Returns whether
-    /// it was stored. Sends one PutItem request.
+    /// Stores the comparison `new`, which has compared nothing yet, if no comparison of its day is stored. Returns
+    /// whether it was stored. Sends one PutItem request.
     pub async fn create_reconciliation(&self, new: &DayReconciliation) -> Result<bool, TableError> {
         self.put_if_absent(new.to_item()).await
     }
 
-    /// Stores `next` in place of `stored`: the progress of a comparison, its result, or a new comparison of the same day.
-    /// Returns the stored comparison. Sends one UpdateItem request.
+    /// Stores `next` in place of `stored`: the progress of a comparison, its result, or a new comparison of the same
+    /// day. Returns the stored comparison. Sends one UpdateItem request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if another process compares the same day.
@@ -60,8 +62,8 @@ impl Table {
         self.list(&list, &Paging::all()).await?.read(|item| AcceptedDifference::from_item(&item)).into_items()
     }
 
-    /// Stores `accepted` and the entry of `action` in one transaction. Returns whether it was stored: it is not stored if
-    /// the difference was accepted before.
+    /// Stores `accepted` and the action-log entry of `action` in one transaction. Returns `false`, and stores nothing,
+    /// if the difference was accepted before.
     pub async fn accept_difference(
         &self,
         accepted: &AcceptedDifference,
@@ -72,8 +74,9 @@ impl Table {
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
     }
 
-    /// Stores the hashes of the payments that the comparison `day` has seen in its latest list page. A repeated list page
-    /// replaces its own item. Sends one PutItem request.
+    /// Stores the hashes of the payments in the latest list page for which the comparison `day` found a receipt. If the
+    /// comparison reads the same list page again, this call replaces the item of that list page. Sends one PutItem
+    /// request.
     pub async fn put_seen_payments(&self, day: &DayReconciliation, hashes: &[u64]) -> Result<(), TableError> {
         let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_be_bytes()).collect();
         let key = keys::key_of_seen_payments(day.on, day.started_at, day.counts.payments);
@@ -83,8 +86,8 @@ impl Table {
         self.put(item).await
     }
 
-    /// Passes each hash that [`Table::put_seen_payments`] has stored for the comparison `day` to `add`. Sends a Query with
-    /// `PK = RECONCILED#<day> AND begins_with(SK, "SEEN#<start>#")` for each list page.
+    /// Calls `add` with each hash that [`Table::put_seen_payments`] has stored for the comparison `day`. Sends a Query
+    /// with `PK = RECONCILED#<day> AND begins_with(SK, "SEEN#<start>#")`.
     pub async fn read_seen_payments(
         &self,
         day: &DayReconciliation,

@@ -52,10 +52,10 @@ impl Table {
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
     }
 
-    /// Replaces the failed refund `failed` with `refund`, a new try with the same id, adds the amount of `refund` to
-    /// the refunded amount of `receipt` again, and writes the action-log entry of `action`. Returns the stored refund.
-    /// Returns `None`, and writes nothing, if the refund or the refunded amount has changed since it was read. Sends
-    /// one TransactWriteItems request.
+    /// Replaces the failed refund `failed` with `refund`, a new try with the same id. Also adds the amount of `refund`
+    /// to the refunded amount of `receipt` again, and writes the action-log entry of `action`. Returns the stored
+    /// refund. Returns `None`, and writes nothing, if the refund or the refunded amount has changed since it was read.
+    /// Sends one TransactWriteItems request.
     pub async fn reserve_refund_again(
         &self,
         failed: &Refund,
@@ -96,7 +96,7 @@ impl Table {
     /// Sends one UpdateItem request per try.
     ///
     /// Unlike other leases, this lease stores no token of its holder. A refund is always read before it is leased, so
-    /// its version shows whether another worker has leased it after that read. After a lost response,
+    /// the version of the refund shows whether another worker has leased it after that read. After a lost response,
     /// [`dynamo::Dynamo::rewrite`] recognizes its own write.
     pub async fn lease_refund(
         &self,
@@ -144,8 +144,8 @@ impl Table {
         self.change_with_records(stored, next).await
     }
 
-    /// Builds the update that releases the amount of the failed `refund`: subtracts the amount from the refunded amount
-    /// of the receipt, which also includes the amounts of pending refunds.
+    /// Builds the update that releases the amount of the failed `refund`: it subtracts this amount from the refunded
+    /// amount of the receipt. The refunded amount also includes the amounts of pending refunds.
     fn build_release(&self, refund: &Refund) -> TransactWriteItem {
         const SUBTRACT_FROM_REFUNDED_AMOUNT: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
         let values = values([(":amount", n(refund.amount.minor()))]);

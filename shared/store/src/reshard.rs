@@ -44,8 +44,9 @@ pub const MAX_SHARDS: u32 = 1_000;
 
 impl PeakLoad {
     /// Computes the number of shards that this load requires. Reading due rows costs half a read unit per 4 KB of a
-    /// row. A payment writes the index twice, because it removes an entry and adds one; an import writes it once.
-    /// Writes get 50% more shards than the average load requires, because some shards have more load than others.
+    /// row. A payment causes two writes of the index, because an entry is removed and an entry is added. An import
+    /// causes one write. Writes get 50% more shards than the average load requires, because some shards have more load
+    /// than others.
     ///
     /// ```
     /// use store::PeakLoad;
@@ -113,8 +114,8 @@ impl Table {
     }
 
     /// Moves the subscription `stored` to its shard according to `settings`. Postpones the move if the subscription is
-    /// due by tomorrow, or has an open payment attempt or a claimed reminder, because a run may be walking its current
-    /// shard. Sends one UpdateItem request per try.
+    /// due by tomorrow, or has an open payment attempt or a claimed reminder, because a run may be processing the rows
+    /// of its current shard. Sends one UpdateItem request per try.
     pub async fn reshard(
         &self,
         stored: Subscription,

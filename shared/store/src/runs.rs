@@ -16,7 +16,7 @@ use dynamo::build_difference;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome};
 
-/// The run record of one walk over a shard.
+/// The run record of one walk: the part of a batch run that reads and processes the due rows of one shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRecord {
     pub batch: Batch,
@@ -25,7 +25,7 @@ pub struct RunRecord {
     pub shard: u32,
     pub id: Ulid,
     pub started_at: DateTime<Utc>,
-    /// The time at which the run must end. A walk that has not ended soon after this time was cut off. `None` in a
+    /// The time at which the walk must end. If the walk has not ended soon after this time, it was cut off. `None` in a
     /// record that an older version of Dueday wrote.
     pub deadline: Option<DateTime<Utc>>,
     /// The table's number of shards when the run or its daily execution began. `None` in a record that an older version
@@ -44,10 +44,10 @@ pub struct RunEnd {
     /// The number of the walk's rows for each outcome.
     pub counts: RunCounts,
     pub sums: RunSums,
-    /// The position from which a later walk continues, in this lane or the next lane; `None` if the walk has completed
-    /// the shard.
+    /// The position from which a later walk continues, in this lane (due payments or open attempts) or the next lane;
+    /// `None` if the walk has completed the shard.
     pub next: Option<Position>,
-    /// The reason why the walk stopped early, or deferred some rows to a later run; `None` if it did neither.
+    /// The reason why the walk stopped early, or left some rows to a later run; `None` if the walk processed all rows.
     pub stopped: Option<String>,
 }
 
@@ -67,18 +67,19 @@ impl RunSums {
 }
 
 impl RunRecord {
-    /// Returns the lane of the walk.
+    /// Returns the lane of the walk: whether the walk processes due rows or open attempts.
     pub fn lane(&self) -> Lane {
         self.from.as_ref().map_or(Lane::Due, |from| from.lane)
     }
 
-    /// Returns whether the run has read all rows of this lane (due payments or open attempts) in this shard.
+    /// Returns whether the walk has read all rows of its lane (due rows or open attempts) in this shard.
     pub fn is_complete(&self) -> bool {
         let is_in_later_lane = |next: &Position| next.lane > self.lane();
         self.end.as_ref().is_some_and(|end| end.next.as_ref().is_none_or(is_in_later_lane))
     }
 }
 
+/// The attributes of a run record's item.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -153,6 +154,7 @@ impl Table {
         runs.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
     }
 
+    /// Returns the item of the run record `run`, with its expiry time.
     fn run_item(&self, run: &RunRecord) -> Item {
         let Key { pk, sk } = keys::key_of_run(run.batch, run.on, run.shard, run.id);
         let end = run.end.as_ref();

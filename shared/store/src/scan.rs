@@ -30,8 +30,8 @@ impl Table {
         self.dynamo.scan(Scan::all()).all().await
     }
 
-    /// Copies all items of the table `other` that this table does not have. Copies the marks of sent notices first, so
-    /// that no notice about a copied item is sent again, and subscriptions last, so that this table already has the
+    /// Copies all items of the table `other` that this table does not have. First copies the marks of sent notices, so
+    /// that no notice about a copied item is sent again. Copies subscriptions last, so that this table already has the
     /// payment records of every copied subscription. After an error, the caller can repeat the call to copy the
     /// remaining items. Sends one PutItem request for each item, on condition that the item is absent.
     pub async fn copy_missing_items(&self, other: &Table) -> Result<(), TableError> {
@@ -45,9 +45,9 @@ impl Table {
         Ok(())
     }
 
-    /// Calls `each` for every account that was not erased, until `each` returns `Break`. An account that cannot be read
-    /// is passed as an error. At most one page of items is in memory. Sends Scan requests until the last page, or until
-    /// `each` returns `Break`.
+    /// Calls `each` for every account that was not erased, until `each` returns `Break`. If an account cannot be read,
+    /// calls `each` with the error. At most one page of items is in memory. Sends Scan requests until the last page, or
+    /// until `each` returns `Break`.
     pub async fn scan_accounts(
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,

@@ -1,5 +1,5 @@
-//! The schema of the payments table. `template.yaml` declares the same schema for AWS; on the embedded engine, which
-//! replaces DynamoDB locally, this program creates the table from this schema.
+//! The schema of the payments table. `template.yaml` declares the same schema for AWS. On the embedded engine, which
+//! replaces DynamoDB locally, this program creates the table from the schema in this file.
 
 use super::items::subscription::names::*;
 use super::{Batch, Table, TableError};
@@ -41,7 +41,7 @@ pub static SCHEMA: TableSchema<2> = TableSchema {
 };
 
 impl Batch {
-    /// Returns the index from which this batch reads its due rows.
+    /// Returns the index from which this batch reads its due subscriptions.
     pub(super) fn index(self) -> &'static IndexSchema {
         match self {
             Batch::Reminders => &SCHEMA.indexes[0],

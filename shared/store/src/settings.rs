@@ -35,8 +35,9 @@ pub struct Settings {
     /// computed from this id, so that tables with different ids never use the same key. A restored or copied table has
     /// the id of the original table.
     pub table_id: Ulid,
-    /// The id that DynamoDB gave to the table. A table that was restored from a backup, or copied, has the settings of
-    /// the original table, but an id of its own. `None` until the first run of a batch.
+    /// The id that DynamoDB gave to the table. If a table was restored from a backup or copied, it has the settings of
+    /// the original table with the id of the original table here, but DynamoDB gave it another id. `None` until the
+    /// first run of a batch.
     #[serde(rename = "DynamodbId", default, skip_serializing_if = "Option::is_none")]
     pub dynamodb_id: Option<String>,
     /// When a run or a sign-up noticed that the table is a restored backup or a copy; `None` if the table is neither,
@@ -87,6 +88,7 @@ impl Settings {
     }
 }
 
+/// The attributes of the settings item: its key, the format of the table's items, and the settings.
 #[derive(Serialize)]
 struct SettingsItem<'a> {
     #[serde(rename = "PK")]
@@ -117,7 +119,7 @@ impl Table {
         }
         let settings: Settings = from_item(&item)?;
         if settings.shards == 0 {
-            // A sweep over no shards would report, without an error, that nothing is due.
+            // With 0 shards, a run would read no shard, and would report without an error that nothing is due.
             return Err(TableError::unreadable(
                 keys::key_of_settings(),
                 "its attribute Shards must be at least 1, not 0",
@@ -139,9 +141,9 @@ impl Table {
         Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
     }
 
-    /// Stores `gateway` as the gateway account of this table, if the stored account is `before`; with `None`, if no
-    /// account is stored. Returns the account that is stored afterwards. Sends one UpdateItem request or, with an
-    /// `action`, one TransactWriteItems request.
+    /// Stores `gateway` as the gateway account of this table, if the stored gateway account is `before` (`None`: if no
+    /// gateway account is stored). Returns the gateway account that is stored afterwards. Sends one UpdateItem request
+    /// or, with an `action`, one TransactWriteItems request.
     pub async fn set_gateway(
         &self,
         before: Option<&GatewayAccount>,
@@ -166,8 +168,8 @@ impl Table {
         }
     }
 
-    /// Switches charging off, because the table is a restored backup or a copy, and stores `now` as the time at which
-    /// this was noticed, unless an earlier time is stored. Sends one UpdateItem request.
+    /// Records that the table is a restored backup or a copy: switches charging off, and stores `now` as the time at
+    /// which the copy was noticed, unless an earlier time is stored. Sends one UpdateItem request.
     pub async fn record_copy(&self, now: DateTime<Utc>) -> Result<(), TableError> {
         let values = HashMap::from([
             (":off".to_owned(), AttributeValue::Bool(false)),
@@ -178,9 +180,10 @@ impl Table {
         self.send_update(update, ReturnValue::None).await.map(drop)
     }
 
-    /// Stores `id` as the id of this restored or copied table, in place of `before`. Returns whether `id` was stored:
-    /// it is not stored if another person has confirmed the table meanwhile. Sends one UpdateItem request or, with an
-    /// `action`, one TransactWriteItems request.
+    /// Stores `id` as the id that DynamoDB gave to this restored or copied table, in place of `before`. Called after an
+    /// operator has confirmed that the table may be used. Returns `false`, and stores nothing, if another person has
+    /// confirmed the table meanwhile. Sends one UpdateItem request or, with an `action`, one TransactWriteItems
+    /// request.
     pub async fn confirm_copy(&self, before: &str, id: &str, action: Option<&NewAction>) -> Result<bool, TableError> {
         let values = HashMap::from([(":before".to_owned(), s(before)), (":after".to_owned(), s(id))]);
         let set = "SET #DynamodbId = :after REMOVE #CopyNoticedAt";
@@ -189,8 +192,8 @@ impl Table {
         Ok(matches!(self.send_logged_update(update, entry).await?, UpdateItemOutcome::Updated(_)))
     }
 
-    /// Sets the attribute `name` of the settings to `after`, if its value is `before`; with `None`, if it has no value.
-    /// Returns `None` if the attribute was set, otherwise the stored settings.
+    /// Sets the attribute `name` of the settings to `after`, if its value is `before` (`None`: if it has no value), and
+    /// stores the action-log entry `entry`. Returns `None` if the attribute was set, otherwise the stored settings.
     async fn replace_setting(
         &self,
         name: &str,
@@ -235,7 +238,7 @@ impl Table {
 
     /// Sets the time of the latest run to `now` if `condition` is true. If `condition` is false, another run has stored
     /// its time first, which is no error. `before` is the value of `:before` in `condition`; `None` if `condition` does
-    /// not contain it.
+    /// not contain `:before`. `entry` is the action-log entry that is also written.
     async fn set_latest_run_time(
         &self,
         now: DateTime<Utc>,
@@ -249,8 +252,8 @@ impl Table {
         self.send_logged_update(set, entry).await.map(drop)
     }
 
-    /// Stores `after` as the limits of the payment batch, if the stored limits are `before`. Returns whether they were
-    /// stored. Sends one UpdateItem request or, with an `action`, one TransactWriteItems request.
+    /// Stores `after` as the limits of the payment batch, if the stored limits are `before`. Returns whether `after`
+    /// was stored. Sends one UpdateItem request or, with an `action`, one TransactWriteItems request.
     pub async fn set_payment_limits(
         &self,
         before: &PaymentLimits,

@@ -7,12 +7,12 @@ use dynamo::{Rewrite, RewriteOutcome};
 
 impl Table {
     /// Writes the settlement that `compute` returns for `stored`, and computes the settlement again on a write
-    /// conflict. Sends one TransactWriteItems request per try. The request updates the subscription, and creates the
-    /// receipt or the attempt record, and the records of waived periods.
+    /// conflict. Sends one TransactWriteItems request per try. The request updates the subscription, creates the
+    /// receipt or the attempt record, and writes the records of waived periods.
     ///
     /// # Errors
-    /// [`TableError::Exists`] if the receipt or record exists already, although the stored subscription has not
-    /// advanced: an inconsistency.
+    /// [`TableError::Exists`] if the receipt or the attempt record exists already, although the stored subscription is
+    /// still in the state before this settlement. This is an inconsistency of the table.
     pub async fn settle<R>(
         &self,
         stored: Subscription,

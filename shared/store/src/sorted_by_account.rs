@@ -18,8 +18,8 @@ const PARALLEL_ACCOUNTS: usize = 16;
 
 impl Table {
     /// Calls `each` for every account that was not erased, in the order of the accounts' ids, until `each` returns
-    /// `Break`. An account that cannot be read is passed as an error. Sends Scan requests for the keys, and one Query
-    /// request for each account.
+    /// `Break`. If an account cannot be read, calls `each` with the error. Sends Scan requests for the keys, and one
+    /// Query request for each account.
     pub async fn accounts_in_order(
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
@@ -63,8 +63,8 @@ impl Table {
         self.each_in_order_of_accounts(keys::RECEIPTS, read_partition, each).await
     }
 
-    /// Reads the accounts that have items whose sort keys begin with `prefix`, in the order of the accounts, with
-    /// `read_partition`. Calls `each` with each result, until `each` returns `Break`.
+    /// Calls `read_partition` for each account that has an item whose sort key begins with `prefix`, in the order of
+    /// the accounts. Calls `each` with each item that `read_partition` returns, until `each` returns `Break`.
     async fn each_in_order_of_accounts<T>(
         &self,
         prefix: &str,

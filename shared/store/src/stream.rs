@@ -5,9 +5,9 @@ use super::{Item, Key, TableError, keys};
 use billing::ItemImage;
 use dynamo::{Entity, key_of};
 
-/// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding, for
-/// the mark of an erased account, and for an item that belongs neither to an account nor to the lists of actions, audits and
-/// comparisons with the gateway, such as a run record.
+/// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding,
+/// for the mark of an erased account, and for an item that belongs neither to an account nor to the lists of actions,
+/// audits and comparisons with the gateway, such as a run record.
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the item cannot be read.
@@ -28,7 +28,7 @@ pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
     if !has_account || sk.starts_with(keys::FINDINGS) {
         return Ok(None);
     }
-    // The mark of an erased account replaces the account: in the stream, the account no longer exists.
+    // The mark of an erased account replaces the account's item, so for the events the account no longer exists.
     if sk.starts_with(keys::ACCOUNTS) && is_erased_account(item) {
         return Ok(None);
     }

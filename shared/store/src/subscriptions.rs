@@ -40,8 +40,8 @@ pub enum UpdateOutcome {
 /// Subscriptions to create together in one transaction, with their accounts.
 #[derive(Clone, Debug, Default)]
 pub struct NewSubscriptions {
-    /// The accounts of the subscriptions, each account once. `Some`: this account is created; `None`: the account must
-    /// exist.
+    /// The accounts of the subscriptions, each account once. With `Some`, this account is created. With `None`, an
+    /// account with the id must exist.
     pub accounts: Vec<(AccountId, Option<Account>)>,
     /// The subscriptions, each with the idempotency record of the request that creates it.
     pub subscriptions: Vec<(Subscription, IdempotentRequest)>,
@@ -49,8 +49,9 @@ pub struct NewSubscriptions {
 
 impl Table {
     /// Creates all accounts and subscriptions of `many` or nothing, in one TransactWriteItems request of at most 100
-    /// writes: one for each account and three for each subscription. Returns `false`, and creates nothing, if one of
-    /// the items exists already, or if an account that must exist does not exist or its erasure was requested.
+    /// writes: one for each account and three for each subscription. Returns `false`, and creates nothing, in these
+    /// cases: an account or a subscription to create, or an idempotency record, exists already; an account that must
+    /// exist does not exist; or the erasure of such an account was requested.
     pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
         let accounts = many.accounts.iter().map(|(id, new)| match new {
             Some(account) => self.build_put_if(account.to_item(), ABSENT, None),
@@ -67,9 +68,9 @@ impl Table {
         Ok(matches!(outcome, TransactionOutcome::Written))
     }
 
-    /// createSubscription: creates `subscription`, the item with which it is found by its code, and `records`. Sends
-    /// one TransactWriteItems request, which also checks that the account exists, that the erasure of the account was
-    /// not requested, and that the subscription does not exist.
+    /// createSubscription: creates `subscription`, the item that stores the code of the subscription in receipt
+    /// numbers, and `records`. Sends one TransactWriteItems request, which also checks that the account exists, that
+    /// the erasure of the account was not requested, and that the subscription does not exist.
     pub async fn create_subscription<'a>(
         &self,
         subscription: &Subscription,
@@ -152,7 +153,7 @@ impl Table {
     }
 }
 
-/// The attributes of the item with which a subscription is found by its code in receipt numbers.
+/// The attributes of the item that stores which subscription has a code. Receipt numbers contain this code.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct CodeItem {
@@ -160,9 +161,9 @@ struct CodeItem {
     subscription: SubscriptionId,
 }
 
-/// Returns the item with which `subscription` is found by its code. The item is written without a condition. If two
+/// Returns the item that stores the code of `subscription`. The item is written without a condition. If two
 /// subscriptions have the same code (60 bits of a hash), the item contains the subscription that was created later. The
-/// receipts of the other subscription can then be found only by number and account.
+/// receipts of the other subscription can then be found only by their number together with the account.
 fn subscription_code_item(subscription: &Subscription) -> Item {
     let Subscription { account, id, .. } = subscription;
     let mut item = keys::key_of_subscription_code(SubscriptionCode::compute(account, *id)).attributes();

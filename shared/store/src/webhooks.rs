@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// Returns the delivery `key`; `None` if it does not exist. Sends one strongly consistent GetItem request, and a
-    /// second one if there is no such item.
+    /// second GetItem request, with the key of earlier versions, if no item has the key of this version.
     pub async fn get_delivery(&self, key: &DeliveryKey) -> Result<Option<Delivery>, TableError> {
         self.get_delivery_item(key).await?.map(|item| Delivery::from_item(&item)).transpose()
     }
@@ -147,10 +147,10 @@ impl Table {
         }
     }
 
-    /// Restarts the delivery `key`, whatever its status, writes the action-log entry of `action`, and returns the
+    /// Restarts the delivery `key`, whatever its status, and writes the action-log entry of `action`. Returns the
     /// delivery; `None` if it does not exist. Sends one GetItem request, and then one UpdateItem request or, with an
-    /// `action`, one TransactWriteItems request per try. If the stored delivery cannot be read, but contains its event,
-    /// replaces it with a new delivery of the event, with one TransactWriteItems request.
+    /// `action`, one TransactWriteItems request per try. If the stored delivery cannot be read, but its event can be
+    /// read, replaces the delivery with a new delivery of this event, with one TransactWriteItems request.
     ///
     /// # Errors
     /// [`TableError::Unreadable`] if the stored delivery cannot be read, and its event cannot be recovered from it.
@@ -177,8 +177,9 @@ impl Table {
         }
     }
 
-    /// Returns the deliveries to the endpoint `id` that have not expired at `now`, by partition, and in each partition in
-    /// the order of their events' ids. Sends one Query request for each page of DynamoDB in each of the partitions.
+    /// Returns the deliveries to the endpoint `id` that have not expired at `now`, one partition after the other. In
+    /// each partition, the deliveries have the order of their events' ids. Sends a Query for each partition, until the
+    /// list page is full.
     pub async fn get_deliveries(
         &self,
         id: Ulid,

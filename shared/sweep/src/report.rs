@@ -28,9 +28,9 @@ pub struct Report<C> {
     /// dispute or the customer do not count. Only the log contains this number.
     #[serde(skip)]
     pub oldest_due_days: u64,
-    /// The number of complete hours since the first claim of the oldest attempt that the run has left open with an unknown
-    /// outcome; 0 if there is none. An attempt whose look-up the gateway answered does not count. Only the log contains
-    /// this number.
+    /// The number of complete hours since the first claim of the oldest attempt that the run has left open with an
+    /// unknown outcome; 0 if there is none. An attempt whose look-up the gateway answered does not count. Only the log
+    /// contains this number.
     #[serde(skip)]
     pub oldest_in_doubt_hours: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,8 +44,8 @@ pub struct Report<C> {
 }
 
 impl<C> Report<C> {
-    /// Raises `oldest_due_days` and `oldest_in_doubt_hours` to the ages that one walk has found: the age of the row that
-    /// became due on `oldest_due`, and of the attempt in doubt that was claimed at `oldest_in_doubt`.
+    /// Raises `oldest_due_days` and `oldest_in_doubt_hours` to the ages that one walk has found: the age of the row
+    /// that became due on `oldest_due`, and of the attempt in doubt that was claimed at `oldest_in_doubt`.
     pub(super) fn raise_oldest_ages(
         &mut self,
         (oldest_due, today): (Option<NaiveDate>, NaiveDate),

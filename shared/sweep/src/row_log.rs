@@ -33,7 +33,8 @@ impl RowLog {
         }
     }
 
-    /// Logs that the processing of the row `due` failed with an error of the type `error_type`, for the reason `reason`.
+    /// Logs that the processing of the row `due` failed with an error of the type `error_type`, for the reason
+    /// `reason`.
     pub fn log_failure(self, due: &Due, error_type: &'static str, reason: &str) {
         let Self { batch, run, shard } = self;
         let SubscriptionKey { account, subscription, .. } = &due.key;

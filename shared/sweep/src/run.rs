@@ -100,7 +100,8 @@ impl<C> BatchResponse<C> {
     }
 }
 
-/// The payment batch or the reminder batch of one table. It reads the due rows of `table`, and processes each row with `task`.
+/// The payment batch or the reminder batch of one table. It reads the due rows of `table`, and processes each row with
+/// `task`.
 #[derive(Debug)]
 pub struct Sweep<T> {
     pub(super) table: Table,
@@ -306,8 +307,8 @@ impl<T: Task> Sweep<T> {
         [next.clone()].into_iter().chain(later_starts).collect()
     }
 
-    /// Checks the date, the shards and the position of `request`. Returns the requested shards. `count` is the number of
-    /// shards of the table.
+    /// Checks the date, the shards and the position of `request`. Returns the requested shards. `count` is the number
+    /// of shards of the table.
     fn requested_shards(&self, request: &BatchRequest, count: u32) -> Result<Vec<u32>, SweepError> {
         let today = self.today();
         if request.date > today {

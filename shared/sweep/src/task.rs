@@ -34,7 +34,8 @@ pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync + Into<&'static s
 pub enum RowResult<O> {
     /// The row was processed with this outcome.
     Counted(O),
-    /// The processing failed with an error of this type, whose name never changes. The run continues with the other rows.
+    /// The processing failed with an error of this type, whose name never changes. The run continues with the other
+    /// rows.
     Failed { error_type: &'static str, reason: String },
     /// The row was not started, because too little time was left.
     OutOfTime,

@@ -8,7 +8,7 @@ use super::subscription::names::SHARD;
 use billing::{Currency, Label, Money, PaymentDay, PaymentSchedule, Period, Status};
 use dynamo::{from_item, key_of};
 
-/// A row of a due list, read from an index. The row may be stale, so no write is computed from it.
+/// One row of the list of due subscriptions, read from an index. The row may be stale, so no write is computed from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due {
     pub key: SubscriptionKey,
@@ -24,7 +24,7 @@ pub struct Due {
     /// does not contain the status.
     pub is_stopped: bool,
     /// The due dates and amounts of the subscription's payments; `None` in the reminder index, which does not contain
-    /// them.
+    /// all attributes of the schedule.
     pub payment_schedule: Option<PaymentSchedule>,
 }
 
@@ -112,7 +112,7 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// Returns whether every walk over a shard begins with this lane.
+    /// Returns whether this is the first lane: the one that processes the due rows of a shard.
     fn is_first(&self) -> bool {
         *self == Self::Due
     }
@@ -144,7 +144,7 @@ impl Position {
         Self { lane, shard, on: String::new(), pk: String::new(), sk: String::new() }
     }
 
-    /// Returns the position of the same index entry, in the lane `lane`.
+    /// Returns the position of the same index entry in the lane `lane` (due rows or open attempts).
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }

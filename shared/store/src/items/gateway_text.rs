@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 const MAX_CHARS: usize = 100;
 
 /// A code or a short message from a gateway. The text is cut to [`MAX_CHARS`] characters when it is stored and when it
-/// is read, because a text of any length could make an item, and the event about the item, too large.
+/// is read, because a longer text could make the item, and the event about the item, too large.
 #[derive(Serialize, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct GatewayText(String);

@@ -49,8 +49,8 @@ pub struct SubscriptionItem {
     first_declined_date: Option<NaiveDate>,
     /// The number of consecutive rejected attempts; absent if it is zero.
     rejections: Option<NonZeroU32>,
-    /// The customer at the gateway for whom an earlier attempt of the due date was made. Present only if that attempt
-    /// was rejected or dropped, or was declined after it had been in doubt.
+    /// The gateway's id of the customer of an earlier attempt to charge the due date. Present only if that attempt was
+    /// rejected or dropped, or was declined after it had been in doubt.
     rejected_customer: Option<GatewayToken>,
     attempt_seq: u32,
     cancel_period: Option<Period>,
@@ -96,8 +96,8 @@ impl From<&Terms> for TermsItem {
 }
 
 impl SubscriptionItem {
-    /// Returns the open attempt: `Some(None)` if no attempt is open, `None` if some of the attempt's attributes are
-    /// missing.
+    /// Returns the open attempt as `Some(Some(_))`. Returns `Some(None)` if no attempt is open, and `None` if some of
+    /// the attempt's attributes are missing.
     fn read_attempt(&self) -> Option<Option<Attempt>> {
         let Some(no) = self.attempt_no else { return self.attempt_by.is_none().then_some(None) };
         Some(Some(Attempt {

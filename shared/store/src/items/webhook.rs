@@ -12,8 +12,8 @@ use billing::{
 };
 use dynamo::{Entity, Instant, expiry, from_item, key_of};
 
-/// How long a delivery is stored after it was created, or after a person last requested to send it again. During this time, a person can request that the
-/// event is sent again.
+/// How long a delivery is stored after it was created, or after a person last requested to send it again. During this
+/// time, a person can request that the event is sent again.
 const DELIVERY_RETENTION: TimeDelta = TimeDelta::days(30);
 
 #[skip_serializing_none]
@@ -120,8 +120,8 @@ struct SubscribedTypes {
     disabled_because: Option<String>,
 }
 
-/// Reads the id and the event types of the webhook endpoint in `item`, also if the whole endpoint cannot be read. If the
-/// event types cannot be read, the endpoint receives all types, so that no event is lost.
+/// Reads the id and the event types of the webhook endpoint in `item`, also if the whole endpoint cannot be read. If
+/// the event types cannot be read, the endpoint receives all types, so that no event is lost.
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the key contains no endpoint id.
