@@ -1,5 +1,5 @@
-//! DynamoDB expressions. They contain every attribute as the placeholder `#Name`, so that no attribute name conflicts
-//! with a word that DynamoDB reserves.
+//! DynamoDB expressions. Each expression contains the placeholder `#Name` instead of the attribute name `Name`, so that
+//! no attribute name conflicts with a word that DynamoDB reserves.
 
 use std::collections::HashMap;
 

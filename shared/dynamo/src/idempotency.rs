@@ -53,6 +53,7 @@ pub enum Replayed {
     KeyReused,
 }
 
+/// The attributes of an idempotency record's item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct IdempotencyItem {

@@ -16,12 +16,14 @@ pub struct Items {
     buffered: VecDeque<Item>,
 }
 
+/// The request that returns one page of the items.
 #[derive(Debug)]
 enum ItemsRequest {
     Query(QueryFluentBuilder),
     Scan(ScanFluentBuilder),
 }
 
+/// The page that the next request returns.
 #[derive(Debug)]
 enum NextPage {
     /// The first page, which starts after this key; with `None`, it starts at the first item.
@@ -33,10 +35,12 @@ enum NextPage {
 }
 
 impl Items {
+    /// Creates the items that the Query `request` returns, after the key `after`.
     pub(crate) fn from_query(request: QueryFluentBuilder, after: Option<Item>) -> Self {
         Self { request: ItemsRequest::Query(request), next: NextPage::First(after), buffered: VecDeque::new() }
     }
 
+    /// Creates the items that the Scan `request` returns, after the key `after`.
     pub(crate) fn from_scan(request: ScanFluentBuilder, after: Option<Item>) -> Self {
         Self { request: ItemsRequest::Scan(request), next: NextPage::First(after), buffered: VecDeque::new() }
     }
@@ -75,7 +79,7 @@ impl Items {
     }
 
     /// Returns the next item, and does not advance: the next call of `peek` or [`Items::next`] returns the same item.
-    /// `None` at the end.
+    /// Returns `None` at the end.
     pub async fn peek(&mut self) -> Result<Option<&Item>, TableError> {
         while self.buffered.is_empty() {
             match self.page().await? {
@@ -92,7 +96,7 @@ impl Items {
         Ok(self.buffered.pop_front())
     }
 
-    /// Returns the first `limit` items, or all items if `limit` is `None`. Requests only the pages that it needs.
+    /// Returns the first `limit` items, or all items if `limit` is `None`. Requests only the pages with these items.
     pub async fn first(mut self, limit: Option<usize>) -> Result<Vec<Item>, TableError> {
         let mut items = Vec::new();
         while limit.is_none_or(|limit| items.len() < limit) {

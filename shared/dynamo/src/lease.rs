@@ -21,7 +21,7 @@ pub struct Lease {
 /// A worker that acquires a lease, the time of the acquisition, and the time at which the lease will expire.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaseHolder {
-    /// The text that identifies the holder, by which the holder recognizes its own lease.
+    /// The text that identifies the holder. By this text, the holder recognizes its own lease.
     pub token: String,
     /// The time of the acquisition.
     pub now: DateTime<Utc>,
@@ -53,7 +53,7 @@ pub enum LeaseResult {
 }
 
 impl Lease {
-    /// Returns a condition expression that is true if the lease is available. That is so if the lease was never
+    /// Returns a condition expression that is true if the lease is available. A lease is available if it was never
     /// acquired, if it has expired, or if it is renewable and the same holder has it.
     fn availability_condition(&self) -> String {
         let Self { holder, expires, is_renewable } = self;

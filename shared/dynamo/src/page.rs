@@ -15,8 +15,8 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// A cursor of a list: the sort key after which the next page starts. It does not contain the partition key, so a
-/// caller cannot use it to read the items of another account.
+/// A cursor of a list: the sort key after which the next page starts. The cursor does not contain the partition key, so
+/// a caller cannot use it to read the items of another account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cursor(String);
 
@@ -71,6 +71,7 @@ impl Cursor {
         (text.starts_with(prefix) && text.len() <= 1_024).then_some(Self(text))
     }
 
+    /// Returns the text of the cursor.
     pub fn as_str(&self) -> &str {
         &self.0
     }

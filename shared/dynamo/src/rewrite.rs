@@ -54,8 +54,8 @@ pub struct Rewrite<T> {
     /// The writes of the receipt or other records that belong to the change. In the transaction, these writes are after
     /// the write of the item.
     pub records: Vec<TransactWriteItem>,
-    /// The write of the entry that logs the change; `None` if the change is not logged. This write has no condition,
-    /// and is left out if the item does not change.
+    /// The write of the action-log entry of the change; `None` if the change is not logged. This write has no
+    /// condition, and is left out if the item does not change.
     pub log_entry: Option<TransactWriteItem>,
 }
 
@@ -125,8 +125,8 @@ impl<Schema> Dynamo<Schema> {
         }
     }
 
-    /// Writes the item that `change` computes from `stored`; after a write conflict, `change` computes the item again
-    /// from the newly stored item. If `change` returns `None`, nothing is written. Returns the stored item
+    /// Writes the item that `change` computes from `stored`. After a write conflict, `change` computes the item again
+    /// from the newly stored item. If `change` returns `None`, nothing is written. Returns the item that is stored
     /// afterwards; `None` if it does not exist any more.
     pub async fn change<T: Versioned<Schema>>(
         &self,
@@ -200,7 +200,7 @@ impl<Schema> Dynamo<Schema> {
 }
 
 /// Returns `after` with the version that it will have in the table: the version of `before` plus 1, or the version of
-/// `before` itself if the two are otherwise equal.
+/// `before` itself if `before` and `after` have the same content.
 pub fn with_next_version<Schema, T: Versioned<Schema>>(before: &T, after: T) -> T {
     let after = after.with_version(before.version());
     if after == *before { after } else { after.with_version(before.version() + 1) }

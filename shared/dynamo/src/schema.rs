@@ -17,7 +17,7 @@ pub struct KeySchema {
     pub sort: KeyAttributeDefinition,
 }
 
-/// A global secondary index.
+/// The schema of a global secondary index.
 #[derive(Debug)]
 pub struct IndexSchema {
     pub name: &'static str,
@@ -26,7 +26,7 @@ pub struct IndexSchema {
     pub attributes: Option<&'static [&'static str]>,
 }
 
-/// A table and its indexes.
+/// The schema of a table: the keys of the table, and its indexes.
 #[derive(Debug)]
 pub struct TableSchema<const N: usize> {
     pub keys: KeySchema,
@@ -34,6 +34,7 @@ pub struct TableSchema<const N: usize> {
 }
 
 impl KeySchema {
+    /// Converts the keys to the elements that a CreateTable request contains.
     fn elements(&self) -> Vec<KeySchemaElement> {
         let key = |(name, _): KeyAttributeDefinition, kind| {
             KeySchemaElement::builder().attribute_name(name).key_type(kind).build()
@@ -44,6 +45,7 @@ impl KeySchema {
 }
 
 impl IndexSchema {
+    /// Converts the index to the part of a CreateTable request that describes it.
     fn build(&self) -> GlobalSecondaryIndex {
         let projection = match self.attributes {
             None => Projection::builder().projection_type(ProjectionType::All),

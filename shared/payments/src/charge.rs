@@ -12,9 +12,10 @@ use gateways::{ChargeRequest, ChargeResponse, GatewayError};
 use settling::SettleError;
 use store::{Claim, SubscriptionKey, TableError};
 
-/// The longest time after its claim or take-over within which an attempt may be charged. A process that was suspended
-/// after the claim must not charge an attempt that another worker may have taken over. The shortest allowed lease is
-/// twice as long. The difference is a reserve for slow requests and for differences between clocks.
+/// The longest time after the claim or take-over of an attempt within which the attempt may be charged. If a process
+/// was suspended after the claim, it must not charge the attempt, because another worker may have taken over the
+/// attempt. The shortest allowed lease is twice as long. The difference is a reserve for slow requests and for
+/// differences between clocks.
 const MAX_TIME_FROM_PERMIT_TO_CHARGE: TimeDelta = TimeDelta::minutes(5);
 
 /// How long an attempt may stay in doubt. After this time, every run reports the attempt's row as failed until the
@@ -64,8 +65,8 @@ enum LookUpResult {
 }
 
 impl PaymentBatch {
-    /// Charges the attempt of `permit`, which was just claimed. If an earlier attempt of the same due date was
-    /// rejected, first looks up that attempt's payment, because the gateway may have made it despite the rejection.
+    /// Charges the attempt of `permit`, which was just claimed. If the gateway may have made the payment of an earlier
+    /// attempt of the same due date, for example although it rejected that attempt, first looks up that payment.
     pub(super) async fn charge_claimed_attempt(
         &self,
         context: RowContext<'_>,
@@ -95,10 +96,10 @@ impl PaymentBatch {
         }
     }
 
-    /// Sends the charge of `permit` until its outcome is known or the attempt must stay open. If the gateway's error
-    /// does not prove that no payment was made, looks the attempt up. If the gateway has no payment, sends the same
-    /// request once more. If the gateway then returns the same error again and still has no payment, the attempt counts
-    /// as rejected.
+    /// Sends the charge of `permit` until its outcome is known or the attempt must stay open. If the gateway returns an
+    /// error that does not prove that no payment was made, looks up the attempt. If the gateway has no payment, sends
+    /// the same request once more. If the gateway then returns the same error again and still has no payment, the
+    /// attempt counts as rejected.
     async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &ChargePermit) -> ChargeResult {
         let ChargePermit { subscription, attempt, .. } = permit;
         let mut previous_code: Option<String> = None;
@@ -182,8 +183,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Looks up `attempt` in the gateway's list of the customer's payments, and decides whether to settle it, to leave
-    /// it open or to charge it again.
+    /// Looks up `attempt` in the gateway's list of the customer's payments. Decides whether to settle the attempt or to
+    /// leave it open, or finds that the gateway has no payment.
     async fn look_up_outcome(&self, run: &PaymentRun, subscription: &Subscription, attempt: &Attempt) -> LookUpResult {
         let listed = match self.list_payments_of_customer(run, attempt).await {
             Ok(listed) => listed,
@@ -199,9 +200,9 @@ impl PaymentBatch {
     }
 
     /// Returns the result of a row if the gateway returned no usable response to the charge or the look-up of
-    /// `attempt`. If `attempt` was claimed longer ago than a lease lasts, the breaker does not count an unknown outcome
-    /// or a throttled request: other attempts can probably be charged even if the look-up of an old attempt fails. Adds
-    /// the attempt to the attempts of the run with an unknown outcome.
+    /// `attempt`. Adds the attempt to the attempts in doubt of the run. If `attempt` was claimed longer ago than a
+    /// lease lasts, the circuit breaker does not count an unknown outcome or a throttled request: other attempts can
+    /// probably be charged even if the look-up of an old attempt fails.
     pub(super) fn result_without_response(
         &self,
         run: &PaymentRun,

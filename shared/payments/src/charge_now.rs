@@ -1,6 +1,6 @@
-//! A charge outside of a run: the first payment of a customer who signs up and waits for the response. The charge has
-//! the same steps as in a run: claim, charge, settle. If the outcome is not known in time, the attempt stays open, and
-//! the next run looks the attempt up.
+//! The charge at a sign-up, outside of a run: the first payment of a customer who waits for the response. This charge
+//! has the same steps as a charge in a run: claim, charge, settle. If the outcome is not known in time, the attempt
+//! stays open, and the next run looks up the attempt.
 
 use chrono::{NaiveDate, TimeDelta};
 
@@ -30,8 +30,8 @@ impl PaymentBatch {
     /// subscription with the state of its first payment; `None` if the subscription was erased during the charge.
     ///
     /// # Errors
-    /// [`TableError`] if a request to the table failed: the outcome is unknown, and the caller can ask for it with a
-    /// later request.
+    /// [`TableError`] if a request to the table failed. The outcome of the charge is then unknown; the caller can read
+    /// it with a later request.
     pub async fn charge_now(
         &self,
         subscription: &Subscription,
@@ -45,8 +45,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Returns whether customers may sign up in the table: it is not a restored backup or a copy that no person has
-    /// confirmed. Sends a GetItem and a DescribeTable request until the answer was positive once.
+    /// Returns whether customers may sign up in the table: the table is not a restored backup or a copy, or an operator
+    /// has confirmed it. Each call sends a GetItem and a DescribeTable request, until one call has returned `true`.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
@@ -100,8 +100,9 @@ impl PaymentBatch {
         }
     }
 
-    /// Claims and charges `subscription`. Returns `None` if the subscription was not charged (it is not due, charging
-    /// is switched off or paused, or the claim was refused), or if the charge ended with a failure.
+    /// Claims and charges `subscription`. Returns `None` if the charge ended with a failure, or if the subscription was
+    /// not charged, for example because it is not due, because charging is switched off, or because the claim was
+    /// refused.
     async fn claim_and_charge(
         &self,
         subscription: &Subscription,

@@ -81,8 +81,9 @@ impl PaymentBatch {
         })
     }
 
-    /// Processes a row of the second lane: takes over its open attempt if the attempt is in doubt. If no attempt is
-    /// open, and the subscription has become payable after the first lane skipped it, charges the subscription.
+    /// Processes a row in the second lane, which looks up open attempts: takes over the row's open attempt if the
+    /// attempt is in doubt. If no attempt is open, but the subscription is payable (since the first lane skipped the
+    /// row), charges the subscription.
     pub(super) async fn process_open_attempt(
         &self,
         context: RowContext<'_>,
@@ -132,8 +133,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Processes the row of a subscription whose payment method is disputed, without charging it. Stops collecting the
-    /// owed payment 28 days after the dispute was lost or after the due date, whichever is later.
+    /// Processes the row of a subscription whose payment method is disputed, without charging the subscription. Stops
+    /// collecting the owed payment 28 days after the dispute was lost or after the due date, whichever is later.
     async fn process_disputed_subscription(&self, stored: Subscription) -> Result<RowResult, SettleError> {
         let disputes = self.table.get_disputes_by_account(&stored.account).await?;
         let day_of = |at: DateTime<Utc>| at.with_timezone(&self.zone).date_naive();
@@ -155,7 +156,7 @@ impl PaymentBatch {
     }
 
     /// Removes `stored` from the payment index by writing `without_date`, the same subscription without a next payment
-    /// date. On a write conflict, leaves the item to the next sweep.
+    /// date. On a write conflict, leaves the item to the next run.
     async fn remove_from_index(
         &self,
         stored: &Subscription,
@@ -176,8 +177,8 @@ fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
     stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
 }
 
-/// Adds the attempt `open` of `stored`, which another worker has leased, to the attempts of `run` with an unknown
-/// outcome. Does not add an attempt that the run would not charge again: it can stay open although the gateway has
+/// Adds the attempt `open` of `stored`, which another worker has leased, to the attempts in doubt of `run`. Does not
+/// add the attempt if the run would not charge it again: such an attempt can stay open although the gateway has
 /// responded to its look-up.
 pub(super) fn add_leased_attempt(run: &PaymentRun, stored: &Subscription, open: &Attempt) {
     let may_charge_again = run.is_charging_enabled()

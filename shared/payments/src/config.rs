@@ -40,8 +40,9 @@ impl ChargeConfig {
     /// Reads the configuration from `env`.
     ///
     /// # Errors
-    /// [`ConfigError`] for the first variable with an invalid value; its message contains the allowed values. Also if a
-    /// variable of an earlier version of Dueday is set whose value is now a setting in the table.
+    /// [`ConfigError`] in these cases:
+    /// - A variable has an invalid value. The message contains the allowed values.
+    /// - A variable of an earlier version of Dueday is set, but its value is now a setting in the table.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         refuse_moved_variables(env)?;
         Ok(Self {
@@ -51,7 +52,7 @@ impl ChargeConfig {
     }
 }
 
-/// Checks that no variable of an earlier version of Dueday is set whose value is now a setting in the table.
+/// Checks that none of the [`MOVED_VARIABLES`] is set: variables whose values are now settings in the table.
 ///
 /// # Errors
 /// [`ConfigError::Invalid`] with the command that changes the setting.

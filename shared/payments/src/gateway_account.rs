@@ -53,10 +53,10 @@ impl PaymentBatch {
         }
     }
 
-    /// Creates a marker customer at the gateway, because the key has no permission to read its account, and stores the
-    /// marker in the table's settings. Returns `None` if both steps succeed, otherwise the reason why the table's
-    /// payments must not be charged. `refusal` is the error that the gateway returned when this run tried to read the
-    /// account.
+    /// Creates a marker at the gateway, and stores it in the table's settings. A marker is a customer by which runs
+    /// recognize the gateway account, because the API key has no permission to read the account. Returns `None` if both
+    /// steps succeed, otherwise the reason why the table's payments must not be charged. `refusal` is the error that
+    /// the gateway returned when this run tried to read the account.
     async fn store_marker(&self, table: &Table, refusal: &GatewayError) -> Result<Option<String>, TableError> {
         if !matches!(refusal, GatewayError::Unusable { .. }) {
             return Ok(Some(unknown_account_message(refusal)));
@@ -79,6 +79,7 @@ impl PaymentBatch {
     }
 }
 
+/// Returns the message that the table's payments are made at `stored`, but this run would charge at `current`.
 fn other_account_message(stored: &GatewayAccount, current: &str) -> String {
     format!(
         "the payments of this table are made at {stored}, and this run would charge at {current}, which does not have them; \
@@ -86,6 +87,7 @@ fn other_account_message(stored: &GatewayAccount, current: &str) -> String {
     )
 }
 
+/// Returns the message that the gateway account is unknown, because the gateway returned `error`.
 fn unknown_account_message(error: &GatewayError) -> String {
     format!("the account of the gateway is unknown: {error}")
 }

@@ -13,7 +13,9 @@ pub struct GatewayUse {
     throttled: u64,
     /// The number of charge requests that the gateway refused because of the API key or the gateway account.
     unusable: u64,
+    /// How long all charge requests together took, in milliseconds.
     total_ms: u64,
+    /// How long the slowest charge request took, in milliseconds.
     longest_ms: u64,
 }
 

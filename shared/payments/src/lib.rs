@@ -56,7 +56,8 @@ const CLAIM_MARGIN: TimeDelta = TimeDelta::seconds(12);
 /// How long a process waits at its start for the gateway's response with the gateway account. Lambda allows ten seconds
 /// for the whole start of a process.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The page size for reading due payments, when the charges of a day are compared with the ceilings.
+/// The number of due payments that one request reads, before a run compares the charges of the day with the ceilings
+/// (the merchant's limits on the charges of a day).
 const COUNT_PAGE_SIZE: usize = 1_000;
 
 /// The log message of an attempt whose outcome is still unknown, with the error.
@@ -80,12 +81,13 @@ pub struct PaymentBatch {
     pace: RequestPace,
     /// The id of the table; it is set when the settings of the table are read for the first time.
     table_id: OnceLock<Ulid>,
-    /// Set when a sign-up has found that the table accepts sign-ups: it is not an unconfirmed copy. A table does not
-    /// become a copy later.
+    /// Set when a sign-up has found that the table accepts sign-ups: the table is not an unconfirmed copy. The check is
+    /// not repeated, because a table does not become a copy later.
     accepts_sign_ups: OnceCell<()>,
     /// The gateway account to which the API key belongs; it is set when the gateway has returned the account.
     account: OnceCell<GatewayAccount>,
-    /// The marker customer that identifies the gateway account; it is set when it was found at the gateway.
+    /// The marker: a customer at the gateway by which runs recognize the gateway account, if the API key may not read
+    /// the account. It is set when the marker was found at the gateway.
     marker: OnceCell<GatewayAccount>,
     clock: Arc<dyn Clock>,
 }
@@ -189,7 +191,7 @@ impl Task for PaymentBatch {
         };
         let done = match done {
             Ok(done) => done,
-            // It is unknown whether a write without a response took effect: an attempt may be open.
+            // If a write got no response, it is unknown whether the write took effect: an attempt may be open.
             Err(SettleError::Table(error)) if error.is_transient() => result_of_attempt_in_doubt(&due.key, &error),
             Err(error) => RowError::from(error).into(),
         };
@@ -246,7 +248,8 @@ impl PaymentBatch {
         pause.is_zero() || sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge + pause
     }
 
-    /// Records that the gateway has responded: resets the breaker of `run`, and the next pause is short again.
+    /// Records that the gateway has responded: resets the circuit breaker of `run`, and makes the next pause of
+    /// requests short again.
     fn record_response(&self, run: &PaymentRun) {
         run.breaker.reset();
         self.pace.record_response();
@@ -275,8 +278,8 @@ fn deferred_because_charging_is_off(outcome: PaymentOutcome) -> RowResult {
     RowResult::Deferred { counted: outcome, reason: "charging is switched off".to_owned() }
 }
 
-/// Returns the result of the row of `key` whose attempt stays in doubt because of the `error` of the table, and logs
-/// it.
+/// Logs that the attempt of the subscription `key` stays in doubt because of the table's `error`. Returns the result of
+/// the subscription's row.
 fn result_of_attempt_in_doubt(
     SubscriptionKey { account, subscription, .. }: &SubscriptionKey,
     error: &TableError,

@@ -31,6 +31,7 @@ pub(super) struct RequestPace {
     state: Mutex<PaceState>,
 }
 
+/// The current rate of requests and the current pause.
 #[derive(Debug)]
 struct PaceState {
     /// The time between two requests if this run uses its full share of the configured rate; `None` for no limit.
@@ -158,6 +159,7 @@ impl PaceState {
 mod tests {
     use super::*;
 
+    /// Returns a rate of `per_second` requests per second.
     fn rate(per_second: u32) -> Option<NonZeroU32> {
         NonZeroU32::new(per_second)
     }

@@ -8,7 +8,8 @@ use store::TableError;
 
 use super::RowResult;
 
-/// The reason why the processing of a row failed. Its name is the `error_type` in the log, so a variant keeps its name.
+/// The reason why the processing of a row failed. The name of the variant is the `error_type` in the log, so a variant
+/// keeps its name.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub(super) enum RowError {
     /// The index compares dates as text, so a damaged date may be sorted wrongly. A payment with a later date must not
@@ -28,7 +29,8 @@ pub(super) enum RowError {
     InDoubtTooLong { since: DateTime<Utc>, error: GatewayError },
     #[error("the bank has been processing the payment since {}: ask the gateway about this payment", minute(.since))]
     ProcessingTooLong { since: DateTime<Utc> },
-    /// Only one of the two payments gets the receipt of the month. A person must refund the other payment.
+    /// The gateway has two successful payments of the same month. Only one of them gets the receipt of the month. A
+    /// person must refund the other payment.
     #[error("{0}")]
     PaidTwice(String),
     /// The attempt contradicts its subscription, so it is not charged again.

@@ -27,14 +27,15 @@ pub struct PaymentRun {
     state: Mutex<State>,
 }
 
+/// The part of a run's state that rows change under the lock.
 #[derive(Debug, Default)]
 struct State {
     /// The totals of the payments since the last call of [`PaymentRun::take_totals`].
     totals: RunTotals,
     /// The charge requests since the last call of [`PaymentRun::take_totals`].
     gateway_use: GatewayUse,
-    /// The subscriptions whose rows the first lane has counted and whose attempts it has left open. The second lane
-    /// skips them.
+    /// The subscriptions whose rows the first lane (due payments) has counted, and whose attempts it has left open. The
+    /// second lane (open attempts) skips these subscriptions.
     left_open: HashSet<SubscriptionId>,
 }
 
@@ -72,8 +73,8 @@ impl PaymentRun {
         self.is_charging_enabled.load(Ordering::Relaxed)
     }
 
-    /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if its reminder was not
-    /// sent before the charge.
+    /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if no reminder of the
+    /// payment was sent before the charge.
     pub(super) fn add_paid(&self, amount: Money, was_reminded: bool) {
         let totals = &mut self.state().totals;
         totals.sums.paid.add(amount);
@@ -85,8 +86,8 @@ impl PaymentRun {
         self.state().totals.sums.declined.add(amount);
     }
 
-    /// Adds an attempt that was first claimed at `claimed_at`, and that stays open with an unknown outcome: the gateway
-    /// gave no usable response, another worker has leased the attempt, or an error ended its processing.
+    /// Adds an attempt in doubt that was first claimed at `claimed_at`. Its outcome is unknown because the gateway
+    /// returned no usable response, another worker has leased the attempt, or an error ended its processing.
     pub(super) fn add_in_doubt(&self, claimed_at: DateTime<Utc>) {
         let oldest = &mut self.state().totals.oldest_in_doubt;
         *oldest = Some(oldest.map_or(claimed_at, |oldest| oldest.min(claimed_at)));
@@ -104,7 +105,7 @@ impl PaymentRun {
         std::mem::take(&mut state.totals)
     }
 
-    /// Records that the first lane has counted the row of `subscription` and left its attempt open.
+    /// Records that the first lane (due payments) has counted the row of `subscription` and left its attempt open.
     pub(super) fn mark_left_open(&self, subscription: SubscriptionId) {
         self.state().left_open.insert(subscription);
     }

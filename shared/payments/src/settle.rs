@@ -8,7 +8,7 @@ use super::{PaymentBatch, PaymentOutcome, RowResult};
 
 impl PaymentBatch {
     /// Settles `held`, the attempt of `subscription` that this worker has leased, with `outcome`. Returns the result of
-    /// the attempt's row; it contains the outcome by which the run counts the row.
+    /// the attempt's row, with the outcome by which the run counts the row.
     pub(super) async fn settle(
         &self,
         context: RowContext<'_>,

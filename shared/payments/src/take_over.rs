@@ -14,8 +14,9 @@ use settling::{describe_double_payment, payments_since};
 use store::{ClaimOutcome, SubscriptionKey};
 
 impl PaymentBatch {
-    /// Takes over the attempt `lapsed`, whose lease has ended, and looks it up. Settles the attempt if the gateway has
-    /// its payment; otherwise sends the same charge again under the same idempotency key.
+    /// Takes over the attempt `lapsed`, whose lease has ended, and looks it up at the gateway. Settles the attempt if
+    /// the gateway has its payment. If the gateway has no payment, and the attempt may still be charged, sends the same
+    /// charge again under the same idempotency key.
     pub(super) async fn take_over(
         &self,
         context: RowContext<'_>,
