@@ -29,8 +29,8 @@ pub(super) enum RowError {
     InDoubtTooLong { since: DateTime<Utc>, error: GatewayError },
     #[error("the bank has been processing the payment since {}: ask the gateway about this payment", minute(.since))]
     ProcessingTooLong { since: DateTime<Utc> },
-    /// The gateway has two successful payments of the same month. Only one of them gets the receipt of the month. A
-    /// person must refund the other payment.
+    /// The gateway has more than one successful payment of the same month. Only one of them gets the receipt of the
+    /// month. A person must refund the others.
     #[error("{0}")]
     PaidTwice(String),
     /// The attempt contradicts its subscription, so it is not charged again.

@@ -1,4 +1,4 @@
-//! The configuration of a sweep, from environment variables.
+//! The configuration of the runs of both batches, from environment variables.
 
 use chrono_tz::Tz;
 

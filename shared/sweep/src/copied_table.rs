@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 use store::{Settings, Table, TableError};
 
-/// Returns the reason why nothing may be charged in `table`: DynamoDB has given it another id than the table for which
-/// its `settings` were written. Such a table does not contain the payments and e-mails after the backup, so a run would
-/// charge and send them again, and a sign-up that a customer repeats would be charged again. Switches charging off
-/// then. Returns `None` if `table` may be charged. The first run or the first charge at a sign-up stores the id in the
-/// table's settings.
+/// Returns the reason why nothing may be charged in `table`: the table is a restored backup or a copy, because DynamoDB
+/// has given it another id than the id in its `settings`. In this case, also switches charging off. Such a table does
+/// not contain the payments and e-mails after the backup, so a run would charge and send them again, and a sign-up that
+/// a customer repeats would be charged again. Returns `None` if charging is allowed. If the settings contain no id,
+/// stores the table's id in the settings.
 ///
 /// # Errors
 /// [`TableError`] if a request to the table failed.

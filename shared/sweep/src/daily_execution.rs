@@ -1,6 +1,6 @@
 //! A daily execution: one execution of the AWS Step Functions state machine, which processes all shards of a batch for
-//! one day. This module contains the steps before and after the walks over the shards. Each shard is walked by one or
-//! more invocations of the batch function. Each invocation continues where the previous one ended.
+//! one day. One or more invocations of the batch function walk each shard (process its rows); each invocation continues
+//! where the previous invocation ended. This module contains the steps before and after these walks.
 
 use std::num::NonZeroU32;
 
@@ -24,7 +24,7 @@ impl<T: Task> Sweep<T> {
     /// other execution's name, and the state machine tries again later.
     ///
     /// # Errors
-    /// [`SweepError`] if a check fails, so that no shard may be walked, or if a request to the table fails.
+    /// [`SweepError`] if a check fails, so that no row may be processed, or if a request to the table fails.
     pub(super) async fn begin(&self, begin: &BeginRequest) -> Result<ExecutionStart, SweepError> {
         let begun_at = self.clock.now();
         let request = BatchRequest::for_date(begin.date(self.limits.zone));
@@ -69,11 +69,11 @@ impl<T: Task> Sweep<T> {
     }
 
     /// Decides from the run records whether the daily execution has completed its day. Releases the execution lease,
-    /// unless the execution must wait and then walk the shards again.
+    /// unless the execution must wait and then process the shards again.
     pub(super) async fn finish(&self, finish: &FinishRequest) -> Result<ExecutionResult, SweepError> {
         let all = self.read_settings().await?.shards;
         let mut records = self.table.get_runs_by_date(Self::BATCH, finish.date, &Paging::all()).await?.items;
-        // Use only the runs of this execution as proof: rows may have become due after earlier runs of the same day.
+        // Use only the run records of this execution as proof: rows may have become due after earlier runs of the day.
         records.retain(|record| record.started_at >= finish.begun_at);
         let day = DayRecords::new(Self::BATCH, finish.date, all, self.clock.now()).with_records(records);
         let shards = finish.shards.clone().unwrap_or_else(|| (0..all).collect());
@@ -96,7 +96,8 @@ impl<T: Task> Sweep<T> {
     }
 }
 
-/// Returns whether another walk may complete the shard, after the leases that workers hold on its rows have expired.
+/// Returns whether processing the shard again may complete it, after the leases that workers have on its rows have
+/// expired.
 fn may_be_settled_later(proof: &ShardProof) -> bool {
     matches!(proof.walked, ShardState::LeftBehind | ShardState::Open) || proof.counts.payments_in_doubt() > 0
 }

@@ -1,5 +1,5 @@
-//! The requests of the state machine to a batch function before and after the walks over the shards, and the batch
-//! function's responses.
+//! The requests that the state machine sends to a batch function before and after the walks over the shards, and the
+//! batch function's responses. A walk processes the rows of one shard.
 
 use std::num::NonZeroU32;
 
@@ -19,12 +19,11 @@ pub struct BeginRequest {
     pub scheduled_time: DateTime<Utc>,
     /// The name of the daily execution.
     pub execution: String,
-    /// The largest number of shards that are walked at the same time.
+    /// The largest number of shards that are processed at the same time.
     pub at_once: NonZeroU32,
 }
 
-/// The response to a [`BeginRequest`]: the shards that the state machine must walk, and how many of them at the same
-/// time.
+/// The response to a [`BeginRequest`]: the shards whose rows must be processed, and how many shards at the same time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ExecutionStart {
     /// The date of the execution in the billing time zone.
@@ -32,17 +31,18 @@ pub struct ExecutionStart {
     /// The time at which the execution began. Run records that began at or after this time belong to this execution.
     pub begun_at: DateTime<Utc>,
     pub shards: Vec<u32>,
-    /// The number of shards that are walked at the same time.
+    /// The number of shards that are processed at the same time.
     pub at_once: NonZeroU32,
-    /// How long a worker's lease of a row lasts, in seconds. The state machine waits for this time before it walks the
-    /// shards again.
+    /// How long a worker's lease of a row lasts, in seconds. The state machine waits for this time before it lets the
+    /// batch function process the shards again.
     pub lease_seconds: i64,
     /// The name of another execution that has the execution lease, because it is running or was cut off; `None` if this
     /// execution has begun. If there is a name, this execution has not begun, and the state machine tries again later.
     pub held_by: Option<String>,
 }
 
-/// A request to finish a daily execution, after all its walks.
+/// A request to finish a daily execution. The state machine sends it after all walks of the execution (a walk processes
+/// the rows of one shard).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishRequest {
@@ -52,11 +52,11 @@ pub struct FinishRequest {
     pub begun_at: DateTime<Utc>,
     /// The name of the daily execution.
     pub execution: String,
-    /// Whether this execution has already waited until its rows' leases expired, and has walked the shards a second
-    /// time.
+    /// Whether this execution has already waited until the leases of its rows expired, and has then processed the
+    /// shards a second time.
     pub has_waited: bool,
-    /// The shards that the execution had to walk. Absent from requests of older state machines, which means all shards
-    /// of the table.
+    /// The shards whose rows the execution had to process. `None` in requests of older state machines; it then means
+    /// all shards of the table.
     #[serde(default)]
     pub shards: Option<Vec<u32>>,
 }
@@ -65,11 +65,11 @@ pub struct FinishRequest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ExecutionResult {
     pub date: NaiveDate,
-    /// Whether the day is done: every shard was walked to its end, no row was left unfinished or rejected, and a person
+    /// Whether the day is done: all rows of every shard were read, no row was left unfinished or rejected, and a person
     /// has nothing to resolve.
     pub done: bool,
     /// Whether other workers' leases still blocked some rows. If so, the execution must wait until these leases have
-    /// expired, and walk the shards once more.
+    /// expired, and then process the shards once more.
     pub wait: bool,
     /// The reason why the day is not done, as text for a person; empty if the day is done.
     pub cause: String,
@@ -89,7 +89,8 @@ impl BeginRequest {
     }
 }
 
-/// The request with which a batch function is invoked.
+/// The request with which a batch function is invoked: to begin a daily execution, to walk shards (to process their
+/// rows), or to finish a daily execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum FunctionRequest {
     Begin(BeginRequest),
@@ -111,6 +112,7 @@ impl FunctionRequest {
     }
 }
 
+/// The JSON of the two requests that have a name: `begin` and `finish`.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ExecutionRequest {

@@ -1,11 +1,11 @@
-//! The sweep: one pass over all rows (subscriptions) that are due. The payment batch and the reminder batch use it;
-//! this crate depends on neither.
+//! The sweep: one pass over all rows (subscriptions) that are due. The payment batch and the reminder batch use this
+//! crate; this crate depends on neither batch.
 //!
 //! Guarantees:
-//! - A sweep processes every row that is due on or before its date, each row once.
+//! - A sweep for a date processes every row that is due on or before this date, each row once.
 //! - A row that fails never stops the other rows.
 //! - The counts of rows by outcome add up to the number of rows that the index returned.
-//! - Running a finished day again changes nothing except run records.
+//! - If the batch runs again for a finished day, nothing changes except run records.
 //!
 //! There is deliberately no message queue, no job table and no retry of failed rows within a run: the next run finds
 //! every unfinished row in the index.

@@ -14,6 +14,7 @@ pub struct RunMonitor {
     counts: Mutex<MonitoredCounts>,
 }
 
+/// The row counts of a run, which consists of walks: each walk processes the rows of one shard.
 #[derive(Debug)]
 struct MonitoredCounts {
     ended_walks: RunCounts,
@@ -44,7 +45,7 @@ impl RunMonitor {
         self.must_end.load(Ordering::Relaxed)
     }
 
-    /// Stores the `counts` of the current walk.
+    /// Stores the `counts` of the current walk (the shard whose rows are being processed).
     pub(super) fn set_current_walk(&self, counts: RunCounts) {
         self.lock().current_walk = counts;
     }

@@ -9,8 +9,8 @@ use super::{BatchRequest, CountsOf, Report, Sweep, SweepError, Task};
 
 impl<T: Task> Sweep<T> {
     /// Carries out `request` in parts, until the end of the index or until shortly before `deadline`. Returns one
-    /// report about all parts. Each part writes its own run records with its own time limit, so that, if the process is
-    /// killed, its last part is soon recognized as cut off.
+    /// report about all parts. Each part writes its own run records with its own time limit. So if the process is
+    /// killed, other runs soon recognize that its last part was cut off.
     ///
     /// # Errors
     /// The errors of [`Sweep::run`].

@@ -1,5 +1,5 @@
-//! The queue of the rows that a walk has read and not started yet. Rows of different accounts are processed at the same
-//! time. Rows of the same account are processed one after the other.
+//! The queue of the rows that a walk over a shard has read and not started yet. Rows of different accounts are
+//! processed at the same time. Rows of the same account are processed one after the other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use store::{Due, Position};
 /// A row in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedRow {
-    /// The number of the row in the order in which the walk has read the rows, from 0.
+    /// The number of the row in the order in which the walk (the processing of one shard's rows) has read the rows,
+    /// from 0.
     pub read_number: u64,
     /// The position of the index entry before this row. A walk that continues after this position begins with this row.
     pub before: Arc<Position>,
@@ -21,7 +22,8 @@ pub(super) struct QueuedRow {
 /// account wait, and rows of other accounts overtake them.
 #[derive(Debug, Default)]
 pub(super) struct RowQueue {
-    /// The waiting rows that were not put aside in `busy`. The next row is taken from here, unless its account is busy.
+    /// The waiting rows that were not moved to `busy`. The next row is taken from this list, unless the row's account
+    /// is busy.
     ready: VecDeque<QueuedRow>,
     /// The busy accounts, each with its waiting rows. An account is busy while one of its rows is being processed.
     busy: HashMap<AccountId, VecDeque<QueuedRow>>,
@@ -58,7 +60,8 @@ impl RowQueue {
         None
     }
 
-    /// Marks that the row of `account` was processed. The account's waiting rows are now the first in the queue.
+    /// Marks `account` as not busy, because its row was processed. The account's waiting rows are now the first in the
+    /// queue.
     pub fn release_account(&mut self, account: &AccountId) {
         let mut waiting = self.busy.remove(account).unwrap_or_default();
         while let Some(row) = waiting.pop_back() {
@@ -80,6 +83,7 @@ mod tests {
     use billing::Money;
     use store::{Lane, SubscriptionKey};
 
+    /// Returns a row of `account` with the number `read_number`.
     fn row(read_number: u64, account: &str) -> QueuedRow {
         let on = "2026-03-31".parse().unwrap();
         let due = Due {
@@ -98,6 +102,7 @@ mod tests {
         QueuedRow { read_number, before: Arc::new(Position::start_of(Lane::Due, 0)), due }
     }
 
+    /// Takes rows until no further row can be taken, and returns their numbers.
     fn take_all(queue: &mut RowQueue) -> Vec<u64> {
         std::iter::from_fn(|| queue.take_next()).map(|row| row.read_number).collect()
     }

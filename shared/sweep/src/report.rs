@@ -29,8 +29,8 @@ pub struct Report<C> {
     #[serde(skip)]
     pub oldest_due_days: u64,
     /// The number of complete hours since the first claim of the oldest attempt that the run has left open with an
-    /// unknown outcome; 0 if there is none. An attempt whose look-up the gateway answered does not count. Only the log
-    /// contains this number.
+    /// unknown outcome; 0 if there is none. An attempt does not count if the gateway has responded to its look-up. Only
+    /// the log contains this number.
     #[serde(skip)]
     pub oldest_in_doubt_hours: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,13 +39,14 @@ pub struct Report<C> {
     pub next: Option<Position>,
     /// Whether the run has read the index to its end, even if some rows failed.
     pub complete: bool,
-    /// The reason why the run stopped early, or deferred some rows to a later run; `None` if it did neither.
+    /// The reason why the run stopped early, or left some rows to a later run; `None` if the run processed all rows.
     pub stopped: Option<String>,
 }
 
 impl<C> Report<C> {
-    /// Raises `oldest_due_days` and `oldest_in_doubt_hours` to the ages that one walk has found: the age of the row
-    /// that became due on `oldest_due`, and of the attempt in doubt that was claimed at `oldest_in_doubt`.
+    /// Raises `oldest_due_days` and `oldest_in_doubt_hours` to the ages that were found in one shard, if these ages are
+    /// higher: the age of the row that became due on `oldest_due`, and the age of the attempt in doubt that was claimed
+    /// at `oldest_in_doubt`.
     pub(super) fn raise_oldest_ages(
         &mut self,
         (oldest_due, today): (Option<NaiveDate>, NaiveDate),

@@ -25,8 +25,8 @@ pub struct BatchRequest {
     /// The position from which the run continues, from the report of an earlier run; `None` to start at the beginning.
     #[serde(default)]
     pub next: Option<Position>,
-    /// The number of concurrent runs, including this run. They share the allowed rate of requests to the gateway.
-    /// `None` means 1.
+    /// The number of concurrent runs, including this run. All concurrent runs share the allowed rate of requests to the
+    /// gateway. `None` means 1.
     #[serde(default)]
     pub at_once: Option<NonZeroU32>,
     /// The name of the daily execution to which this run belongs, if any. The run renews the lease of that execution.
@@ -34,6 +34,7 @@ pub struct BatchRequest {
     pub execution: Option<String>,
 }
 
+/// Reads a date such as `2026-03-31`.
 fn read_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NaiveDate, D::Error> {
     parse_date(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
@@ -91,6 +92,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Returns the date of the request that is read from `event`, or the error message.
     fn date(event: Value, zone: Tz) -> Result<String, String> {
         BatchRequest::from_event(event, zone).map(|request| request.date.to_string()).map_err(|error| error.to_string())
     }

@@ -10,7 +10,7 @@ pub const ROW_PROCESSED_MESSAGE: &str = "a row was processed";
 /// The log message of a row whose processing failed, with the reason.
 pub const ROW_FAILED_MESSAGE: &str = "processing a row failed";
 
-/// Logs the rows of one walk, with the walk's id and shard.
+/// Logs the rows of one walk (the processing of one shard), with the walk's id and shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowLog {
     pub batch: Batch,

@@ -30,12 +30,13 @@ const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 /// A run stores its start time only if the stored time of the latest run is at least this old.
 const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);
 
-/// The date, the number of shards and the deadline of all walks of one run.
+/// The date, the number of shards and the deadline of one run. All its walks (one for each shard and lane) share them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunScope {
     /// The date of the run: it processes the rows that are due on or before this date.
     pub on: NaiveDate,
-    /// The number of shards of the table; for a run of a daily execution, the number when the execution began.
+    /// The number of shards of the table. For a run of a daily execution: the number of shards when the execution
+    /// began.
     pub shards: u32,
     /// The time at which the walks must end.
     pub deadline: DateTime<Utc>,
@@ -128,7 +129,7 @@ impl<T: Task> Sweep<T> {
         Ok(Self { table, task, limits, clock, monitor: Arc::new(RunMonitor::new(Self::BATCH)) })
     }
 
-    /// Returns the monitor of the runs of this sweep.
+    /// Returns the monitor of this batch's runs, which shows their progress.
     pub fn monitor(&self) -> Arc<RunMonitor> {
         self.monitor.clone()
     }
@@ -137,8 +138,10 @@ impl<T: Task> Sweep<T> {
     /// `deadline`.
     ///
     /// # Errors
-    /// [`SweepError`] if the event is not valid (nothing is changed then), if a check or a request to the table fails,
-    /// or if a scheduled run has not completed its day.
+    /// [`SweepError`] in these cases:
+    /// - The event is not valid. Then nothing was changed.
+    /// - A check or a request to the table fails.
+    /// - A scheduled run has not completed its day.
     pub async fn handle(
         &self,
         event: Value,
@@ -176,8 +179,8 @@ impl<T: Task> Sweep<T> {
     ) -> Result<Report<CountsOf<T>>, SweepError> {
         let (mut settings, shards) = self.check_request(request).await?;
         if let Some(execution) = &request.execution {
-            // Use the number of shards at the beginning of the daily execution: the execution does not walk shards that
-            // were added to the table later.
+            // Use the number of shards at the beginning of the daily execution: the execution does not process shards
+            // that were added to the table later.
             settings.shards = self.acquire_lease(execution, None).await?.unwrap_or(settings.shards);
         }
         let run = self.task.start_run(request.concurrent_runs());
@@ -232,10 +235,10 @@ impl<T: Task> Sweep<T> {
         Ok((settings, shards))
     }
 
-    /// Checks that the batch does not refuse the run. The batch may refuse the table; this is checked in every run. The
-    /// batch may also refuse the day, for example because the day's charges would exceed the ceilings; this is not
-    /// checked again in a continued run or in a run of a daily execution. If the batch refuses, stores its reason in
-    /// the run records.
+    /// Checks that the batch does not refuse the run. In every run, asks the batch whether it refuses the table. Also
+    /// asks whether it refuses the day, for example because the day's charges would exceed the merchant's limits, but
+    /// not again in a continued run or in a run of a daily execution. If the batch refuses, stores the reason in the
+    /// run records.
     pub(super) async fn check_may_begin(
         &self,
         request: &BatchRequest,
@@ -258,8 +261,8 @@ impl<T: Task> Sweep<T> {
         self.table.get_settings().await?.ok_or(SweepError::NoSettings)
     }
 
-    /// Checks that the clock of this machine agrees with the time of DynamoDB's responses. A run with a clock that is
-    /// ahead would charge payments too early, which cannot be undone.
+    /// Checks that the clock of this machine agrees with the time of DynamoDB's responses. If the clock were ahead, the
+    /// run would charge payments too early, which cannot be undone.
     async fn check_clock(&self) -> Result<(), SweepError> {
         if !self.clock.is_system_clock() {
             return Ok(());
@@ -274,8 +277,8 @@ impl<T: Task> Sweep<T> {
         }
     }
 
-    /// Checks that the clock of this machine is not far behind the stored time of the latest run. If it is far behind,
-    /// one of the two runs had a wrong clock, and an operator must find out which.
+    /// Checks that the clock of this machine is not far behind the stored time of the latest run. If the clock is far
+    /// behind, this run or the latest run has a wrong clock, and an operator must find out which of them.
     fn check_latest_run(&self, settings: &Settings) -> Result<(), SweepError> {
         let now = self.clock.now();
         match settings.latest_run_at.filter(|latest| now + MAX_BEHIND_LATEST_RUN < *latest) {
@@ -296,9 +299,9 @@ impl<T: Task> Sweep<T> {
         Ok(())
     }
 
-    /// Returns the start positions of the walks of a run: the first lane of all `shards`, then the second lane of all
-    /// `shards`, and so on. With `next`, the walks before this position are left out, and the first walk starts at
-    /// `next`.
+    /// Returns the start positions of a run's walks (one walk for each shard and lane): the first lane of all `shards`,
+    /// then the second lane of all `shards`, and so on. With `next`, leaves out the walks before this position, and the
+    /// first walk starts at `next`.
     fn positions_to_start_from(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
         let lanes = self.task.lanes().iter();
         let starts = lanes.flat_map(|lane| shards.iter().map(|shard| Position::start_of(*lane, *shard)));
@@ -316,7 +319,7 @@ impl<T: Task> Sweep<T> {
         }
         let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
         if shards.is_empty() {
-            // A run over no shards would report, without an error, that nothing is due.
+            // Without a shard, the run would report without an error that nothing is due.
             return Err(RequestError::NoShards.into());
         }
         if let Some(&shard) = shards.iter().find(|&&shard| shard >= count) {
@@ -363,7 +366,7 @@ impl<T: Task> Sweep<T> {
     }
 
     /// Creates the open run record of a walk over `shard` that begins now. `from` is the position from which the walk
-    /// continues; `None` if it begins at the start of the shard.
+    /// continues; `None` if the walk begins at the start of the shard.
     pub(super) fn new_run_record(&self, scope: &RunScope, shard: u32, from: Option<Position>) -> RunRecord {
         let (id, started_at) = (self.clock.ulid(), self.clock.now());
         let (deadline, shards) = (Some(scope.deadline), Some(scope.shards));

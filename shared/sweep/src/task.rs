@@ -9,8 +9,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::Report;
 use store::{Counts, Due, DuePage, Lane, Position, RunSums, Settings, Table, TableError};
 
-/// The outcome of a processed row. A sweep counts its rows by outcome. Each batch has its own outcomes. The conversion
-/// into text returns the name in log lines, such as `in_doubt`, which is the name of its count.
+/// The outcome of a processed row. A run counts its rows by outcome. Each batch has its own outcomes. The conversion
+/// into text returns the name of the outcome in log lines, such as `in_doubt`, which is also the name of its row count.
 pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync + Into<&'static str> {
     /// The counts of the batch's rows by outcome.
     type Counts: Counts;
@@ -39,18 +39,19 @@ pub enum RowResult<O> {
     Failed { error_type: &'static str, reason: String },
     /// The row was not started, because too little time was left.
     OutOfTime,
-    /// This lane does not count the row: another lane counts it.
+    /// This lane (due rows, or open attempts) does not count the row, because the other lane counts it.
     LeftToOtherLane,
-    /// The row must not be started or continued now: it is counted with the outcome `counted`, and a later run
-    /// processes it. This run continues with the other rows, and reports the reason.
+    /// The row must not be started or continued now, for the reason `reason`. This run counts the row with the outcome
+    /// `counted`, continues with the other rows, and reports the reason. A later run processes the row.
     Deferred { counted: O, reason: String },
-    /// The run must stop. The row is counted with the outcome `counted`; with `None`, it was not started and is not
-    /// counted.
+    /// The run must stop, for the reason `reason`. The row is counted with the outcome `counted`. If `counted` is
+    /// `None`, the row was not started and is not counted.
     StopRun { counted: Option<O>, reason: String },
 }
 
 impl<O: Outcome> RowResult<O> {
-    /// Returns whether this lane of this run does not count the row, because another lane or a later run counts it.
+    /// Returns whether the row is not counted now, because the other lane (due rows, or open attempts) or a later run
+    /// counts it.
     pub(super) fn is_uncounted(&self) -> bool {
         matches!(self, RowResult::OutOfTime | RowResult::StopRun { counted: None, .. } | RowResult::LeftToOtherLane)
     }
@@ -98,7 +99,8 @@ pub trait Task: Send + Sync {
     /// Returns how long a worker leases a row that it has claimed.
     fn lease_duration(&self) -> TimeDelta;
 
-    /// Returns the lanes of this batch, in the order in which a sweep walks them. A lane is one pass over the index.
+    /// Returns the lanes of this batch, in the order in which a run processes them. A lane is one pass over the rows of
+    /// a shard: for due rows, or for open payment attempts.
     fn lanes(&self) -> &'static [Lane] {
         &[Lane::Due]
     }
@@ -132,7 +134,7 @@ pub trait Task: Send + Sync {
         Self: Sized;
 
     /// Stores the charged amounts of the rows of `shard` that were processed since the last call, as charges of the day
-    /// `today`. A walk calls this function about once for each list page, and at its end.
+    /// `today`. Called about once for each list page of a shard, and at the end of the shard.
     async fn save_totals(&self, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
         Ok(())
     }
@@ -142,15 +144,15 @@ pub trait Task: Send + Sync {
         RunTotals::default()
     }
 
-    /// Returns the reason why no run may start for `table`, which has the settings `settings`; `None` if it may start.
-    /// Called at the beginning of every run.
+    /// Returns the reason why no run may start for `table`, which has the settings `settings`; `None` if a run may
+    /// start. Called at the beginning of every run.
     async fn reason_to_refuse_table(&self, _table: &Table, _settings: &Settings) -> Result<Option<String>, TableError> {
         Ok(None)
     }
 
     /// Returns the reason why the processing of the day `on` must not begin; `None` if it may begin. `today` is the
-    /// current date. Called when a daily execution begins. Also called at the start of every run that belongs to no
-    /// daily execution and does not continue an earlier run.
+    /// current date. Called when a daily execution begins, and at the start of a run that belongs to no daily execution
+    /// and does not continue an earlier run.
     async fn reason_to_refuse_day(
         &self,
         _table: &Table,

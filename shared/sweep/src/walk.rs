@@ -25,23 +25,23 @@ pub(super) struct ShardWalk<O: Outcome> {
     pub reached: Position,
     /// Whether the walk has reached the end of its lane, and has started all rows.
     pub is_complete: bool,
-    /// The reason why the walk stopped early; `None` if it did not.
+    /// The reason why the walk stopped early; `None` if the walk did not stop early.
     pub stopped: Option<String>,
     /// The reason why rows were deferred to a later run; `None` if no row was deferred.
     pub deferred: Option<String>,
-    /// The earliest date on which a row of the walk became due; `None` if there was none that could be processed.
+    /// The earliest date on which a row of the walk became due; `None` if no row could be processed.
     pub oldest_due: Option<NaiveDate>,
     log: RowLog,
     /// The number of rows that the walk has read.
     rows_read: u64,
-    /// The first row in the order of the index that the walk has read but could not start: its number in the walk, and
-    /// the position of the entry before it.
+    /// The first row, in the order of the index, that the walk has read but could not start: the number of the row in
+    /// the walk, and the position of the index entry before the row.
     first_not_started: Option<(u64, Arc<Position>)>,
 }
 
 impl<T: Task> Sweep<T> {
-    /// Walks a lane of a shard from the position `from`, as a part of `run`, and writes the run record.
-    /// `next_lane_start` is the start of the shard's next lane; `None` if this is the last lane.
+    /// Processes the rows of one lane of a shard from the position `from`, as a part of `run`, and writes the run
+    /// record. `next_lane_start` is the start of the shard's next lane; `None` if this is the last lane.
     pub(super) async fn walk(
         &self,
         scope: &RunScope,
@@ -145,6 +145,7 @@ impl<T: Task> Sweep<T> {
 }
 
 impl<O: Outcome> ShardWalk<O> {
+    /// Creates the state of a walk that begins at the position `from`.
     fn new(from: Position, log: RowLog) -> Self {
         Self {
             counts: O::Counts::default(),
@@ -176,7 +177,7 @@ impl<O: Outcome> ShardWalk<O> {
             let position = Arc::new(row.position.in_lane(lane));
             match row.due {
                 Ok(due) => queue.push(QueuedRow { read_number: self.rows_read, before, due }),
-                // An unreadable row is reported and counted only in the first lane.
+                // An unreadable row is reported and counted only in the first lane (due rows), not again in the second.
                 Err(_) if lane != Lane::Due => *self.counts.due() -= 1,
                 Err(error) => {
                     let (key, reason) = (format!("{} {}", position.pk, position.sk), error.to_string());
@@ -218,7 +219,7 @@ impl<O: Outcome> ShardWalk<O> {
         }
     }
 
-    /// Remembers that a row became due on the date `on`, if it is the earliest date of the walk.
+    /// Stores `on`, the date on which a row became due, if it is the earliest such date of the walk.
     fn add_due_date(&mut self, on: NaiveDate) {
         self.oldest_due = Some(self.oldest_due.map_or(on, |oldest| oldest.min(on)));
     }
