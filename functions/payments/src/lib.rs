@@ -13,10 +13,10 @@ use serde_json::Value;
 use store::{PaymentCounts, TableConfig, TableError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};
 
-/// The daily sweep of the payment batch.
+/// The payment batch, which runs daily over all due payments.
 pub type Payments = Sweep<PaymentBatch>;
 
-/// The reason why the batch could not be set up.
+/// The reason why the payment batch could not be created at the start of the function.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -25,7 +25,7 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// Creates the batch from the environment variables. `DUEDAY_GATEWAY` selects the payment gateway.
+/// Creates the payment batch from the environment variables `env`. `DUEDAY_GATEWAY` selects the payment gateway.
 ///
 /// # Errors
 /// [`SetUpError::Config`] if a variable is missing or not valid. [`SetUpError::Table`] if the table could not be read.

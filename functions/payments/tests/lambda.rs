@@ -19,6 +19,7 @@ fn deadline_ms() -> i64 {
     SystemClock.now().timestamp_millis() + 900_000
 }
 
+/// Returns the content of the sample event `events/<name>.json`.
 fn sample_event(name: &str) -> String {
     let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap()
@@ -156,7 +157,8 @@ async fn payments_charge_at_stripe_with_key_from_secrets_manager() {
         panic!()
     };
     assert_eq!((&report["counts"]["paid"], stripe.intents().len()), (&1.into(), 1), "{report}");
-    // The function runs with the most verbose log level.
+    // The function runs with the most verbose log level, but must not log the API key, the address or the payment
+    // method.
     let logged = std::fs::read_to_string(folder.path().join("log")).unwrap();
     let address = sample::account().email;
     for secret in [STRIPE_KEY, address.as_str(), "pm_card_visa"] {
@@ -201,7 +203,7 @@ async fn payments_reject_invalid_and_future_requests() {
     );
 }
 
-/// Fails each request whose body names the customer `cus_unreachable`, like a gateway that is not available.
+/// Fails each request whose body or URL contains the customer `cus_unreachable`, like a gateway that is not available.
 async fn fail_for_one_customer(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
@@ -221,7 +223,8 @@ async fn payments_log_one_line_for_each_decided_row_without_personal_data() {
     let (binary, log) = (env!("CARGO_BIN_EXE_payments"), std::fs::File::create(&path).unwrap());
     let mut function = Function::start_with_log(binary, "payments", &[("DUEDAY_GATEWAY", &url)], log).await;
     let cases = [
-        // (account, customer, payment method, open findings), and the level, the outcome and the type of the error.
+        // The columns are: (account, customer, payment method, open findings), and the expected log line: (level,
+        // outcome, type of the error).
         (("paid", "cus_1", "pm_card_visa", 0), ("DEBUG", "paid", "")),
         (("declined", "cus_2", "pm_card_visa_chargeDeclined", 0), ("INFO", "declined", "")),
         (("rejected", "cus_3", "pm_unknown", 0), ("INFO", "rejected", "")),

@@ -14,10 +14,10 @@ use ses::MailerError;
 use store::{ReminderCounts, TableConfig, TableError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};
 
-/// The daily sweep of the reminder batch.
+/// The reminder batch, which runs daily over all due reminders.
 pub type Reminders = Sweep<ReminderBatch>;
 
-/// The reason why the batch could not be set up.
+/// The reason why the reminder batch could not be created at the start of the function.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -28,8 +28,8 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// Creates the batch from the environment variables `env`. The documentation of [`ses::mailer`] lists the variables
-/// that select the mail service and the sender of the mails.
+/// Creates the reminder batch from the environment variables `env`. The documentation of [`ses::mailer`] lists the
+/// variables that select the mail service and the sender of the mails.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = TableConfig::read(env)?;
     let limits = RunLimits::read(env, BillingConfig::read(env)?.zone)?;

@@ -7,6 +7,7 @@ use emulator::{Limits, serve};
 use store::CreateOutcome;
 use testkit::{Function, InvocationResult, SesServer, sample};
 
+/// Returns the content of the sample event `events/<name>.json`.
 fn sample_event(name: &str) -> String {
     let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap()

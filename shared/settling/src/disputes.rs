@@ -12,8 +12,8 @@ use clock::Clock;
 use config::BillingConfig;
 use store::{Paging, Table, TableError};
 
-/// Stores disputes, and computes from them the marks on subscriptions (payment method disputed) and on receipts
-/// (payment reversed).
+/// Stores disputes. From the stored disputes, computes the marks on subscriptions (payment method disputed) and on
+/// receipts (payment reversed).
 #[derive(Clone, Debug)]
 pub struct Disputes {
     table: Table,
@@ -31,13 +31,13 @@ impl Disputes {
     /// Stores the dispute `id` of `account` as the gateway reports it, and updates the marks on the subscriptions and
     /// the receipt. `read` requests the current state of the dispute from the gateway.
     ///
-    /// Repeated, late and concurrent calls have the same result: this function reads the stored dispute before `read`
-    /// requests the dispute from the gateway, and replaces the stored dispute only if it has not changed since.
-    /// Therefore no worker replaces a newer state of the dispute with an older state.
+    /// Repeated, late and concurrent calls have the same result: this function first reads the stored dispute, and then
+    /// `read` requests the dispute from the gateway. The stored dispute is replaced only if it has not changed in the
+    /// meantime. Therefore no worker replaces a newer state of the dispute with an older state.
     ///
     /// # Errors
-    /// An error of `read`, or [`TableError`] if a request to the table fails or the stored dispute has changed: the
-    /// gateway's event must be processed again.
+    /// The error of `read`, or a [`TableError`] if a request to the table fails or the stored dispute has changed. The
+    /// gateway's event must then be processed again.
     pub async fn store_reported_dispute<E: From<TableError>>(
         &self,
         account: &AccountId,
@@ -56,12 +56,12 @@ impl Disputes {
         Ok(next)
     }
 
-    /// Updates the dispute marks on the subscriptions of `account`, and the reversal mark on its receipt `receipt`,
-    /// from the stored disputes. If two workers update the marks concurrently, both repeat the update until the stored
-    /// disputes no longer change, so both compute the same marks.
+    /// Computes two marks from the stored disputes of `account`, and stores them: the dispute marks on the
+    /// subscriptions of the account, and the reversal mark on the receipt `receipt`. If two workers update the marks
+    /// concurrently, both repeat the update until the stored disputes no longer change, so both compute the same marks.
     ///
     /// # Errors
-    /// [`TableError`] if a request to the table fails: call this function again.
+    /// [`TableError`] if a request to the table fails. The caller must repeat the call.
     pub async fn update_dispute_and_reversal_marks(
         &self,
         account: &AccountId,

@@ -1,4 +1,4 @@
-//! Handles successful payments without a receipt. Such a payment is settled if that is safe; otherwise it is stored as
+//! Handles successful payments without a receipt. Such a payment is settled if this is safe. Otherwise, it is stored as
 //! a finding, which a person must resolve.
 
 use chrono::NaiveDate;
@@ -60,9 +60,9 @@ pub enum FindingError {
     NoReceipt { payment: GatewayToken, reason: &'static str },
 }
 
-/// Returns a message about the open findings `open`; `None` if there are none. A finding is about a successful payment,
-/// or, in a restored table, about a debit in progress. While there are open findings, no day of the payment batch is
-/// complete.
+/// Returns a message about the open findings `open`; `None` if `open` is empty. A finding is about a successful payment
+/// without a receipt or, in a restored table, about a debit in progress. While there are open findings, no day of the
+/// payment batch is complete.
 pub fn unresolved_findings(open: &[Finding]) -> Option<String> {
     let payments: Vec<&str> = open.iter().take(3).map(|finding| finding.payment.as_str()).collect();
     let more = if open.len() > payments.len() { " and others" } else { "" };
@@ -83,12 +83,12 @@ pub struct Findings<'a> {
 
 impl Findings<'_> {
     /// Settles the successful `payment` on the day `today` if that is safe; otherwise stores the payment as a finding.
-    /// `sku` is the SKU of its subscription. Changes nothing if the payment has a receipt, if an attempt of its period
-    /// is open, or if a person has resolved the finding about it.
+    /// `sku` is the SKU of the payment's subscription. Changes nothing if the payment has a receipt, if an attempt of
+    /// the payment's period is open, or if a person has resolved the finding about the payment.
     ///
     /// # Errors
-    /// [`FindingError::Table`] or [`FindingError::Gateway`] if a request to the table or to the gateway failed: call
-    /// this function again.
+    /// [`FindingError::Table`] or [`FindingError::Gateway`] if a request to the table or to the gateway failed. The
+    /// caller can repeat the call.
     pub async fn settle_or_store_finding(
         &self,
         payment: &Payment,
@@ -142,9 +142,9 @@ impl Findings<'_> {
         Ok(LatePaymentOutcome::FindingStored(Box::new(finding)))
     }
 
-    /// Stores `payment` of the subscription `stored`, which has no receipt because of `reason`, as a finding. `sku` is
-    /// the SKU of its subscription. Returns the stored finding; if there is a finding about the payment already,
-    /// returns that one.
+    /// Stores a finding about `payment` of the subscription `stored`. The payment has no receipt because of `reason`.
+    /// `sku` is the SKU of the subscription. Returns the stored finding. If a finding about the payment exists already,
+    /// returns the existing finding.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
@@ -179,9 +179,10 @@ impl Findings<'_> {
     /// Returns the stored subscription after the decision.
     ///
     /// # Errors
-    /// [`FindingError::Missing`] if there is no open finding about the payment. [`FindingError::StillPaid`] and
-    /// [`FindingError::NoReceipt`] if the decision does not fit the state of the payment. [`FindingError::Table`] and
-    /// [`FindingError::Gateway`] if a request failed.
+    /// - [`FindingError::Missing`] if there is no open finding about the payment.
+    /// - [`FindingError::StillPaid`] and [`FindingError::NoReceipt`] if the decision does not fit the state of the
+    ///   payment.
+    /// - [`FindingError::Table`] and [`FindingError::Gateway`] if a request failed.
     pub async fn resolve(
         &self,
         (account, payment): (&AccountId, &GatewayToken),

@@ -8,7 +8,8 @@ use tokio::sync::OnceCell;
 use gateways::{GatewayError, PaymentGateway};
 use store::{Table, TableError};
 
-/// The check of a table's gateway account. After it has succeeded once, it is not repeated.
+/// The check that a table's payments are made at the gateway account of the API key. After the check has succeeded
+/// once, it is not repeated.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayAccountCheck(Arc<OnceCell<()>>);
 
@@ -17,8 +18,8 @@ impl GatewayAccountCheck {
     /// gateway account yet.
     ///
     /// # Errors
-    /// [`GatewayError::Unusable`] if the payments are made at another account. [`TableError`] or another
-    /// [`GatewayError`] if the settings or the account could not be read.
+    /// - [`GatewayError::Unusable`] if the payments are made at another account.
+    /// - [`TableError`] or another [`GatewayError`] if the settings or the account could not be read.
     pub async fn check<E: From<TableError> + From<GatewayError>>(
         &self,
         table: &Table,

@@ -3,8 +3,8 @@
 use billing::{Attempt, Payment, Period, Subscription, successful_payments};
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 
-/// A look-up lists payments from this long before the due date or the claim of the attempt, whichever is earlier. This
-/// margin is necessary because time zones and clocks differ.
+/// The margin before the due date or the claim of an attempt (whichever is earlier), from which a look-up of the
+/// attempt lists payments. The margin is necessary because time zones and clocks differ.
 const LIST_START_MARGIN: TimeDelta = TimeDelta::days(1);
 
 /// Returns the time from which a look-up of `attempt` must list payments. All payments of the period of `attempt`, also

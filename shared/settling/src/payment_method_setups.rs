@@ -51,8 +51,9 @@ impl PaymentMethodSetups {
     /// the checkout page.
     ///
     /// # Errors
-    /// [`SetupError::NoSubscription`] or [`SetupError::Cancelled`] if one of `subscriptions` does not exist or is
-    /// cancelled. [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.
+    /// - [`SetupError::NoSubscription`] or [`SetupError::Cancelled`] if one of `subscriptions` does not exist or is
+    ///   cancelled.
+    /// - [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.
     pub async fn open(
         &self,
         account: &Account,
@@ -83,9 +84,9 @@ impl PaymentMethodSetups {
         })
     }
 
-    /// Returns the customer at the gateway, if all subscriptions in `named` have the same customer. If `named` is
-    /// `None`, compares all subscriptions of `account` that are not cancelled. Returns `None` if the customers differ,
-    /// or if there is no subscription.
+    /// Returns the gateway's id of the customer, if all subscriptions in `named` have the same customer. If `named` is
+    /// `None`, compares the customers of all subscriptions of `account` that are not cancelled. Returns `None` if the
+    /// customers differ, or if there is no subscription.
     async fn common_customer(
         &self,
         account: &AccountId,
@@ -110,10 +111,11 @@ impl PaymentMethodSetups {
     }
 
     /// Reads the state of the checkout page of `setup` from the gateway. If the customer has entered a payment method,
-    /// stores it in the subscriptions and returns the completed setup; otherwise returns `setup` unchanged. The payment
-    /// method of a subscription is unchanged if it was entered later than the payment method of this setup, so an older
-    /// setup never replaces a newer payment method. The change of each subscription has an entry in the action log; its
-    /// actor is the customer with the id of the setup. If the call is interrupted, the next call completes the setup.
+    /// stores this payment method in the subscriptions and returns the completed setup. Otherwise, returns `setup`
+    /// unchanged. Does not change a subscription whose payment method was entered later, so an older setup never
+    /// replaces a newer payment method. Writes an entry to the action log for each changed subscription; the actor of
+    /// the entry is the customer, identified by the id of the setup. If the call is interrupted, the next call
+    /// completes the setup.
     ///
     /// # Errors
     /// [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.

@@ -74,17 +74,20 @@ impl Refunds {
         Self { table, gateway, account_check: GatewayAccountCheck::default(), clock }
     }
 
-    /// Makes the refund `id` of `minor` minor units of the receipt's payment; with `None`, of the whole amount that is
-    /// not refunded yet. Requests with the same id are requests for the same refund: the refund is made only once, and
-    /// a repeated request looks the refund up while it is pending. Before a new refund is made, other pending refunds
-    /// of the receipt are settled. Writes `action` to the action log if the refund is new, or is made again after the
-    /// gateway refused it.
+    /// Makes the refund `id` of `minor` minor units of the receipt's payment. If `minor` is `None`, refunds the whole
+    /// amount that is not refunded yet. Requests with the same id are requests for the same refund: the refund is made
+    /// only once, and a repeated request looks up the refund while it is pending. Before a new refund is made, other
+    /// pending refunds of the receipt are settled. Writes `action` to the action log if the refund is new, or is made
+    /// again after the gateway refused it.
     ///
     /// # Errors
-    /// [`RefundError::AmountMismatch`] if the refund `id` was requested with another amount before.
-    /// [`RefundError::InProgress`] if another request has leased a refund of the receipt. [`RefundError::Gateway`] if
-    /// the gateway refused the request before it began a refund, or if the outcome of another pending refund is still
-    /// unknown: the refund was not made. After a [`RefundError::Table`], repeat the same request.
+    /// - [`RefundError::AmountMismatch`] if the refund `id` was requested with another amount before.
+    /// - [`RefundError::NoReceipt`] if the receipt does not exist or has expired.
+    /// - [`RefundError::Refused`] if the receipt does not allow a refund of this amount.
+    /// - [`RefundError::InProgress`] if another request has leased a refund of the receipt, or has changed the receipt.
+    /// - [`RefundError::Gateway`] if the gateway refused the request before it began a refund, or if the outcome of
+    ///   another pending refund is still unknown. The refund was not made.
+    /// - [`RefundError::Table`] if a request to the table failed. Repeat the same call.
     pub async fn refund(
         &self,
         account: &AccountId,
@@ -131,9 +134,10 @@ impl Refunds {
     /// Looks up the refund `id`, which was requested before, and requests it again if the gateway does not have it.
     ///
     /// # Errors
-    /// [`RefundError::NoRefund`] if the refund was never requested. [`RefundError::InProgress`] if another request has
-    /// leased the refund. [`RefundError::Table`] if a request to the table failed. [`RefundError::Gateway`] if the
-    /// check of the gateway account failed.
+    /// - [`RefundError::NoRefund`] if the refund was never requested.
+    /// - [`RefundError::InProgress`] if another request has leased the refund.
+    /// - [`RefundError::Table`] if a request to the table failed.
+    /// - [`RefundError::Gateway`] if the check of the gateway account failed.
     pub async fn refund_again(
         &self,
         account: &AccountId,
@@ -146,8 +150,8 @@ impl Refunds {
         self.settle_or_keep_pending(refund).await
     }
 
-    /// Settles `refund` if it is pending, and returns it. If its outcome is still unknown, the refund stays pending,
-    /// which is no error.
+    /// Settles `refund` if it is pending, and returns the stored refund. If its outcome is still unknown, the refund
+    /// stays pending, which is no error.
     async fn settle_or_keep_pending(&self, refund: Refund) -> Result<Refund, RefundError> {
         if refund.status != RefundStatus::Pending {
             return Ok(refund);
@@ -161,8 +165,8 @@ impl Refunds {
         }
     }
 
-    /// Creates a pending refund of `amount` of the payment of `receipt`. Its lease has already expired, so that any
-    /// worker can lease it.
+    /// Creates a pending refund of `amount` of the payment of `receipt`. The refund is not stored. Its lease has
+    /// already expired, so that any worker can lease the refund.
     fn new_pending_refund(&self, receipt: &Receipt, id: Ulid, amount: Money, now: DateTime<Utc>) -> Refund {
         Refund {
             id,
@@ -258,8 +262,8 @@ impl Refunds {
         }
     }
 
-    /// Requests `refund` at the gateway for the first time. If the outcome is unknown, looks the refund up. If the
-    /// gateway does not list it, the refund stays pending, because the request may still take effect.
+    /// Requests `refund` at the gateway for the first time. If the outcome is unknown, looks up the refund. If the
+    /// gateway does not list the refund, it stays pending, because the request may still take effect.
     async fn request_refund(&self, refund: Refund) -> Result<Refund, RefundError> {
         let error = match self.gateway.refund(&RefundRequest::from_refund(&refund)).await {
             RefundResponse::Made(made) => return self.store_reported_state(refund, made, true).await,
@@ -282,7 +286,7 @@ impl Refunds {
         }
     }
 
-    /// Requests `refund` again under the same idempotency key, because the first request may have taken effect after
+    /// Requests `refund` again. Uses the same idempotency key, because the first request may have taken effect after
     /// the last look-up. If the gateway returns no usable response, returns an error, and the refund stays pending.
     async fn request_refund_again(&self, refund: Refund) -> Result<Refund, RefundError> {
         match self.gateway.refund(&RefundRequest::from_refund(&refund)).await {
@@ -301,8 +305,8 @@ impl Refunds {
         Ok(made.into_iter().find(|made| made.matches(refund)))
     }
 
-    /// Stores the state `made` that the gateway reports for `refund`. `is_leased`: whether this worker has leased the
-    /// refund. If it has, its lease ends now. It has no lease if the report was caused by an inbound event.
+    /// Stores the state `made` that the gateway reports for `refund`. `is_leased` is true if this worker has leased the
+    /// refund; its lease then ends now. A worker that processes an inbound event has no lease.
     async fn store_reported_state(
         &self,
         refund: Refund,

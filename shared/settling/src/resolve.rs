@@ -31,7 +31,7 @@ pub enum ResolveOutcome {
     Settled(Box<Subscription>),
     /// The subscription has no open attempt.
     NoOpenAttempt,
-    /// Another worker has leased the attempt until this time.
+    /// Another worker has leased the attempt. Contains the time at which the lease expires.
     Leased(DateTime<Utc>),
     /// The attempt stays open, because the gateway reports another outcome than the stated one, or no outcome. Contains
     /// the reason as text.
@@ -54,9 +54,9 @@ pub struct AttemptResolver<'a> {
 
 impl AttemptResolver<'_> {
     /// Settles the open attempt of a subscription with the outcome `stated`, on the day `today`. A charged attempt gets
-    /// a receipt. An attempt that was not charged is charged again tomorrow with a new attempt number, or is dropped if
-    /// the subscription is stopped. The attempt is first looked up, and then taken over if it has not changed, so that
-    /// no other worker settles or charges it at the same time.
+    /// a receipt. If the attempt was not charged, its payment is charged tomorrow with a new attempt; if the
+    /// subscription is stopped, the attempt is dropped. The attempt is first looked up. Then, if it has not changed, it
+    /// is taken over, so that no other worker settles or charges it at the same time.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
@@ -118,8 +118,10 @@ impl AttemptResolver<'_> {
     }
 
     /// Returns the outcome of `attempt` of `stored` that follows from `stated` and from the gateway's list of payments.
-    /// Fails with [`ResolveOutcome::Contradicted`] if the two contradict each other, or if the gateway reports no
-    /// outcome, and with [`ResolveOutcome::NotLookedUp`] if the gateway returns no list.
+    ///
+    /// # Errors
+    /// - [`ResolveOutcome::Contradicted`] if `stated` contradicts the list, or if the gateway reports no outcome.
+    /// - [`ResolveOutcome::NotLookedUp`] if the gateway returns no list.
     async fn decide_outcome(
         &self,
         stored: &Subscription,
@@ -135,7 +137,7 @@ impl AttemptResolver<'_> {
     }
 
     /// Returns the outcome of `attempt` of `stored` that follows from `stated` and from `listed`, the gateway's list
-    /// of payments. Fails with the reason if the two contradict each other, or if the gateway reports no outcome.
+    /// of payments. Fails with the reason if `stated` contradicts `listed`, or if the gateway reports no outcome.
     fn outcome_of_payments(
         &self,
         stored: &Subscription,

@@ -14,7 +14,7 @@ use store::{RewriteOutcome, Table, TableError};
 /// Settles attempts, and adds the charged amounts to the charge total of the day.
 ///
 /// The charged amounts are held in memory until [`Settling::write_charge_total`] writes them. The payment batch calls
-/// this function once per list page of rows; all other callers call it immediately after a settlement.
+/// that function once for each list page of rows. All other callers call it immediately after a settlement.
 #[derive(Debug)]
 pub struct Settling {
     pub(crate) table: Table,
@@ -79,19 +79,20 @@ impl Settling {
         Self { table, policy, clock, uncounted: Mutex::default(), action: None }
     }
 
-    /// Adds `action`, the decision of a person. It is written to the action log with each settlement.
+    /// Adds `action`, the decision of a person. An entry of `action` is written to the action log with each settlement.
     pub fn with_action(self, action: NewAction) -> Self {
         Self { action: Some(action), ..self }
     }
 
     /// Settles `held`, the attempt of `subscription` that this worker has leased, with `outcome` on the day `today`.
     /// The settlement is computed from the currently stored subscription, and written with a TransactWriteItems
-    /// request. If the write fails, the attempt stays open, and a later run looks it up and settles it.
+    /// request. If the write fails, the attempt stays open, and a later run looks up and settles the attempt.
     ///
     /// # Errors
-    /// [`SettleError::Contradicts`] if the successful payment does not match the attempt: it gets no receipt.
-    /// [`SettleError::MissingReceipt`] if the payment succeeded, but another worker has settled the attempt with
-    /// another outcome. [`SettleError::Table`] if a request to the table failed.
+    /// - [`SettleError::Contradicts`] if the successful payment does not match the attempt. It gets no receipt.
+    /// - [`SettleError::MissingReceipt`] if the payment succeeded, but another worker has settled the attempt with
+    ///   another outcome.
+    /// - [`SettleError::Table`] if a request to the table failed.
     pub async fn settle(
         &self,
         subscription: Subscription,
@@ -116,7 +117,8 @@ impl Settling {
     ) -> Result<SettleOutcome, SettleError> {
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
         let account = subscription.account.clone();
-        // A reminder is not missing if the subscription was created after the reminder date of its first payment.
+        // If the subscription was created after the reminder date, the payment could not be reminded. Count it as
+        // reminded.
         let could_be_reminded = |on| subscription.created_at.date_naive() <= on;
         let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today || !could_be_reminded(on));
         let settlement =
@@ -145,8 +147,8 @@ impl Settling {
         Err(SettleError::MissingReceipt { payment: payment.id.clone(), due_on: held.due_on })
     }
 
-    /// Settles a successful payment of `amount` that has no open attempt. `compute` returns the settlement for the
-    /// stored subscription, or the reason why the payment must not be settled.
+    /// Settles a successful payment of `amount` that has no open attempt any more. `compute` returns the settlement for
+    /// the stored subscription, or the reason why the payment must not be settled.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
@@ -197,7 +199,7 @@ impl Settling {
         }
     }
 
-    /// Remembers a charged amount for the next [`Settling::write_charge_total`].
+    /// Adds a charged amount to the amounts that the next call of [`Settling::write_charge_total`] writes.
     pub(crate) fn add_uncounted_charge(&self, amount: Money) {
         self.lock_uncounted_total().add(amount);
     }
@@ -227,7 +229,7 @@ impl Settling {
         }
     }
 
-    /// Returns the charged amounts that are not yet in the stored charge total.
+    /// Locks and returns the charged amounts that are not yet in the stored charge total.
     fn lock_uncounted_total(&self) -> MutexGuard<'_, ChargeTotal> {
         self.uncounted.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -41,6 +41,7 @@ mod tests {
     use super::*;
     use billing::{Money, RequestedAmount};
 
+    /// Returns a refund with this id and status.
     fn refund(id: Ulid, status: RefundStatus) -> Refund {
         let at = chrono::DateTime::UNIX_EPOCH;
         Refund {
