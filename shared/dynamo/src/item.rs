@@ -28,7 +28,7 @@ fn from_item_with_names<T: DeserializeOwned>(item: &Item) -> Result<T, TableErro
         serde_dynamo::Item::from(item.clone()).into(),
     ));
     serde_path_to_error::deserialize(attributes)
-        .map_err(|error| TableError::unreadable(key_of(item), unreadable::reason(&error)))
+        .map_err(|error| TableError::unreadable(key_of(item), unreadable::reason_unreadable(&error)))
 }
 
 /// Returns the key of `item`. A missing `PK` or `SK` becomes `?`, so that error messages can also contain the key of a

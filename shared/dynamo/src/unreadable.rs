@@ -5,7 +5,7 @@ use serde_path_to_error::Error;
 
 /// Returns the part of the error message with the name of the wrong attribute and its required type or format. This
 /// text does not contain the attribute's value, which may be confidential.
-pub fn reason(error: &Error<serde_dynamo::Error>) -> String {
+pub fn reason_unreadable(error: &Error<serde_dynamo::Error>) -> String {
     let (path, text) = (error.path().to_string(), error.inner().to_string());
     if let Some(missing) = text.strip_prefix("missing field ") {
         return format!("its attribute {} is missing", missing.trim_matches('`'));

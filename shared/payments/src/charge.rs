@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::pace::ThrottleCount;
+use super::request_pace::ThrottleCount;
 use super::row_error::RowError;
 use super::run::RowContext;
 use super::{IN_DOUBT_MESSAGE, PaymentBatch, PaymentOutcome, PaymentRun, RowResult, deferred_because_charging_is_off};
@@ -16,7 +16,7 @@ use store::{Claim, SubscriptionKey, TableError};
 /// was suspended after the claim, it must not charge the attempt, because another worker may have taken over the
 /// attempt. The shortest allowed lease is twice as long. The difference is a reserve for slow requests and for
 /// differences between clocks.
-const MAX_TIME_FROM_PERMIT_TO_CHARGE: TimeDelta = TimeDelta::minutes(5);
+const MAX_TIME_FROM_CLAIM_TO_CHARGE: TimeDelta = TimeDelta::minutes(5);
 
 /// How long an attempt may stay in doubt. After this time, every run reports the attempt's row as failed until the
 /// attempt is resolved.
@@ -27,7 +27,7 @@ pub(super) struct ChargePermit {
     pub subscription: Subscription,
     pub attempt: Attempt,
     /// The time of the claim or take-over.
-    allowed_at: DateTime<Utc>,
+    claimed_at: DateTime<Utc>,
 }
 
 impl ChargePermit {
@@ -37,7 +37,7 @@ impl ChargePermit {
     /// [`TableError::Unreadable`] if the subscription has no open attempt, although a claim always writes one.
     pub fn from_claim(subscription: Subscription, claim: Claim) -> Result<Self, TableError> {
         match subscription.attempt.clone() {
-            Some(attempt) => Ok(Self { subscription, attempt, allowed_at: claim.now }),
+            Some(attempt) => Ok(Self { subscription, attempt, claimed_at: claim.now }),
             None => Err(TableError::unreadable(
                 SubscriptionKey::from_subscription(&subscription).key(),
                 "the subscription was claimed, but has no open attempt",
@@ -154,7 +154,7 @@ impl PaymentBatch {
             }
             self.pace.wait_for_pause_end().await;
             let is_permitted =
-                self.clock.now().signed_duration_since(permit.allowed_at) < MAX_TIME_FROM_PERMIT_TO_CHARGE;
+                self.clock.now().signed_duration_since(permit.claimed_at) < MAX_TIME_FROM_CLAIM_TO_CHARGE;
             if !is_permitted || !self.has_time_to_charge(context.deadline) {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }

@@ -3,20 +3,20 @@
 //! charge again under the same idempotency key.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod attempts_in_doubt;
 mod breaker;
 mod charge;
 mod charge_now;
+mod charge_request_metrics;
 mod claim;
 mod config;
 mod first_payment;
 mod gateway_account;
-mod gateway_use;
 mod outcome;
-mod pace;
+mod request_pace;
 mod row_error;
 mod run;
 mod settle;
-mod take_over;
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
@@ -32,7 +32,7 @@ use ::config::BillingConfig;
 use billing::{ClaimToken, GatewayAccount, Policy};
 use clock::Clock;
 use gateways::PaymentGateway;
-use pace::RequestPace;
+use request_pace::RequestPace;
 use row_error::RowError;
 use run::RowContext;
 use settling::{SettleError, Settling};
@@ -40,9 +40,9 @@ use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Settings, Subsc
 use sweep::{RunTotals, Task};
 
 pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
+pub use charge_request_metrics::ChargeRequestMetrics;
 pub use config::*;
 pub use first_payment::{FirstPayment, SubscriptionWithFirstPayment};
-pub use gateway_use::GatewayUse;
 pub use outcome::PaymentOutcome;
 pub use run::PaymentRun;
 
@@ -58,7 +58,7 @@ const CLAIM_MARGIN: TimeDelta = TimeDelta::seconds(12);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The number of due payments that one request reads, before a run compares the charges of the day with the ceilings
 /// (the merchant's limits on the charges of a day).
-const COUNT_PAGE_SIZE: usize = 1_000;
+const DUE_PAYMENTS_PAGE_SIZE: usize = 1_000;
 
 /// The log message of an attempt whose outcome is still unknown, with the error.
 const IN_DOUBT_MESSAGE: &str = "an attempt stays in doubt";
@@ -153,7 +153,7 @@ impl Task for PaymentBatch {
         let (mut day, mut after) = (table.get_charge_total(today).await?, None);
         loop {
             let DueList { rows, next } =
-                table.get_due_by_date(Batch::Payments, settings.shards, on, after, COUNT_PAGE_SIZE).await?;
+                table.get_due_by_date(Batch::Payments, settings.shards, on, after, DUE_PAYMENTS_PAGE_SIZE).await?;
             let due = rows.iter().filter_map(|row| row.due.as_ref().ok()).filter(|due| due.will_be_charged());
             due.for_each(|due| day.add(due.amount));
             after = next;

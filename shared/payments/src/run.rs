@@ -11,7 +11,7 @@ use store::Settings;
 use sweep::RunTotals;
 
 use super::breaker::CircuitBreaker;
-use super::gateway_use::GatewayUse;
+use super::charge_request_metrics::ChargeRequestMetrics;
 
 /// The state of one run, which is shared by all rows that are processed concurrently. A new run charges nothing until
 /// it has read the settings.
@@ -33,7 +33,7 @@ struct State {
     /// The totals of the payments since the last call of [`PaymentRun::take_totals`].
     totals: RunTotals,
     /// The charge requests since the last call of [`PaymentRun::take_totals`].
-    gateway_use: GatewayUse,
+    charge_metrics: ChargeRequestMetrics,
     /// The subscriptions whose rows the first lane (due payments) has counted, and whose attempts it has left open. The
     /// second lane (open attempts) skips these subscriptions.
     left_open: HashSet<SubscriptionId>,
@@ -95,13 +95,13 @@ impl PaymentRun {
 
     /// Adds a charge request that returned `response` after `duration`.
     pub(super) fn add_charge(&self, response: &ChargeResponse, duration: TimeDelta) {
-        self.state().gateway_use.add(response, duration);
+        self.state().charge_metrics.add(response, duration);
     }
 
     /// Returns the totals since the last call, and resets them to zero. Logs the charge requests since the last call.
     pub(super) fn take_totals(&self) -> RunTotals {
         let mut state = self.state();
-        std::mem::take(&mut state.gateway_use).log();
+        std::mem::take(&mut state.charge_metrics).log();
         std::mem::take(&mut state.totals)
     }
 

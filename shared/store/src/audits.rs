@@ -9,7 +9,7 @@ use billing::{AuditRecord, AuditViolation};
 use dynamo::{Entity as _, PrefixQuery, is_expired, with_next_version};
 
 /// The number of violations that are written at the same time.
-const WRITTEN_AT_ONCE: usize = 25;
+const MAX_CONCURRENT_VIOLATION_WRITES: usize = 25;
 
 impl Table {
     /// Creates `audit`, whose id is new. Sends one PutItem request.
@@ -30,7 +30,7 @@ impl Table {
         next: AuditRecord,
         violations: Vec<AuditViolation>,
     ) -> Result<AuditRecord, TableError> {
-        for batch in violations.chunks(WRITTEN_AT_ONCE) {
+        for batch in violations.chunks(MAX_CONCURRENT_VIOLATION_WRITES) {
             try_join_all(batch.iter().map(|violation| self.put(violation.to_item()))).await?;
         }
         let written = with_next_version(stored, next.clone());

@@ -49,7 +49,7 @@ impl Table {
     /// Returns the current charge total of the day `on`: the sum of the totals of all shards. Sends a Query with `PK =
     /// RUN#payments#<date> AND begins_with(SK, "CHARGED#")`.
     pub async fn get_charge_total(&self, on: NaiveDate) -> Result<ChargeTotal, TableError> {
-        let list = PrefixQuery::new(keys::partition_key_of_runs(super::Batch::Payments, on), keys::CHARGED);
+        let list = PrefixQuery::new(keys::partition_key_of_runs(super::Batch::Payments, on), keys::CHARGE_TOTALS);
         let mut total = ChargeTotal::default();
         self.list(&list, &Paging::all()).await?.items.iter().for_each(|item| total.add_all(&read_charge_total(item)));
         Ok(total)

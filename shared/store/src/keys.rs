@@ -40,7 +40,7 @@ pub const WAIVED_PERIODS: &str = "WAV#";
 /// The prefix of every run record's sort key.
 pub const RUNS: &str = "SHARD#";
 /// The prefix of the sort key of the charge total of each day and shard.
-pub const CHARGED: &str = "CHARGED#";
+pub const CHARGE_TOTALS: &str = "CHARGED#";
 
 /// The partition key of the erasures in progress.
 pub const ERASURES: &str = "ERASURES";
@@ -242,7 +242,7 @@ pub fn partition_key_of_runs(batch: Batch, on: NaiveDate) -> String {
 
 /// Returns the key of the charge total of one shard on the day `on`.
 pub fn key_of_charge_total(on: NaiveDate, shard: u32) -> Key {
-    Key { pk: partition_key_of_runs(Batch::Payments, on), sk: format!("{CHARGED}{shard}") }
+    Key { pk: partition_key_of_runs(Batch::Payments, on), sk: format!("{CHARGE_TOTALS}{shard}") }
 }
 
 /// Returns the prefix of the sort keys of one shard's run records.
@@ -358,14 +358,17 @@ pub fn key_of_accepted_difference(on: NaiveDate, kind: DifferenceKind, id: &str)
 
 /// Returns the prefix of the sort keys of the items with the seen payments of the comparison that started at
 /// `started_at`. Seen payments are payments for which the comparison found a receipt.
-pub fn prefix_of_seen_payments(started_at: DateTime<Utc>) -> String {
+pub fn sort_key_prefix_of_seen_payments(started_at: DateTime<Utc>) -> String {
     format!("{SEEN_PAYMENTS}{}#", started_at.timestamp_millis())
 }
 
 /// Returns the key of the item with the seen payments of one list page, for a comparison of the day `on`. `last` is the
 /// number of payments that the comparison has read up to the end of this list page.
 pub fn key_of_seen_payments(on: NaiveDate, started_at: DateTime<Utc>, last: u64) -> Key {
-    Key { pk: partition_key_of_reconciled_day(on), sk: format!("{}{last:012}", prefix_of_seen_payments(started_at)) }
+    Key {
+        pk: partition_key_of_reconciled_day(on),
+        sk: format!("{}{last:012}", sort_key_prefix_of_seen_payments(started_at)),
+    }
 }
 
 /// Returns the key of the settings item.

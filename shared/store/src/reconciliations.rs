@@ -94,7 +94,7 @@ impl Table {
         mut add: impl FnMut(u64),
     ) -> Result<(), TableError> {
         let partition = s(keys::partition_key_of_reconciled_day(day.on));
-        let prefix = s(keys::prefix_of_seen_payments(day.started_at));
+        let prefix = s(keys::sort_key_prefix_of_seen_payments(day.started_at));
         let key_condition = "#PK = :partition AND begins_with(#SK, :prefix)";
         let mut items = self.query(Query::new(key_condition, values([(":partition", partition), (":prefix", prefix)])));
         while let Some(item) = items.next().await? {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::stream::{self, Stream, StreamExt as _};
 
-use super::subscriptions::read;
+use super::subscriptions::read_subscription;
 use super::{Item, SubscriptionKey, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
 use dynamo::{Entity as _, Scan, key_of, n, s, values};
@@ -62,7 +62,7 @@ impl Table {
         &self,
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.convert_each_item(Scan::beginning_with(keys::SUBSCRIPTIONS), read, each).await
+        self.convert_each_item(Scan::beginning_with(keys::SUBSCRIPTIONS), read_subscription, each).await
     }
 
     /// Calls `each` for every receipt that has not expired at `now`, like [`Table::scan_accounts`].
@@ -89,7 +89,7 @@ impl Table {
             (":today", s(today)),
         ]);
         let read = |item: Item| match key_of(&item).sk.starts_with(keys::SUBSCRIPTIONS) {
-            true => read(item).map(Box::new).map(ScannedItem::Due),
+            true => read_subscription(item).map(Box::new).map(ScannedItem::Due),
             false => Receipt::from_item(&item).map(Box::new).map(ScannedItem::Receipt),
         };
         self.convert_each_item(Scan::filtered(FILTER, values), read, each).await
@@ -98,7 +98,7 @@ impl Table {
     /// Returns all subscriptions as a stream. If a request fails, the stream returns the error and ends. Sends Scan
     /// requests until the last page.
     pub fn all_subscriptions(&self) -> impl Stream<Item = Result<Subscription, TableError>> + use<> {
-        self.stream_items(Scan::beginning_with(keys::SUBSCRIPTIONS), read)
+        self.stream_items(Scan::beginning_with(keys::SUBSCRIPTIONS), read_subscription)
     }
 
     /// Returns all receipts that have not expired at `now`, like [`Table::all_subscriptions`].

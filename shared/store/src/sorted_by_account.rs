@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 
 use super::items::is_erased_account;
-use super::subscriptions::read;
+use super::subscriptions::read_subscription;
 use super::{Item, Key, Table, TableError, keys};
 use billing::{Account, Label, Receipt, Subscription};
 use dynamo::{Entity as _, Paging, PrefixQuery, Scan, is_expired};
@@ -38,7 +38,7 @@ impl Table {
     ) -> Result<(), TableError> {
         let read_partition = async |partition: String| {
             let items = self.items_of_partition(partition, keys::SUBSCRIPTIONS).await?;
-            Ok(items.into_iter().map(read).collect())
+            Ok(items.into_iter().map(read_subscription).collect())
         };
         self.each_in_order_of_accounts(keys::SUBSCRIPTIONS, read_partition, each).await
     }

@@ -126,7 +126,7 @@ impl Table {
         paging: &Paging,
     ) -> Result<Page<Subscription>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::SUBSCRIPTIONS);
-        Ok(self.list(&list, paging).await?.read(read))
+        Ok(self.list(&list, paging).await?.read(read_subscription))
     }
 
     /// Returns the subscription `id` of `account`; `None` if it does not exist. The caller need not know its SKU, which
@@ -137,7 +137,7 @@ impl Table {
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::sort_key_prefix_of_subscription(id));
-        Ok(self.list(&list, &Paging::all()).await?.read(read).require_all_readable()?.items.pop())
+        Ok(self.list(&list, &Paging::all()).await?.read(read_subscription).require_all_readable()?.items.pop())
     }
 
     /// Returns the account and the id of the subscription with this code. `None` if no subscription has this code, or
@@ -172,6 +172,6 @@ fn subscription_code_item(subscription: &Subscription) -> Item {
 }
 
 /// Reads a subscription from its item.
-pub(super) fn read(item: Item) -> Result<Subscription, TableError> {
+pub(super) fn read_subscription(item: Item) -> Result<Subscription, TableError> {
     Subscription::from_item(&item)
 }

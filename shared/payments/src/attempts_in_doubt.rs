@@ -3,7 +3,7 @@
 
 use super::charge::ChargePermit;
 use super::claim::add_leased_attempt;
-use super::pace::ThrottleCount;
+use super::request_pace::ThrottleCount;
 use super::row_error::RowError;
 use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, deferred_because_charging_is_off};

@@ -5,7 +5,7 @@ use gateways::ChargeResponse;
 
 /// The number of charge requests to the gateway, how many of them had no usable response, and how long they took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct GatewayUse {
+pub struct ChargeRequestMetrics {
     requests: u64,
     /// The number of charge requests without a usable response, so that the outcome of the charge is unknown.
     unknown: u64,
@@ -19,7 +19,7 @@ pub struct GatewayUse {
     longest_ms: u64,
 }
 
-impl GatewayUse {
+impl ChargeRequestMetrics {
     /// Adds a charge request that returned `response` after `duration`.
     pub(super) fn add(&mut self, response: &ChargeResponse, duration: TimeDelta) {
         let milliseconds = u64::try_from(duration.num_milliseconds()).unwrap_or_default();
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn charge_responses_are_counted_by_kind_with_their_durations() {
-        let mut used = GatewayUse::default();
+        let mut used = ChargeRequestMetrics::default();
         for (response, milliseconds) in [
             (ChargeResponse::Processing, 300),
             (ChargeResponse::Unknown { reason: "no response".to_owned() }, 30_000),
@@ -62,8 +62,14 @@ mod tests {
         ] {
             used.add(&response, TimeDelta::milliseconds(milliseconds));
         }
-        let expected =
-            GatewayUse { requests: 5, unknown: 1, throttled: 1, unusable: 1, total_ms: 30_330, longest_ms: 30_000 };
+        let expected = ChargeRequestMetrics {
+            requests: 5,
+            unknown: 1,
+            throttled: 1,
+            unusable: 1,
+            total_ms: 30_330,
+            longest_ms: 30_000,
+        };
         assert_eq!(used, expected);
     }
 }
