@@ -20,7 +20,7 @@ impl Api {
         };
         let detail = format!(
             "at most {} {what} are allowed in an hour; the next hour begins at {}",
-            limited.per_hour(),
+            limited.max_uses_per_hour(),
             next_hour.format("%H:%M UTC")
         );
         Err(Problem::too_many(detail, (next_hour - now).num_seconds().max(1)))

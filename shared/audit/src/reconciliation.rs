@@ -103,7 +103,7 @@ impl Reconciliation {
             ..GatewayLists::of_payments(Vec::new(), since)
         };
         let mut broken = Vec::new();
-        for customer in partition.customers() {
+        for customer in partition.customer_tokens() {
             match self.send_with_retries(|| gateway.payments_of(customer, since)).await? {
                 Ok(payments) => {
                     let is_of_table = |payment: &Payment| payment.table.is_none_or(|table| table == self.table);

@@ -52,7 +52,8 @@ impl ChargeConfig {
     }
 }
 
-/// Checks that none of the [`MOVED_VARIABLES`] is set: variables whose values are now settings in the table.
+/// Checks that no variable is set whose value is now a setting in the table. Earlier versions of Dueday read these
+/// variables.
 ///
 /// # Errors
 /// [`ConfigError::Invalid`] with the command that changes the setting.

@@ -37,7 +37,7 @@ impl Reconciler {
             if !partition.unreadable.is_empty() {
                 self.add(day, not_compared(&partition, "an item of the account cannot be read"));
             }
-            let customers = partition.customers();
+            let customers = partition.customer_tokens();
             for customer in &customers {
                 match self.payments_of(customer, range.from).await {
                     Ok(mut payments) => {

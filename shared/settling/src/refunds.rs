@@ -181,7 +181,7 @@ impl Refunds {
             created_at: now,
             leased_until: now,
             settled_at: None,
-            expires: self.table.receipt_expires(receipt),
+            expires: self.table.receipt_expiry(receipt),
             version: 1,
         }
     }

@@ -176,7 +176,7 @@ impl AccountPartition {
     }
 
     /// Returns every customer token of the gateway that the partition contains.
-    pub fn customers(&self) -> BTreeSet<&GatewayToken> {
+    pub fn customer_tokens(&self) -> BTreeSet<&GatewayToken> {
         let current = self.subscriptions.iter().map(|subscription| &subscription.payment_method.customer);
         let open = self.subscriptions.iter().filter_map(|subscription| subscription.attempt.as_ref());
         let open = open.map(|attempt| &attempt.payment_method.customer);

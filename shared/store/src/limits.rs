@@ -24,7 +24,7 @@ pub enum LimitedOperation {
 
 impl LimitedOperation {
     /// Returns the maximum number of uses of this operation in an hour.
-    pub fn per_hour(&self) -> u32 {
+    pub fn max_uses_per_hour(&self) -> u32 {
         match self {
             Self::SetupsOf(_) => 20,
             Self::RetriesOf(_) => 10,
@@ -55,7 +55,7 @@ impl Table {
         let next = hour + TimeDelta::hours(1);
         let values = HashMap::from([
             (":one".to_owned(), n(1)),
-            (":limit".to_owned(), n(limited.per_hour())),
+            (":limit".to_owned(), n(limited.max_uses_per_hour())),
             (":expiry".to_owned(), n(expiry(hour, TimeDelta::hours(2)))),
         ]);
         let key = keys::key_of_limit(&limited.key_part(), hour);

@@ -12,7 +12,7 @@ use dynamo::{
 
 impl Table {
     /// Returns the time at which `receipt` expires, in seconds since 1970.
-    pub fn receipt_expires(&self, receipt: &Receipt) -> i64 {
+    pub fn receipt_expiry(&self, receipt: &Receipt) -> i64 {
         expiry(receipt.processed_at, self.receipt_retention)
     }
 
