@@ -90,7 +90,8 @@ impl Table {
     /// Opens a payment attempt for the due date of the subscription, if all these conditions are true:
     /// - The next payment date is `expected`, and the due date is not later.
     /// - The month of the due date is not paid.
-    /// - The subscription is active or past due, and not cancelled from the month of the due date or earlier.
+    /// - The subscription is active or past due.
+    /// - No scheduled cancellation takes effect in the month of the due date or earlier.
     /// - The payment method is not disputed, no finding blocks the subscription, and no attempt is open.
     ///
     /// The number of the attempt comes from `AttemptSeq`, which is never reset. The attempt copies the amount, the

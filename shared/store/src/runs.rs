@@ -47,7 +47,8 @@ pub struct RunEnd {
     /// The position from which a later walk continues, in this lane (due payments or open attempts) or the next lane;
     /// `None` if the walk has completed the shard.
     pub next: Option<Position>,
-    /// The reason why the walk stopped early, or left some rows to a later run; `None` if the walk processed all rows.
+    /// The reason, other than the time limit, why the walk stopped early or left some rows to a later run; `None` if
+    /// there is no such reason.
     pub stopped: Option<String>,
 }
 

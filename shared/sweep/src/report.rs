@@ -39,7 +39,8 @@ pub struct Report<C> {
     pub next: Option<Position>,
     /// Whether the run has read the index to its end, even if some rows failed.
     pub complete: bool,
-    /// The reason why the run stopped early, or left some rows to a later run; `None` if the run processed all rows.
+    /// The reason, other than the time limit, why the run stopped early or left some rows to a later run; `None` if
+    /// there is no such reason.
     pub stopped: Option<String>,
 }
 

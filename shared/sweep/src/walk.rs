@@ -25,7 +25,7 @@ pub(super) struct ShardWalk<O: Outcome> {
     pub reached: Position,
     /// Whether the walk has reached the end of its lane, and has started all rows.
     pub is_complete: bool,
-    /// The reason why the walk stopped early; `None` if the walk did not stop early.
+    /// The reason, other than the time limit, why the walk stopped early; `None` if there is no such reason.
     pub stopped: Option<String>,
     /// The reason why rows were deferred to a later run; `None` if no row was deferred.
     pub deferred: Option<String>,
