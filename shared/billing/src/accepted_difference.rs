@@ -1,19 +1,20 @@
-//! Accepted differences: a person has decided that a difference between the table and the gateway stays.
+//! Accepted differences between the table and the payment gateway: a person has decided that nothing is corrected.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{DifferenceKind, Label};
 
-/// A difference between the table and the gateway that a person has accepted. Later comparisons of the same day count it
-/// as accepted, and do not report it.
+/// A difference between the table and the gateway that a person has accepted. Later comparisons of the same day count
+/// it as accepted, and do not report it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AcceptedDifference {
-    /// The compared day in UTC.
+    /// The day (UTC) whose payments, refunds and disputes were compared.
     pub on: NaiveDate,
     pub kind: DifferenceKind,
-    /// The id of the difference: that of the payment, refund or dispute.
+    /// The id of the difference, as in [`Difference::id`](crate::Difference::id).
     pub id: String,
     /// The reason that the person gave.
     pub reason: Label,
+    /// When the person accepted the difference.
     pub at: DateTime<Utc>,
 }

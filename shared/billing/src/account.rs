@@ -22,10 +22,10 @@ pub struct Account {
     pub version: u64,
 }
 
-/// The requested changes of an account. A field that is `None` stays unchanged.
+/// The changes of an account that a caller requests. A field that is `None` stays unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccountChanges {
-    /// A new address starts as deliverable, whatever the mail status of the former address was.
+    /// The new e-mail address. If it differs from the stored address, its mail status is deliverable at first.
     pub email: Option<EmailAddress>,
     pub name: Option<Label>,
     pub locale: Option<Locale>,
@@ -54,8 +54,8 @@ impl Account {
         changed
     }
 
-    /// Returns whether mail to `address` must not be sent, because `address` is the address of the account, and an
-    /// earlier mail to this address bounced or was reported as spam.
+    /// Returns whether mails to `address` must not be sent: `address` is the address of the account, and an earlier
+    /// mail to this address bounced or was reported as spam.
     pub fn refuses_mail_to(&self, address: &EmailAddress) -> bool {
         self.mail_status != MailStatus::Deliverable && *address == self.email
     }

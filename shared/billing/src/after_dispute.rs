@@ -8,10 +8,11 @@ use super::settle::{MAX_PAST_DUE_DAYS, Settlement, stop_collection, waive_period
 use super::{AfterWonDispute, CatchUp, Dispute, Period, Policy, Status, Subscription, WaivedReason};
 
 impl Subscription {
-    /// Returns the subscription with a newly computed dispute mark (`disputed_at`). `disputes` are all disputes of the
-    /// account. The mark is the time at which the earliest dispute was opened. Only disputes that stop charges of the
-    /// current payment method count. A dispute that was opened before an operator decided to charge the disputed
-    /// payment method is ignored. The mark is `None` if no dispute remains.
+    /// Returns the subscription with a newly computed dispute mark: the field `disputed_at`. While it has a value, the
+    /// subscription is not charged. `disputes` are all disputes of the account. The mark is the time at which the
+    /// earliest dispute was opened. Only disputes that stop charges of the current payment method count. If an operator
+    /// decided to charge the disputed payment method, the disputes that were opened before this decision do not count.
+    /// The mark is `None` if no dispute counts.
     pub fn with_dispute_mark(&self, disputes: &[Dispute]) -> Subscription {
         let disputed_at = self.stopping_disputes(disputes).map(|dispute| dispute.opened_at).min();
         Subscription { disputed_at, ..self.clone() }
@@ -45,10 +46,13 @@ impl Subscription {
         }
     }
 
-    /// Returns the settlement that makes the subscription unpaid or cancelled after a lost dispute. Conditions: the
-    /// last dispute was lost at least 28 days ago, and the owed payment was due at least 28 days ago. Returns `None` if
-    /// a condition is not met. Also returns `None` while a dispute that stops charges is still open. There is no time
-    /// limit for an open dispute, because a bank can take months to decide.
+    /// Returns the settlement that makes the subscription unpaid or cancelled after the bank has taken a payment back
+    /// (a lost dispute or a returned debit); `None` if one of these conditions is not met:
+    /// - The bank took the payment back at least 28 days ago. If there are several such payments, the last one counts.
+    /// - Another payment is owed, and was due at least 28 days ago.
+    /// - The payment method is still disputed, and the subscription is active or past due, without an open attempt.
+    /// - No dispute that stops charges is still open. An open dispute has no time limit, because a bank can take months
+    ///   to decide.
     pub fn stop_collection_after_lost_dispute(
         &self,
         disputes: &[Dispute],
@@ -64,9 +68,9 @@ impl Subscription {
         (is_over && is_owed).then(|| stop_collection(self.clone(), policy, day_of(now), now))
     }
 
-    /// Returns the start of the uninterrupted time during which disputes stopped charges of the payment method.
-    /// `disputed_at` is the stored start of the current stop. If an earlier dispute was still open at `disputed_at`,
-    /// the uninterrupted time begins with this earlier dispute.
+    /// Returns when disputes began to stop charges of the payment method without an interruption. `disputed_at` is the
+    /// stored dispute mark. If an earlier dispute was still open at `disputed_at`, charges were already stopped when
+    /// this earlier dispute was opened.
     fn start_of_stopped_charges(&self, disputes: &[Dispute], disputed_at: DateTime<Utc>) -> DateTime<Utc> {
         let mut since = disputed_at;
         loop {
@@ -92,10 +96,10 @@ impl Subscription {
         })
     }
 
-    /// Waives the periods that fell due from `since` (the day on which disputes began to stop charges) to the day
-    /// before `today`, or leaves these periods owed, according to `policy`. A period that falls due today is owed. A
-    /// period that was already owed before the dispute stays owed. In this case, the periods that `policy` waives are
-    /// waived only when the customer pays the owed period, as for an unpaid subscription.
+    /// Makes the subscription chargeable after a won dispute. The periods that fell due from `since` (the day on which
+    /// disputes began to stop charges) to the day before `today` are waived or owed, according to `policy`. A period
+    /// that falls due today is owed. A period that was already owed before the dispute stays owed. In this case, the
+    /// periods to waive are waived only when the customer pays the owed period, as for an unpaid subscription.
     fn resume_after_won_dispute(
         mut self,
         since: NaiveDate,
@@ -111,8 +115,8 @@ impl Subscription {
         let is_waived = policy.after_won_dispute == AfterWonDispute::Waive;
         let oldest = Period::from_day(self.due_on);
         let not_owed_from = |period: Period| self.cancel_from.map_or(period, |from| from.min(period)).max(oldest);
-        // If the periods of the dispute are waived, `ahead` is the next period to charge. If these periods are owed,
-        // `latest` is the latest of them.
+        // `ahead` is the next period to charge if the periods that fell due during the dispute are waived. `latest` is
+        // the latest of these periods if they are owed.
         let ahead = not_owed_from(if last == today { Period::from_day(last) } else { Period::from_day(last).next() });
         let latest = not_owed_from(Period::from_day(last).next()).previous().max(oldest);
         if self.attempt.is_some() || self.due_on < since {

@@ -11,8 +11,8 @@ use ulid::Ulid;
 
 use super::{Decline, Money, Payment, PaymentMethod};
 
-/// The id of one claim or take-over of an attempt. If a worker writes a claim and the response is lost, the worker
-/// recognizes its own claim in the table by this token.
+/// The id of one claim of an attempt, or of one take-over by another worker. If a worker writes a claim and the
+/// response is lost, this token shows the worker that the claim in the table is its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClaimToken(pub Ulid);
@@ -28,8 +28,8 @@ pub struct Attempt {
     pub due_on: NaiveDate,
     pub amount: Money,
     pub payment_method: PaymentMethod,
-    /// The time of the first claim. A take-over does not change this time, because a look-up uses this time to decide
-    /// how old the listed payments may be.
+    /// The time of the first claim. A take-over by another worker does not change this time, because a look-up at the
+    /// gateway uses this time to decide how old the listed payments may be.
     pub claimed_at: DateTime<Utc>,
     /// The end of the lease, after which another worker may take the attempt over.
     pub leased_until: DateTime<Utc>,
@@ -38,13 +38,14 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Returns whether the lease has ended without an outcome, so that no worker is charging the attempt any more.
+    /// Returns whether the attempt is in doubt: its lease has ended without an outcome, so no worker is charging the
+    /// attempt any more, and the charge may or may not have succeeded.
     pub fn is_in_doubt(&self, now: DateTime<Utc>) -> bool {
         self.leased_until <= now
     }
 }
 
-/// The outcome of a payment attempt, from the response to the charge or from a look-up at the gateway.
+/// The outcome of a payment attempt, from the gateway's response to the charge or from a look-up at the gateway.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
     Succeeded(Payment),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-/// How long an audit and its violations are stored, counted from the start of the audit.
+/// How long the record of an audit and the violations that it found are stored, counted from the start of the audit.
 pub const AUDIT_RETENTION: TimeDelta = TimeDelta::days(90);
 
-/// The maximum number of violations that are stored for one audit. The counts contain all of them.
+/// The maximum number of violations that are stored for one audit. The counts contain all violations.
 pub const MAX_STORED_VIOLATIONS: u64 = 10_000;
 
 /// The maximum number of characters of each text of a stored violation.
@@ -21,9 +21,9 @@ pub struct AuditRecord {
     pub started_at: DateTime<Utc>,
     /// When all items had been checked; `None` while the audit is running, or if it was interrupted.
     pub ended_at: Option<DateTime<Utc>>,
-    /// The position after the last account or order that was checked, from which an interrupted audit continues; `None`
-    /// before the first account and after the end. The code that reads the accounts or orders defines the format of the
-    /// text.
+    /// The position after the last account or order that was checked, from which an interrupted audit continues. `None`
+    /// before the first account, and after the end of the audit. The code that reads the accounts or orders defines the
+    /// format of this text.
     pub position: Option<String>,
     /// Whether the audit also compares the table with the lists of the gateway.
     pub has_gateway_lists: bool,
@@ -37,20 +37,21 @@ pub struct AuditRecord {
     pub subscriptions: u64,
     /// The number of orders that were checked; 0 if the audit does not check the order desk.
     pub orders: u64,
-    /// The time of the earliest payment whose receipt was read; `None` if no receipt was read, or if the audit does not check the
-    /// order desk.
+    /// The time of the earliest payment whose receipt the audit has read; `None` if the audit has read no receipt, or
+    /// does not check the order desk.
     pub first_receipt_at: Option<DateTime<Utc>>,
-    /// The number of violations by the name of the invariant.
+    /// The number of violations of each invariant, by the name of the invariant.
     pub violations: BTreeMap<String, u64>,
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
 /// A violation of an invariant that an audit found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditViolation {
-    /// The id of the audit.
+    /// The id of the audit that found the violation.
     pub audit: Ulid,
-    /// The number of the violation in its audit, from 0.
+    /// The number of the violation among all violations of the audit, from 0.
     pub number: u64,
     /// The name of the invariant.
     pub invariant: String,
@@ -86,8 +87,8 @@ impl AuditRecord {
         self.violations.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Counts a violation, and returns the violation that the caller must store. Returns `None` if the maximum number
-    /// of violations of this audit is already stored. Texts are cut to 500 characters.
+    /// Counts a violation, and returns the violation, which the caller must store. Returns `None` if the maximum number
+    /// of violations of this audit is already stored. The texts of the violation are cut to 500 characters.
     pub fn add_violation(&mut self, invariant: &str, key: &str, problem: &str) -> Option<AuditViolation> {
         let number = self.violation_count();
         let count = self.violations.entry(invariant.to_owned()).or_default();

@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 pub struct PaymentDay(u8);
 
 impl PaymentDay {
-    /// Returns the due date in `period`: the payment day, or the last day of a month that has no such day.
+    /// Returns the due date in the month `period`: the payment day, or the last day of the month if the month is
+    /// shorter.
     ///
     /// ```
     /// use billing::{PaymentDay, Period};
@@ -112,6 +113,7 @@ impl Period {
         }
     }
 
+    /// Returns the last day of the month.
     fn last_day(self) -> NaiveDate {
         let next = self.next();
         NaiveDate::from_ymd_opt(next.year, next.month, 1).and_then(|first| first.pred_opt()).unwrap_or(NaiveDate::MAX)
@@ -160,7 +162,7 @@ pub fn days_after(day: NaiveDate, days: u32) -> NaiveDate {
     day.checked_add_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MAX)
 }
 
-/// Returns the date that is `days` days before `day`.
+/// Returns the date that is `days` days before `day`. If there is no such date, returns the earliest possible date.
 pub(super) fn days_before(day: NaiveDate, days: u32) -> NaiveDate {
     day.checked_sub_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MIN)
 }

@@ -1,6 +1,6 @@
 //! Cancellation of a subscription: immediately, or at the end of the current period. An immediate cancellation waives
-//! every owed month. A cancellation at the end of the period leaves the owed months owed. In both cases, `cancel_from`
-//! contains the first month that is not owed.
+//! every owed month. After a cancellation at the end of the period, owed months are still charged. In both cases, the
+//! field `cancel_from` contains the first month that is not owed.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -16,13 +16,13 @@ impl Subscription {
         }
         let due_next = Period::from_day(self.due_on);
         let last = self.last_due_by(today).map(Period::from_day);
-        // The month of a planned cancellation is not owed, even if its due date has been reached.
+        // The month in which a planned cancellation takes effect is not owed, even if its due date has been reached.
         let first_not_owed = |last: Period| self.cancel_from.map_or(last.next(), |from| from.min(last.next()));
         let first = if self.attempt.is_some() { due_next.next() } else { due_next };
         let end = last.map_or(first, first_not_owed).max(first);
         let waived = match (self.status, last) {
-            // A month is waived with the reason `paused` only if the pause lasted from its due date to the next due
-            // date.
+            // A month is waived with the reason `paused` only if the pause lasted from the month's due date to the next
+            // due date.
             (Status::Paused, Some(last)) => {
                 let paused = waive_periods(self, first, last, WaivedReason::Paused, now);
                 paused.into_iter().chain(waive_periods(self, last, end, WaivedReason::Cancelled, now)).collect()
@@ -37,8 +37,8 @@ impl Subscription {
         Settlement { waived, ..cancelled.into() }
     }
 
-    /// Plans the cancellation at the next due date, which is not charged. Payments that are owed on `today` are still
-    /// charged.
+    /// Plans the cancellation of the subscription on its next due date. The payment of this due date is not charged.
+    /// Payments that are owed on `today` are still charged.
     ///
     /// # Errors
     /// [`Refusal::NoPeriod`] if the subscription is paused or unpaid.
@@ -62,8 +62,8 @@ impl Subscription {
     /// Removes a planned cancellation, and plans the reminder of the next payment again.
     ///
     /// # Errors
-    /// [`Refusal::Status`] if the subscription is cancelled; [`Refusal::Ended`] if the day of the planned cancellation
-    /// has been reached.
+    /// - [`Refusal::Status`] if the subscription is already cancelled
+    /// - [`Refusal::Ended`] if the day of the planned cancellation has been reached
     pub fn uncancel(&self, lead: LeadDays, today: NaiveDate) -> Result<Subscription, Refusal> {
         self.refuse_if_status_in(&[Status::Cancelled], "reactivated; create a new one")?;
         if let Some(on) = self.cancels_on().filter(|on| *on <= today) {
@@ -76,7 +76,8 @@ impl Subscription {
         Ok(kept)
     }
 
-    /// Returns the due date on which the planned cancellation takes effect; this due date is not charged.
+    /// Returns the due date on which the planned cancellation takes effect; `None` if no cancellation is planned. The
+    /// payment of this due date is not charged.
     pub fn cancels_on(&self) -> Option<NaiveDate> {
         let from = self.cancel_from.filter(|_| self.status != Status::Cancelled)?;
         Some(if self.is_ending() { self.due_on } else { self.due_in(from) })

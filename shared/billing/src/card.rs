@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::characters::is_control;
 
-/// The maximum number of characters of a brand.
+/// The maximum number of characters of a card brand.
 const MAX_BRAND_CHARS: usize = 32;
 
 /// The description of a charged card: its brand and the last four digits of its number.
@@ -23,6 +23,7 @@ pub struct Card {
 )]
 pub struct CardError;
 
+/// The serialized description of a card before its check.
 #[derive(Deserialize)]
 struct UncheckedCard {
     brand: String,
@@ -58,7 +59,7 @@ impl Card {
         &self.last4
     }
 
-    /// Returns the text that customers see, such as `Visa •••• 4242`.
+    /// Returns the description of the card that customers see, such as `Visa •••• 4242`.
     pub fn label(&self) -> String {
         let brand = match self.brand.as_str() {
             "visa" => "Visa",
@@ -74,8 +75,8 @@ impl Card {
     }
 }
 
-/// Deserializes a card. Returns `None` instead of an error if its description is invalid, so that the payment with this
-/// card can still be read.
+/// Deserializes the card of a payment. If the description of the card is invalid, returns `None` instead of an error,
+/// so that the payment can still be read.
 pub(super) fn readable_card<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Card>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

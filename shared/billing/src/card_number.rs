@@ -21,8 +21,8 @@ pub fn contains_card_number(text: &str) -> bool {
     finds_card_number(text, false)
 }
 
-/// Returns whether `token` contains a card number. Digits next to a letter or `_` are ignored, because they are a part
-/// of the token itself, as in `cus_4242424242424242`.
+/// Returns whether the gateway token `token` contains a card number. Digits next to a letter or `_` are ignored,
+/// because these digits are a part of the token itself, as in `cus_4242424242424242`.
 pub(super) fn token_contains_card_number(token: &str) -> bool {
     finds_card_number(token, true)
 }
@@ -30,13 +30,14 @@ pub(super) fn token_contains_card_number(token: &str) -> bool {
 /// A group of adjacent digits in a text.
 struct DigitGroup<'a> {
     digits: &'a str,
-    /// Whether exactly one space or hyphen separates this group from the previous one.
+    /// Whether exactly one space or hyphen separates this group from the previous group.
     continues_previous: bool,
     /// Whether a letter or `_` is directly before or after the digits.
     touches_letter: bool,
 }
 
-/// Returns whether `text` contains a card number. If `skips_names` is true, digits next to a letter or `_` are ignored.
+/// Returns whether `text` contains a card number. If `skips_names` is true, digits next to a letter or `_` are ignored,
+/// because they are a part of a name.
 fn finds_card_number(text: &str, skips_names: bool) -> bool {
     let plain: String = text.chars().filter(|c| !is_ignorable(*c)).map(|c| decimal_digit(c).unwrap_or(c)).collect();
     let groups = digit_groups(&plain);
@@ -56,6 +57,7 @@ fn finds_card_number(text: &str, skips_names: bool) -> bool {
     })
 }
 
+/// Splits the ASCII digits of `text` into groups of adjacent digits.
 fn digit_groups(text: &str) -> Vec<DigitGroup<'_>> {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let is_separator = |c: char| c.is_whitespace() || matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');

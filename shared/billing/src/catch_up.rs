@@ -1,4 +1,4 @@
-//! Catch-up after an outage: decides which of several missed months are charged.
+//! Catch-up after an outage: decides which months are charged if several months fell due during the outage.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -6,10 +6,12 @@ use super::settle::waive_periods;
 use super::{CatchUp, Period, Settlement, Status, Subscription, WaivedReason};
 
 impl CatchUp {
-    /// Returns the change to store before `subscription` is charged on `today`: the due date moves to the latest owed
-    /// month, and the older months are waived. Returns `None` if the subscription does not change. That is so if each
-    /// month is charged ([`CatchUp::Each`]), if at most one month is owed, or if the payment of the oldest month is in
-    /// progress or was declined.
+    /// Returns the change that must be stored before `subscription` is charged on `today`: the due date moves to the
+    /// latest owed month, and the older months are waived. Returns `None` if nothing must change, in these cases:
+    /// - Each month is charged ([`CatchUp::Each`]).
+    /// - At most one month is owed.
+    /// - The subscription is not active, for example because the payment of the oldest month was declined.
+    /// - The subscription has an open attempt.
     pub fn skip_missed_periods(
         self,
         subscription: &Subscription,

@@ -2,8 +2,8 @@
 
 use super::{Money, Sums};
 
-/// The daily limits on the number and the total amount of charges. If some currencies have a limit, a currency without
-/// a limit must not be charged at all.
+/// The daily limits on the number and the total amount of charges. If any currency has a limit, payments in a currency
+/// without a limit must not be charged at all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ceilings {
     /// The maximum number of charges per day; `None` for no limit.
@@ -25,7 +25,7 @@ impl Ceilings {
         *self == Self::default()
     }
 
-    /// Returns the reason why `day`, the total charges of a day, exceeds a ceiling; `None` if it exceeds no ceiling.
+    /// Returns the reason why the charges of one day, whose total is `day`, exceed a ceiling; `None` if they do not.
     pub fn reason_exceeded(&self, day: &ChargeTotal) -> Option<String> {
         if let Some(most) = self.charges.filter(|most| day.charges > *most) {
             return Some(format!("{} payments are due or charged; at most {most} may be charged per day", day.charges));
@@ -38,7 +38,7 @@ impl Ceilings {
                 Some(format!("{sum} are due or charged; at most {most} may be charged per day"))
             }
             Some(_) => None,
-            // If a currency without a ceiling were unlimited, a mistake in a forgotten currency would not be noticed.
+            // Other currencies have a ceiling, so this currency was probably forgotten. Do not charge it without limit.
             None => Some(format!("{sum} are due, and there is no ceiling for {}", sum.currency())),
         })
     }

@@ -1,14 +1,14 @@
 //! The changes that a customer or an operator makes to a subscription. Every change is a pure function of the stored
 //! item and the date, and is idempotent.
 //!
-//! No change affects an open attempt, because the claim has frozen the attempt's amount, payment method and due date. A
-//! change that is made during an open attempt applies from the next attempt.
+//! No change affects an open attempt, because the amount, the payment method and the due date of an attempt never
+//! change after the claim. A change that is made during an open attempt applies from the next attempt.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{EmailAddress, Label, LeadDays, PaymentDay, PaymentMethod, Refusal, Status, Subscription, Terms};
 
-/// The requested changes of a subscription. A field that is `None` stays unchanged.
+/// The changes of a subscription that a caller requests. A field that is `None` stays unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Changes {
     /// The new price in minor units of the currency of the subscription.
@@ -25,13 +25,14 @@ pub struct Changes {
 }
 
 impl Subscription {
-    /// Applies all of `changes`, or none. A new amount or payment day applies from the first month that has not fallen
-    /// due (see `terms.rs`). If the amount or the date of the next payment changes after the reminder of this payment
-    /// was sent, a new reminder is planned.
+    /// Applies all of `changes`, or none of them if one is refused. A new amount or payment day applies from the first
+    /// month that has not fallen due (see `terms.rs`). If the amount or the date of the next payment changes after the
+    /// reminder of this payment was sent, a new reminder is planned.
     ///
     /// # Errors
-    /// [`Refusal::Status`] if the subscription is cancelled; [`Refusal::PausedDay`] if a paused subscription gets a
-    /// different payment day; [`Refusal::Amount`] if the amount is not a valid price.
+    /// - [`Refusal::Status`] if the subscription is cancelled
+    /// - [`Refusal::PausedDay`] if a paused subscription gets a different payment day
+    /// - [`Refusal::Amount`] if the amount is not a valid price
     pub fn change(&self, changes: &Changes, lead: LeadDays, today: NaiveDate) -> Result<Subscription, Refusal> {
         self.refuse_if_status_in(&[Status::Cancelled], "changed")?;
         let mut changed = self.clone();
@@ -57,7 +58,8 @@ impl Subscription {
         Ok(changed)
     }
 
-    /// Adds the subscription to the payment index and the reminder index for the current due date.
+    /// Plans the payment and the reminder of the current due date: adds the subscription to the payment index, and adds
+    /// it to the reminder index if a reminder is needed.
     pub(super) fn schedule_payment_and_reminder(&mut self, lead: LeadDays, today: NaiveDate) {
         self.next_payment_on = Some(self.due_on.max(today));
         self.plan_reminder(lead, today);
@@ -71,9 +73,10 @@ impl Subscription {
         self.next_reminder_on = is_planned.then(|| lead.before(self.due_on));
     }
 
-    /// Replaces the payment method, unless the customer gave the stored payment method later. Compares whole seconds,
-    /// because gateways round the time down to a second. An owed payment becomes payable in the next run of the payment
-    /// batch, and its retry schedule starts again.
+    /// Replaces the payment method with `method`, which the customer gave at `given_at`. Changes nothing if the
+    /// customer gave the stored payment method later than `method`. Compares whole seconds, because gateways round the
+    /// time down to a second. A declined payment becomes payable in the next run of the payment batch, and its retry
+    /// schedule starts again.
     fn set_payment_method(&mut self, method: &PaymentMethod, given_at: Option<DateTime<Utc>>, today: NaiveDate) {
         let since = self.payment_method_at.unwrap_or(self.created_at);
         if self.payment_method == *method || given_at.is_some_and(|at| at.timestamp() < since.timestamp()) {
@@ -96,13 +99,14 @@ impl Subscription {
     }
 
     /// Makes the owed payment payable in the next run of the payment batch with the same payment method, and restarts
-    /// its retry schedule. If a payment of the subscription succeeded today, the owed payment still waits until
-    /// tomorrow. `may_be_disputed` allows the charge of a disputed payment method.
+    /// the retry schedule of the payment. If another payment of the subscription succeeded today, the owed payment
+    /// still waits until tomorrow. `may_be_disputed` allows the charge of a disputed payment method.
     ///
     /// # Errors
-    /// [`Refusal::Status`] if the subscription is paused or cancelled; [`Refusal::Paying`] if an attempt is open;
-    /// [`Refusal::NothingOwed`] if no payment is owed; [`Refusal::Disputed`] if the payment method is disputed and
-    /// `may_be_disputed` is false.
+    /// - [`Refusal::Status`] if the subscription is paused or cancelled
+    /// - [`Refusal::Paying`] if an attempt is open
+    /// - [`Refusal::Disputed`] if the payment method is disputed and `may_be_disputed` is false
+    /// - [`Refusal::NothingOwed`] if no payment is owed and the payment method is not disputed
     pub fn retry(&self, may_be_disputed: bool, today: NaiveDate, now: DateTime<Utc>) -> Result<Subscription, Refusal> {
         self.refuse_if_status_in(&[Status::Paused, Status::Cancelled], "retried")?;
         if let Some(attempt) = &self.attempt {
@@ -137,8 +141,8 @@ impl Subscription {
         }
     }
 
-    /// Returns the error [`Refusal::Status`] if the subscription has one of `statuses`. `action` completes the error
-    /// text "cannot be ...".
+    /// Returns the error [`Refusal::Status`] if the subscription has one of the statuses `statuses`. `action` completes
+    /// the error text "cannot be ...".
     pub(super) fn refuse_if_status_in(&self, statuses: &[Status], action: &'static str) -> Result<(), Refusal> {
         if statuses.contains(&self.status) { Err(Refusal::Status { status: self.status, action }) } else { Ok(()) }
     }

@@ -1,4 +1,5 @@
-//! The Unicode properties of characters that could deceive a reader or hide a number.
+//! Checks of characters by their Unicode properties: characters that could deceive a reader of a text, and digits of
+//! other scripts, which could hide a card number.
 
 use icu_properties::props::{
     BidiControl, BinaryProperty, DefaultIgnorableCodePoint, EnumeratedProperty, GeneralCategory,

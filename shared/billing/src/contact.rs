@@ -13,8 +13,8 @@ use super::characters::{changes_direction, is_control, is_invisible};
 pub const MAX_ADDRESS_CHARS: usize = 254;
 /// The maximum number of characters of a label.
 pub const MAX_LABEL_CHARS: usize = 200;
-/// The start of an encoded word in a mail header (RFC 2047). A mail program would decode an encoded word, and show a
-/// text that was not checked.
+/// The start of an encoded word in a mail header (RFC 2047). It is forbidden in addresses and labels: a mail program
+/// would decode the encoded word, and show a text that was not checked.
 const ENCODED_WORD: &str = "=?";
 
 /// An e-mail address (RFC 5321). Its `Debug` output hides the address, because addresses must not be logged.
@@ -109,6 +109,7 @@ impl TryFrom<String> for Label {
     }
 }
 
+/// Implements the conversions from and to text for a type that wraps a checked `String`.
 macro_rules! text {
     ($name:ident) => {
         impl $name {

@@ -9,14 +9,16 @@
 //! 2. [`subscription`], [`new_subscription`] and [`terms`]: an agreement to pay on the same day each month, its
 //!    creation, and the month from which a change of its price or payment day applies.
 //! 3. [`policy`] and [`dunning`]: the settings of the merchant, among them the retry schedule of declined payments.
-//! 4. [`attempt`], [`in_doubt`], [`mod@settle`] and [`catch_up`]: one try to charge one due date, the rules for an
-//!    unknown outcome, the effect of an outcome on the subscription, and the months that are charged after an outage.
-//! 5. [`receipt`], [`attempt_record`], [`waived_period`]: the records of each month.
+//! 4. [`attempt`], [`in_doubt`], [`mod@settle`] and [`catch_up`]: one try to charge the payment of one due date, the
+//!    rules for an unknown outcome, the effect of an outcome on the subscription, and the months that are charged after
+//!    an outage.
+//! 5. [`receipt`], [`attempt_record`], [`waived_period`]: the records of paid months, of failed attempts, and of months
+//!    that are never charged.
 //! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]: all other
 //!    changes. [`refusal`]: the reasons why a change is refused.
 //! 7. [`audit_record`]: the stored results of audits.
 //! 8. [`action`]: the log of the changes that people and programs make.
-//! 9. [`event`]: the events that are published for a change of a stored item.
+//! 9. [`event`]: the events that are published when a stored item changes.
 //!
 //! # Example
 //! A subscription is created, its first payment succeeds, and the next payment becomes due in the next month:
