@@ -12,17 +12,17 @@ use crate::days_after;
 /// How long the result of a comparison is stored, counted from the start of the comparison.
 pub const RECONCILIATION_RETENTION: TimeDelta = TimeDelta::days(400);
 
-/// The maximum number of differences that are stored for one day. The counts contain all of them.
+/// The maximum number of differences that are stored for one day. The counts contain all differences.
 pub const MAX_STORED_DIFFERENCES: usize = 100;
 
 /// The maximum number of characters of the description of a stored difference.
 const MAX_TEXT: usize = 300;
 
-/// The comparison of the payments, refunds and disputes of one day with the gateway. A comparison without an end is
-/// running or was interrupted.
+/// The comparison of the payments, refunds and disputes of one day with the gateway. A comparison whose `ended_at` is
+/// `None` is still running or was interrupted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DayReconciliation {
-    /// The compared day in UTC.
+    /// The day (UTC) whose payments, refunds and disputes are compared.
     pub on: NaiveDate,
     pub started_at: DateTime<Utc>,
     /// When the comparison was complete; `None` while it is running, or if it was interrupted.
@@ -33,21 +33,23 @@ pub struct DayReconciliation {
     /// page, or the position in the table; `None` at the start of the step.
     pub position: Option<String>,
     pub counts: ReconciledCounts,
-    /// Whether payments without a receipt were only reported, and neither settled nor stored as findings.
+    /// Whether the comparison only reports payments without a receipt. Otherwise it settles each such payment, or
+    /// stores the payment as a finding, about which a person must decide.
     pub report_only: bool,
     /// The gateway's lists that could not be compared, because the gateway does not offer them.
     pub not_compared: BTreeSet<GatewayList>,
-    /// Whether the payments of every customer in the table were compared, in place of the payments of the day, which the
-    /// gateway does not list. Only true in a table that was restored from a backup.
+    /// True if the gateway does not list the payments of a day, and the payments of each customer in the table were
+    /// compared instead. This happens only in a table that was restored from a backup.
     pub customers_compared: bool,
-    /// The number of differences by kind.
+    /// The number of differences of each kind.
     pub differences: BTreeMap<DifferenceKind, u64>,
     /// The differences that were found first, at most [`MAX_STORED_DIFFERENCES`].
     pub first_differences: Vec<Difference>,
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
-/// The number of compared records of a day.
+/// The numbers of compared records of a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ReconciledCounts {
     /// The number of successful payments that the gateway lists.
@@ -58,12 +60,13 @@ pub struct ReconciledCounts {
     pub disputes: u64,
     /// The number of receipts that were written on the compared day.
     pub receipts: u64,
-    /// The number of payments without a receipt that the comparison has settled.
+    /// The number of payments without a receipt that the comparison has settled by writing the receipt.
     pub settled: u64,
-    /// The differences that a person has accepted.
+    /// The number of differences that a person has accepted. They are not reported as differences.
     #[serde(default)]
     pub accepted: u64,
-    /// The payments that the bank was still processing. They are not compared; the day is compared again later.
+    /// The number of payments that the bank was still processing. These payments are not compared now; the day is
+    /// compared again later.
     #[serde(default)]
     pub processing: u64,
 }
@@ -109,10 +112,10 @@ impl ReconciliationStep {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Difference {
     pub kind: DifferenceKind,
-    /// The gateway's id of the payment, refund or dispute; our id of a refund that the gateway does not have; the id of an
-    /// account whose customer was not compared.
+    /// The gateway's id of the payment, refund or dispute. For a refund that the gateway does not have, the id of the
+    /// refund in the table. For a customer that was not compared, the id of the account.
     pub id: String,
-    /// The description of the difference.
+    /// The description of the difference, for people.
     pub what: String,
 }
 
@@ -137,8 +140,8 @@ pub enum DifferenceKind {
     DisputeNotStored,
     /// A dispute is stored that the gateway does not have.
     DisputeNotAtGateway,
-    /// The payments of a customer of an account could not be compared. Only in a table that was restored from a backup, at a
-    /// gateway that does not list the payments of a day. The id of the difference is the id of the account.
+    /// The payments of a customer of an account could not be compared. Only in a table that was restored from a backup,
+    /// at a gateway that does not list the payments of a day. The id of the difference is the id of the account.
     CustomerNotCompared,
 }
 
@@ -219,16 +222,16 @@ impl DayReconciliation {
         self.differences.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Returns whether the day must be compared again at `now`: when it was compared, the bank was still processing
-    /// payments of the day, and now no payment of the day can be processing, because a bank processes a payment for at most
-    /// `max_processing_days`.
+    /// Returns whether the day must be compared a second time at `now`. Conditions: the bank was still processing
+    /// payments of the day at the first comparison, and at `now` all these payments must have ended, because a bank
+    /// processes a payment for at most `max_processing_days` days.
     pub fn needs_second_comparison(&self, max_processing_days: u32, now: DateTime<Utc>) -> bool {
         let processed_by =
             days_after(self.on, max_processing_days.saturating_add(1)).and_time(NaiveTime::MIN).and_utc();
         self.counts.processing > 0 && self.started_at < processed_by && processed_by <= now
     }
 
-    /// Returns whether the comparison is complete, all lists were compared, and there is no difference.
+    /// Returns whether the comparison has ended, compared all lists of the gateway, and found no difference.
     pub fn is_clean(&self) -> bool {
         self.ended_at.is_some() && self.not_compared.is_empty() && self.differences.is_empty()
     }

@@ -10,15 +10,15 @@ use super::{AccountId, GatewayToken, Money, ReceiptId};
 /// the payment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dispute {
-    /// The gateway's id of the dispute. If the bank returned a successful debit without a dispute: the gateway's id of
-    /// the payment.
+    /// The gateway's id of the dispute. If the bank returned a successful debit without a dispute, this is the
+    /// gateway's id of the payment.
     pub id: GatewayToken,
     pub account: AccountId,
-    /// The id of the receipt of the payment. The receipt may have expired.
+    /// The id of the payment's receipt. The receipt itself may have expired and been deleted.
     pub receipt: ReceiptId,
     /// The gateway's id of the payment.
     pub payment: GatewayToken,
-    /// The payment method of the payment. This payment method is not charged while the dispute [stops
+    /// The payment method with which the payment was made. This payment method is not charged while the dispute [stops
     /// charges](Dispute::stops_charging).
     pub payment_method: GatewayToken,
     /// The amount that the bank reverses if the dispute is lost.

@@ -8,7 +8,8 @@ use strum::EnumString;
 /// next period.
 pub const MAX_DUNNING_DAYS: u32 = 27;
 
-/// The status of a subscription after its last retry or a hard decline.
+/// The status of a subscription after its last retry was declined, or after a hard decline (a decline after which a
+/// retry is useless).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = DunningError, parse_err_fn = unknown_status)]
 pub enum AfterLastRetry {
@@ -19,11 +20,12 @@ pub enum AfterLastRetry {
     Cancelled,
 }
 
+/// Returns the error for a `text` that is not a value of [`AfterLastRetry`].
 fn unknown_status(text: &str) -> DunningError {
     DunningError::AfterLastRetry { text: text.to_owned() }
 }
 
-/// The retry schedule: the number of days from each soft decline to the next try.
+/// The retry schedule: the number of days from each soft decline (a decline that is retried) to the next try.
 ///
 /// ```
 /// let dunning: billing::Dunning = "1,2,2,2".parse()?;

@@ -1,4 +1,4 @@
-//! The erasure of an account: what prevents it, and its progress.
+//! The erasure of an account: the conditions that prevent the erasure, and its progress.
 
 use std::fmt;
 
@@ -15,8 +15,7 @@ use super::{
 /// The text that replaces stored free texts and tokens of an erased account.
 pub const ERASED: &str = "erased";
 
-/// The erasure of an account that an operator has requested, with the progress of the erasure. The table stores it
-/// until the erasure has ended.
+/// A requested erasure of an account, with its progress. The table stores this item until the erasure has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Erasure {
     pub account: AccountId,
@@ -26,7 +25,8 @@ pub struct Erasure {
     pub step: ErasureStep,
     /// The position up to which the current step has processed its items; `None` at the start of the step.
     pub position: Option<String>,
-    /// The numbers of items that were changed so far. An item that is changed again after an interruption is counted again.
+    /// The numbers of items that the erasure has changed so far. If the erasure was interrupted and changes an item
+    /// again, the item is counted again.
     pub counts: ErasureCounts,
     /// The reason why the erasure waits, as text; `None` if the erasure does not wait.
     pub waits_for: Option<String>,
@@ -41,14 +41,14 @@ pub struct Erasure {
 pub enum ErasureStep {
     /// Wait until no order must be shipped, and remove the shipping address from the order desk.
     OrderDesk,
-    /// Remove the items outside the partition of the account: idempotency records, setups, card links, limits and
-    /// deliveries.
+    /// Remove the items outside the partition of the account: idempotency records, payment method setups, card links
+    /// (URLs with which customers enter a card), counters of hourly limits, and deliveries of events.
     OtherPartitions,
     /// Remove the subscriptions.
     Subscriptions,
     /// Remove personal data from the records that are kept, such as receipts.
     Records,
-    /// Replace the account by the mark that the account was erased.
+    /// Replace the account by an [`ErasedAccount`], the mark that the account was erased.
     Account,
 }
 
@@ -76,7 +76,7 @@ pub struct ErasedAccount {
     pub version: u64,
 }
 
-/// Something that is owed or in progress, and prevents the erasure of an account.
+/// A reason why an account cannot be erased yet: something is owed or in progress.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ErasureObstacle {
     /// A subscription is not cancelled.
@@ -88,7 +88,7 @@ pub enum ErasureObstacle {
     PendingRefund(Ulid),
     /// A dispute is open: the bank has not decided yet.
     OpenDispute(GatewayToken),
-    /// A finding is open: a person must decide about a payment without a receipt.
+    /// A finding is open: a person must decide about a payment that has no receipt.
     OpenFinding(GatewayToken),
     /// A payment method setup is open: the customer can still enter a payment method.
     OpenSetup { id: Ulid, until: DateTime<Utc> },
@@ -123,7 +123,8 @@ pub struct ErasureCheck<'a> {
 }
 
 impl ErasureCheck<'_> {
-    /// Returns everything that is owed or in progress at `now`. A cancelled subscription owes nothing.
+    /// Returns all reasons why the account cannot be erased at `now`, except [`ErasureObstacle::OpenOrders`]. Payments
+    /// of a cancelled subscription are not owed.
     pub fn obstacles(&self, now: DateTime<Utc>) -> Vec<ErasureObstacle> {
         let uncancelled = self.subscriptions.iter().filter(|s| s.status != Status::Cancelled);
         let open_payments = self.subscriptions.iter().filter(|s| s.attempt.is_some());
@@ -156,8 +157,7 @@ impl Erasure {
         }
     }
 
-    /// Ends the current step: the next step begins at its start. After the last step, the last step stays the current
-    /// step.
+    /// Ends the current step, and sets the next step, without a position. At the last step, the step stays the same.
     pub fn end_step(&mut self) {
         self.position = None;
         self.waits_for = None;
@@ -187,6 +187,7 @@ mod tests {
     use super::*;
     use crate::PaymentMethod;
 
+    /// Returns a payment method setup with the payment method that the customer has entered, if any.
     fn setup(payment_method: Option<PaymentMethod>, expires_at: DateTime<Utc>) -> PaymentMethodSetup {
         PaymentMethodSetup {
             id: Ulid::nil(),

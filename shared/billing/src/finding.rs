@@ -10,8 +10,9 @@ use super::{
     SubscriptionId,
 };
 
-/// A successful payment at the gateway that has no receipt, and that must not be settled automatically. In a table that was
-/// restored from a backup, also a debit that the bank is still processing and whose attempt the backup does not contain.
+/// A successful payment at the gateway that has no receipt, and about which a person must decide. In a table that was
+/// restored from a backup, a finding can also be a debit that the bank is still processing, if the backup does not
+/// contain the attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     pub account: AccountId,
@@ -24,8 +25,8 @@ pub struct Finding {
     /// The amount that the gateway charged.
     pub amount: Money,
     pub reason: FindingReason,
-    /// Whether the subscription must not be charged until a person has resolved the finding, because the same period
-    /// could be charged a second time.
+    /// Whether the finding blocks charges: the subscription is not charged until a person has resolved the finding,
+    /// because the same period could be charged a second time.
     pub blocks: bool,
     pub found_at: DateTime<Utc>,
     /// The decision of a person; `None` while the finding is open.
@@ -74,11 +75,12 @@ impl FindingReason {
     }
 }
 
-/// A successful payment without a receipt, with the facts that decide whether it may be settled.
+/// A successful payment without a receipt, which was reported after its attempt was closed, with the facts that decide
+/// whether the payment may be settled.
 #[derive(Clone, Copy, Debug)]
 pub struct LateSuccess<'a> {
     pub payment: &'a Payment,
-    /// The record of the attempt that made the payment; `None` if the table contains none.
+    /// The record of the attempt that made the payment; `None` if the table contains no such record.
     pub record: Option<&'a AttemptRecord>,
     /// Whether the gateway has refunded the payment, completely or partly.
     pub is_refunded: bool,
@@ -87,12 +89,15 @@ pub struct LateSuccess<'a> {
 }
 
 impl Subscription {
-    /// Returns the settlement of a successful payment that was reported after its attempt was closed. Conditions: the
-    /// payment is for the due period, which no other payment has paid; its amount equals the amount of the attempt; it
-    /// was not refunded; and the subscription has no open attempt.
+    /// Returns the settlement of a successful payment that was reported after its attempt was closed, on these
+    /// conditions:
+    /// - No other payment has paid the period of the payment.
+    /// - The payment is for the due period, and the subscription has no open attempt.
+    /// - The table contains the record of the attempt, and the amount of the payment is that of the attempt.
+    /// - The payment was not refunded.
     ///
     /// # Errors
-    /// The reason why a person must decide, if a condition is not met.
+    /// If a condition is not met, returns the reason why a person must decide about the payment.
     pub fn settle_late_payment(
         &self,
         late: &LateSuccess<'_>,
@@ -116,7 +121,7 @@ impl Subscription {
         Ok(self.apply_late_payment(payment, lead, today, now))
     }
 
-    /// Returns the settlement that records `payment` as the payment of the due period.
+    /// Returns the settlement that records `payment` as the payment of the due period. Checks no conditions.
     pub fn apply_late_payment(
         &self,
         payment: &Payment,
@@ -127,8 +132,9 @@ impl Subscription {
         settle_success(self, self.due_on, payment, lead, today, now)
     }
 
-    /// Returns whether a payment of `due_on` without a receipt blocks charges of this subscription: the payment is for
-    /// the due period or a later period, and `reason` is not [`FindingReason::PaidTwice`].
+    /// Returns whether a finding blocks charges of this subscription. `due_on` is the due date of the payment without a
+    /// receipt, and `reason` the reason of the finding. The finding blocks charges if the payment is for the due period
+    /// or a later period, and `reason` is not [`FindingReason::PaidTwice`].
     pub fn is_blocked_by(&self, due_on: NaiveDate, reason: FindingReason) -> bool {
         reason != FindingReason::PaidTwice && Period::from_day(due_on) >= Period::from_day(self.due_on)
     }

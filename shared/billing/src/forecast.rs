@@ -42,7 +42,7 @@ impl Forecast {
         self.days.iter().map(|(on, day)| (*on, day))
     }
 
-    /// Returns the total of all days.
+    /// Returns the total of the charges of all days.
     pub fn total(&self) -> ChargeTotal {
         let mut total = ChargeTotal::default();
         self.days.values().for_each(|day| total.add_all(day));

@@ -5,14 +5,14 @@ use sha2::{Digest, Sha256};
 
 use super::{Attempt, ClaimToken, Money, Outcome, Payment, PaymentStatus, Period, Status, Subscription};
 
-/// The age from which an attempt in doubt is settled as rejected, if the gateway lists no payment of the attempt. At
-/// this age, all requests of the attempt have failed for two days. No request can still be running, because the lease
-/// has ended, and the worker has just looked up the attempt at the gateway.
+/// The age above which an attempt in doubt is settled as rejected, if the gateway lists no payment of the attempt. All
+/// charge requests of such an attempt have failed for two days. No request can still be running, because the lease has
+/// ended, and the worker has just looked up the attempt at the gateway.
 pub const MAX_ATTEMPT_AGE: TimeDelta = TimeDelta::hours(48);
 
 impl Attempt {
-    /// Returns the idempotency key: the same for every request of this attempt, and different for every other attempt
-    /// of any table.
+    /// Returns the idempotency key of the charge requests. All requests of this attempt have the same key. All other
+    /// attempts, also those of other tables, have different keys.
     pub fn idempotency_key(&self, subscription: &Subscription) -> String {
         let Subscription { account, id, sku, .. } = subscription;
         let attempt = format!("{account}\n{id}\n{sku}\n{}\n{}", self.due_on, self.no);
@@ -21,11 +21,12 @@ impl Attempt {
     }
 }
 
-/// The reason why the conditional write of a claim was refused, computed from the stored item.
+/// The reason why a worker could not claim a payment: the conditional write of the claim was refused. The reason is
+/// computed from the stored item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClaimRefusal {
-    /// The item contains the claim of this worker. The worker wrote the claim earlier, but did not receive the
-    /// response.
+    /// The item already contains the claim of this worker. The worker wrote the claim earlier, but did not receive the
+    /// response of the table.
     OwnClaim,
     /// An attempt is open, and its lease belongs to another worker.
     Leased,
@@ -52,8 +53,8 @@ pub enum ClaimRefusal {
     NotChargeable,
 }
 
-/// Returns the reason why a claim with `token` was refused. `subscription` is the stored item, and `indexed_on` the
-/// date that the index returned.
+/// Returns the reason why the claim with the token `token` was refused. `subscription` is the stored item. `indexed_on`
+/// is the payment date that the index returned, with which the worker tried the claim.
 pub fn claim_refusal(
     subscription: &Subscription,
     token: ClaimToken,
@@ -83,8 +84,9 @@ impl Subscription {
     }
 }
 
-/// The reason why the open attempt of a subscription must not be charged again: the attempt contradicts the subscription.
-/// While an attempt is open, neither its due date nor the price of its month can change, so the item is damaged.
+/// The reason why the open attempt of a subscription must not be charged again: the attempt contradicts the
+/// subscription. While an attempt is open, neither its due date nor the price of its month can change, so the item is
+/// damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AttemptContradiction {
     #[error("the open attempt is for {attempt}, but the subscription is due on {due_on}")]
@@ -123,12 +125,12 @@ pub enum Resolution {
     ChargeAgain,
 }
 
-/// Returns the next step for the attempt in doubt of `subscription`. `listed` are the payments that the gateway lists
-/// for the customer of the attempt.
+/// Returns the next step for `attempt`, the attempt in doubt of `subscription`. `listed` are the payments that the
+/// gateway lists for the customer of the attempt.
 ///
-/// A payment of the same subscription and month that succeeded or is being processed decides the next step even if it
-/// belongs to an earlier attempt, because an earlier attempt may have succeeded late. A declined payment counts only if
-/// it belongs to this attempt.
+/// A payment of the same subscription and month that succeeded or is being processed decides the next step, even if an
+/// earlier attempt made this payment, because an earlier attempt may have succeeded after it was closed. A declined
+/// payment counts only if this attempt made it.
 pub fn resolve(subscription: &Subscription, attempt: &Attempt, listed: &[Payment], now: DateTime<Utc>) -> Resolution {
     let payments_of_month = || listed.iter().filter(|payment| is_of_month(payment, subscription, attempt));
     if let Some(paid) = successful_payments(subscription, attempt, listed).first() {
@@ -151,8 +153,8 @@ pub fn resolve(subscription: &Subscription, attempt: &Attempt, listed: &[Payment
     }
 }
 
-/// Selects from `listed` the successful payments of the month of `attempt`, the payment of this attempt first. If there
-/// is more than one payment, the customer paid twice.
+/// Selects from `listed` the successful payments of the month for which `attempt` is. The payment that this attempt
+/// made is the first one. If there is more than one payment, the customer paid twice.
 pub fn successful_payments<'a>(
     subscription: &Subscription,
     attempt: &Attempt,

@@ -8,9 +8,9 @@ use super::{
     Status, Subscription, SubscriptionId,
 };
 
-/// The maximum number of days (ten years) between the creation and the requested first payment. This limit also
-/// excludes years with more than four digits. Such years would break the order of dates in the indexes, which compare
-/// dates as text.
+/// The maximum number of days (ten years) from the creation of a subscription to its requested first payment. This
+/// limit also excludes years with more than four digits, which would break the order of dates in the indexes: the
+/// indexes compare dates as text.
 const MAX_DAYS_AHEAD: u32 = 3_652;
 
 /// The data from which a new subscription is created.
@@ -18,10 +18,11 @@ const MAX_DAYS_AHEAD: u32 = 3_652;
 pub struct NewSubscription {
     pub account: AccountId,
     pub id: SubscriptionId,
-    /// The identifier in the merchant's earlier system, if the subscription is imported.
+    /// The identifier of the subscription in the merchant's earlier system, if the subscription is imported.
     pub external_id: Option<ExternalId>,
     pub sku: Sku,
     pub product_name: Label,
+    /// The address for the mails of the subscription; `None` to send them to the address of the account.
     pub email: Option<EmailAddress>,
     pub payment_day: PaymentDay,
     pub price: Money,
@@ -34,8 +35,9 @@ pub struct NewSubscription {
 /// `today` if `requested` is `None`.
 ///
 /// # Errors
-/// [`Refusal::FirstPaymentPast`], [`Refusal::FirstPaymentFar`] or [`Refusal::FirstPaymentDay`] if the requested date is
-/// in the past, too far in the future, or not on the payment day.
+/// - [`Refusal::FirstPaymentPast`] if the requested date is in the past
+/// - [`Refusal::FirstPaymentFar`] if the requested date is too far in the future
+/// - [`Refusal::FirstPaymentDay`] if the requested date is not the payment day of its month
 pub fn first_due_on(
     payment_day: PaymentDay,
     requested: Option<NaiveDate>,
@@ -55,10 +57,11 @@ pub fn first_due_on(
 }
 
 impl NewSubscription {
-    /// Creates the subscription on `today`. `shard` is the partition of the indexes that will contain the subscription.
+    /// Creates the subscription on `today`. `shard` is the number of the index partition that will contain the
+    /// subscription.
     ///
     /// # Errors
-    /// The errors of [`first_due_on`].
+    /// Returns the errors of [`first_due_on`].
     pub fn into_subscription(
         self,
         shard: u32,

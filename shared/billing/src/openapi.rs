@@ -1,4 +1,5 @@
-//! Hand-written OpenAPI schemas, for types whose schema cannot be derived. They exist only with the feature `openapi`.
+//! Hand-written OpenAPI schemas of the types whose schema cannot be derived. The schemas exist only with the crate's
+//! feature `openapi`.
 
 /// Implements the OpenAPI schema of `$type`, with the schema name `$name`, if the feature `openapi` of the crate is
 /// enabled.
@@ -42,7 +43,8 @@ mod schemas {
         build_pattern_schema(description, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$").min_length(Some(1)).max_length(Some(64))
     }
 
-    /// Control characters, and characters that change the direction of the text, as in a character class.
+    /// Control characters, and characters that change the direction of the text, as the content of a character class in
+    /// a regular expression.
     const FORBIDDEN_CHARACTERS: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
 
     /// Returns the schema of an [`ExternalId`](crate::ExternalId).
@@ -55,6 +57,7 @@ mod schemas {
 
     /// Returns the schema of a [`Label`](crate::Label).
     pub(crate) fn build_label_schema() -> ObjectBuilder {
+        /// The characters without a visible mark, as the content of a character class in a regular expression.
         const INVISIBLE_CHARACTERS: &str = r"\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8";
         let visible = format!(
             r"^(?!.*=\?)(?=.*[^{INVISIBLE_CHARACTERS}])[^{FORBIDDEN_CHARACTERS}\s]([^{FORBIDDEN_CHARACTERS}]*[^{FORBIDDEN_CHARACTERS}\s])?$"

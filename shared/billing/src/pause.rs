@@ -10,8 +10,10 @@ impl Subscription {
     /// Stops payments until the subscription is resumed.
     ///
     /// # Errors
-    /// [`Refusal::Status`] if the subscription is past due, unpaid or cancelled; [`Refusal::Ending`] if a cancellation
-    /// is planned; [`Refusal::Paying`] if an attempt is open; [`Refusal::Owed`] if a payment is due.
+    /// - [`Refusal::Status`] if the subscription is past due, unpaid or cancelled
+    /// - [`Refusal::Ending`] if a cancellation is planned
+    /// - [`Refusal::Paying`] if an attempt is open
+    /// - [`Refusal::Owed`] if a payment is due
     pub fn pause(&self, today: NaiveDate) -> Result<Subscription, Refusal> {
         self.refuse_if_status_in(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "paused")?;
         if self.status == Status::Paused {
@@ -29,13 +31,13 @@ impl Subscription {
         Ok(self.with_stopped_status(Status::Paused))
     }
 
-    /// Resumes payments. All months that fell due during the pause are waived, except the last one. `on_resume` decides
-    /// whether the last month is owed (with its due date, payable on `today`) or waived too. A month that falls due on
-    /// `today` is owed in any case.
+    /// Resumes payments. All months that fell due during the pause are waived, except the last of these months.
+    /// `on_resume` decides whether the last month is waived too, or is owed. An owed month keeps its due date, and is
+    /// payable on `today`. A month that falls due on `today` is owed in any case.
     ///
     /// # Errors
-    /// [`Refusal::Status`] if the subscription is past due, unpaid or cancelled; [`Refusal::Paying`] if an attempt is
-    /// open.
+    /// - [`Refusal::Status`] if the subscription is past due, unpaid or cancelled
+    /// - [`Refusal::Paying`] if an attempt is open
     pub fn resume(
         &self,
         on_resume: OnResume,

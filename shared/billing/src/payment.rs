@@ -21,14 +21,15 @@ pub struct PaymentMethod {
     pub payment_method: GatewayToken,
 }
 
-/// The gateway account that receives all payments of a payments table (each deployment has one). A payment in one
-/// gateway account is not visible in another gateway account.
+/// The gateway account that receives all payments of a payments table. (Each deployment has its own payments table.) A
+/// payment in one gateway account is not visible in another gateway account.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GatewayAccount {
     /// The kind of gateway, such as `sandbox` or `stripe`.
     pub kind: String,
-    /// The gateway's id of the account, or of the marker customer that identifies the account.
+    /// The gateway's id of the account. If the gateway's key may not read this id, the id of the marker customer, which
+    /// Dueday creates at the gateway to identify the account.
     pub account: String,
     /// Whether payments in this account move real money.
     pub live: bool,
@@ -63,7 +64,7 @@ pub struct Payment {
     pub created_at: DateTime<Utc>,
 }
 
-/// The status of a payment. Only `Processing` can still change.
+/// The status of a payment. Only the status `Processing` can still change.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStatus {

@@ -5,7 +5,8 @@ use ulid::Ulid;
 
 use crate::{AccountId, GatewayToken, PaymentMethod, SubscriptionId};
 
-/// The setup of a payment method, with its own checkout page.
+/// The setup of a payment method: the checkout page of the gateway on which a customer enters a payment method, and its
+/// result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PaymentMethodSetup {
     pub id: Ulid,
@@ -14,7 +15,8 @@ pub struct PaymentMethodSetup {
     pub page: GatewayToken,
     /// The URL of the checkout page.
     pub url: String,
-    /// The subscriptions that will use the payment method; `None` for all that are not cancelled.
+    /// The subscriptions that will use the payment method; `None` for all subscriptions of the account that are not
+    /// cancelled.
     pub subscriptions: Option<Vec<SubscriptionId>>,
     pub created_at: DateTime<Utc>,
     /// When the checkout page expires.
