@@ -1,5 +1,5 @@
-//! Typed identifiers. An identifier that is part of a table key cannot contain `#`, the separator of the parts of a
-//! key.
+//! The types of identifiers. An identifier that is part of a table key cannot contain `#`, which separates the parts of
+//! a key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use super::characters::{changes_direction, is_control};
 
 /// The maximum number of characters of an identifier that the merchant chooses.
 pub const MAX_ID_CHARS: usize = 64;
-/// The maximum number of characters of an identifier of the merchant's earlier system.
+/// The maximum number of characters of the identifier that a subscription had in the merchant's earlier system.
 pub const MAX_EXTERNAL_ID_CHARS: usize = 255;
 /// The maximum number of characters of a gateway token.
 pub const MAX_GATEWAY_TOKEN_CHARS: usize = 255;
 
-/// Declares a text type whose values pass `$check`. The calling module must import `fmt`, `FromStr`, the derive macros
-/// of serde and [`IdError`].
+/// Declares the type `$name` of texts that the function `$check` accepts. The calling module must import `fmt`,
+/// `FromStr`, the derive macros of serde and [`IdError`].
 #[macro_export]
 macro_rules! checked_text {
     ($(#[$doc:meta])* $name:ident, $check:expr) => {
@@ -74,6 +74,7 @@ macro_rules! identifier {
     };
 }
 
+/// Returns whether `text` has 1 to `max` characters, which are all letters, digits, `.`, `_` or `-` in ASCII.
 fn has_allowed_characters(text: &str, max: usize) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=max).contains(&text.len()) && text.bytes().all(is_allowed)
@@ -86,6 +87,7 @@ pub fn check_id(text: &str) -> Result<(), IdError> {
     if has_allowed_characters(text, MAX_ID_CHARS) && starts_with_alphanumeric { Ok(()) } else { Err(IdError::Text) }
 }
 
+/// Checks a gateway token: its length, its characters, and that it contains no card number.
 fn check_token(text: &str) -> Result<(), IdError> {
     match has_allowed_characters(text, MAX_GATEWAY_TOKEN_CHARS) {
         false => Err(IdError::Token),
@@ -111,8 +113,8 @@ checked_text!(
 );
 
 impl GatewayToken {
-    /// Returns `...` and the last four characters of the token, for people who must recognize the token but must not use
-    /// it. Returns only `...` for a token of less than 12 characters.
+    /// Returns `...` and the last four characters of the token, for people who must recognize the token but must not
+    /// use it. Returns only `...` for a token of less than 12 characters.
     ///
     /// ```
     /// use billing::GatewayToken;
@@ -152,8 +154,8 @@ impl ExternalId {
         &self.0
     }
 
-    /// Returns the identifier of the subscription that is imported for `account` under this external identifier. The
-    /// same account and external identifier always give the same result, so that a repeated import finds the
+    /// Returns the identifier of the subscription that an import creates for `account` with this external identifier.
+    /// The result is always the same for the same account and external identifier, so a repeated import finds the
     /// subscription.
     ///
     /// ```
@@ -165,7 +167,7 @@ impl ExternalId {
     pub fn subscription_id(&self, account: &AccountId) -> SubscriptionId {
         let digest = Sha256::digest(format!("{account}\n{}", self.0));
         let random = digest.iter().take(10).fold(0u128, |bits, byte| (bits << 8) | u128::from(*byte));
-        // The time part is zero, because the start of the subscription in the earlier system is unknown.
+        // The time in the ULID is zero, because the start of the subscription in the earlier system is unknown.
         SubscriptionId(Ulid::from_parts(0, random))
     }
 }
@@ -235,7 +237,8 @@ impl FromStr for SubscriptionId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        // The ULID parser also accepts lower case and similar characters; only the canonical spelling is valid here.
+        // The ULID parser also accepts small letters, and letters that look like digits. Only the canonical spelling is
+        // valid here.
         match Ulid::from_string(text) {
             Ok(ulid) if ulid.to_string() == text => Ok(Self(ulid)),
             _ => Err(IdError::Ulid),

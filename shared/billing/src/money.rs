@@ -1,4 +1,5 @@
-//! Money: integer minor units with an ISO 4217 currency. There are no floats, and no amount is rounded.
+//! Money: an integer number of minor units (such as cents) of an ISO 4217 currency. There are no floating-point
+//! numbers, and no amount is rounded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +9,8 @@ use serde::{Deserialize, Serialize};
 /// The largest price in minor units: twelve digits. No payment processor accepts more digits.
 pub const MAX_PRICE_MINOR: i64 = 999_999_999_999;
 
-/// A current ISO 4217 currency with a defined number of decimal digits (0 for JPY). Funds, metals and test codes are
-/// excluded.
+/// A current ISO 4217 currency with a defined number of decimal digits (0 for JPY). The ISO 4217 codes for funds,
+/// metals and tests are not allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
 crate::openapi_schema!(Currency, "Currency", schema());
@@ -17,7 +18,7 @@ crate::openapi_schema!(Currency, "Currency", schema());
 /// Returns the OpenAPI schema of a [`Currency`], with all accepted codes.
 #[cfg(feature = "openapi")]
 fn schema() -> utoipa::openapi::ObjectBuilder {
-    // Each of the 17,576 combinations is tried, so this is done only once.
+    // Finding the codes tries all 17,576 combinations of three letters, so it is done only once.
     static ACCEPTED: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
         let letters = || 'A'..='Z';
         let codes =
@@ -138,6 +139,7 @@ impl Money {
         self.minor
     }
 
+    /// Returns the currency of the amount.
     pub fn currency(self) -> Currency {
         self.currency
     }
@@ -145,8 +147,10 @@ impl Money {
     /// Parses a decimal amount such as `12.99`, `12` or `500`: digits, and at most one point between digits.
     ///
     /// # Errors
-    /// [`MoneyError::Malformed`] for signs, spaces, separators or exponents; [`MoneyError::Precision`] if a digit after
-    /// the currency's last decimal digit is not zero; [`MoneyError::Overflow`] if the amount is too large.
+    /// - [`MoneyError::Malformed`] for signs, spaces, thousands separators or exponents
+    /// - [`MoneyError::Precision`] if the amount has more decimal digits than the currency. Additional zeros are
+    ///   allowed.
+    /// - [`MoneyError::Overflow`] if the amount is too large
     pub fn parse(text: &str, currency: Currency) -> Result<Self, MoneyError> {
         let (whole, fraction) = match text.split_once('.') {
             Some((_, "")) => return Err(MoneyError::Malformed),
@@ -168,7 +172,8 @@ impl Money {
     /// Returns the sum of two amounts in the same currency.
     ///
     /// # Errors
-    /// [`MoneyError::Mixed`] if the currencies differ; [`MoneyError::Overflow`] if the sum is too large.
+    /// - [`MoneyError::Mixed`] if the currencies differ
+    /// - [`MoneyError::Overflow`] if the sum is too large
     pub fn checked_add(self, other: Money) -> Result<Money, MoneyError> {
         if self.currency != other.currency {
             return Err(MoneyError::Mixed { left: self.currency, right: other.currency });

@@ -9,14 +9,17 @@ use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr}
 
 use super::Ceilings;
 
-/// The text that stands for no ceiling.
+/// The text for a ceiling (a daily limit on charges) that does not exist.
 const NO_CEILING: &str = "none";
+/// The allowed values of the limit `max-charges`.
 const CHARGES: RangeInclusive<u32> = 0..=u32::MAX;
+/// The allowed values of the limit `max-processing-days`.
 const PROCESSING_DAYS: RangeInclusive<u32> = 1..=60;
+/// The allowed values of the limit `gateway-failures`.
 const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 
-/// The limits of the payment batch. The table stores each limit that differs from its default, as text under the name
-/// of the limit.
+/// The limits of the payment batch. The table stores only the limits that differ from their defaults: the name of each
+/// limit, and its value as text.
 ///
 /// ```
 /// use billing::{PaymentLimit, PaymentLimits};
@@ -30,11 +33,11 @@ const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct PaymentLimits {
-    /// The daily limits on the number and the total amount of charges. A run does not start if the charges of its day
-    /// would exceed a limit.
+    /// The daily limits on the number and the total amount of charges. A run of the payment batch does not start if the
+    /// charges of its day would exceed a limit.
     pub ceilings: Ceilings,
-    /// The number of days for which the bank may process a debit. After that time, runs report the row of the payment
-    /// as failed.
+    /// The number of days for which the bank may process a debit. After that time, runs count the payment's row of the
+    /// index as failed.
     pub max_processing_days: u32,
     /// A run stops after this many consecutive requests to the gateway without a usable response.
     pub gateway_failures: u32,
@@ -76,8 +79,8 @@ impl PaymentLimit {
 }
 
 impl PaymentLimits {
-    /// Returns the value of `limit` as text, in the form that [`PaymentLimits::set`] reads; `none` for a ceiling that
-    /// does not exist.
+    /// Returns the value of `limit` as the text that [`PaymentLimits::set`] reads. The text of a ceiling that does not
+    /// exist is `none`.
     pub fn text_of(&self, limit: PaymentLimit) -> String {
         let ceiling = |text: Option<String>| text.unwrap_or_else(|| NO_CEILING.to_owned());
         match limit {
@@ -145,8 +148,8 @@ impl TryFrom<BTreeMap<String, String>> for PaymentLimits {
 }
 
 impl From<PaymentLimits> for BTreeMap<String, String> {
-    /// Returns the limits that differ from their defaults. Because limits with their defaults are not stored, a limit
-    /// that a later version of Dueday adds does not change the stored limits.
+    /// Returns the limits that differ from their defaults, by name. The other limits are not stored. So the stored
+    /// limits need no change when a later version of Dueday adds a limit.
     fn from(limits: PaymentLimits) -> Self {
         let default = PaymentLimits::default();
         let texts = PaymentLimit::iter().map(|limit| (limit, limits.text_of(limit)));
@@ -155,6 +158,7 @@ impl From<PaymentLimits> for BTreeMap<String, String> {
     }
 }
 
+/// Returns the names of all limits, separated by commas, for an error text.
 fn all_names() -> String {
     PaymentLimit::iter().map(|limit| limit.to_string()).collect::<Vec<_>>().join(", ")
 }

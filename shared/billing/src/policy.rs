@@ -1,4 +1,4 @@
-//! The settings of the merchant on which the rules of billing depend.
+//! The merchant's settings for billing: retries, reminders, outages, pauses and disputes.
 
 use chrono::NaiveDate;
 use strum::EnumString;
@@ -11,6 +11,7 @@ use super::{AfterLastRetry, Dunning};
 pub struct Policy {
     pub dunning: Dunning,
     pub after_last_retry: AfterLastRetry,
+    /// How many days before the due date a reminder is sent.
     pub lead: LeadDays,
     pub catch_up: CatchUp,
     pub on_resume: OnResume,
@@ -22,10 +23,11 @@ pub struct Policy {
 pub struct LeadDays(u32);
 
 impl LeadDays {
-    /// The maximum number of days. With more days, a reminder could be sent before the payment of the previous month.
+    /// The maximum number of days from a reminder to the due date. With more days, a reminder could be sent before the
+    /// payment of the previous month.
     pub const MAX_DAYS: u32 = 27;
 
-    /// Returns a lead of `days`; `None` if `days` is more than [`LeadDays::MAX_DAYS`].
+    /// Creates the setting from a number of days; `None` if `days` is more than [`LeadDays::MAX_DAYS`].
     pub fn new(days: u32) -> Option<Self> {
         (days <= Self::MAX_DAYS).then_some(Self(days))
     }
@@ -47,8 +49,8 @@ impl Default for LeadDays {
     }
 }
 
-/// The rule that selects which months are charged after an outage during which several months fell due and were not
-/// charged.
+/// The rule that selects which months are charged after an outage. It applies if several months fell due during the
+/// outage and were not charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = ParseCatchUpError, parse_err_fn = unknown_catch_up)]
 pub enum CatchUp {
@@ -59,7 +61,7 @@ pub enum CatchUp {
     Latest,
 }
 
-/// The error for a text of the catch-up setting that is neither `each` nor `latest`.
+/// The error for a value of `DUEDAY_CATCH_UP` that is neither `each` nor `latest`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be each or latest, not {text:?}")]
 pub struct ParseCatchUpError {
@@ -82,7 +84,7 @@ pub enum OnResume {
     Wait,
 }
 
-/// The error for a text of the setting for resumed subscriptions that is neither `charge` nor `wait`.
+/// The error for a value of `DUEDAY_RESUME` that is neither `charge` nor `wait`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be charge or wait, not {text:?}")]
 pub struct ParseOnResumeError {
@@ -104,11 +106,11 @@ pub enum AfterWonDispute {
     /// The periods are waived: the customer is not charged for several months at once.
     #[default]
     Waive,
-    /// The periods are owed: each is charged, or only the latest, depending on [`CatchUp`].
+    /// The periods are owed. [`CatchUp`] decides whether each period or only the latest period is charged.
     Charge,
 }
 
-/// The error for a text of the setting for won disputes that is neither `waive` nor `charge`.
+/// The error for a value of `DUEDAY_AFTER_WON_DISPUTE` that is neither `waive` nor `charge`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be waive or charge, not {text:?}")]
 pub struct ParseAfterWonDisputeError {

@@ -6,15 +6,15 @@ use super::{
     AccountId, Card, Dispute, EmailAddress, GatewayToken, Label, Money, ReceiptId, ReceiptNumber, Sku, SubscriptionId,
 };
 
-/// The receipt of the successful payment of one due date. Receipts expire, so the protection against a second charge
-/// must not depend on them.
+/// The receipt of the successful payment of one due date. Receipts are deleted when they expire, so the protection
+/// against a second charge must not depend on receipts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     pub sku: Sku,
     pub product_name: Label,
-    /// The address of the subscription for mails; absent if its mails are sent to the address of the account.
+    /// The subscription's own address for mails; absent if mails are sent to the address of the account.
     pub email: Option<EmailAddress>,
     pub due_on: NaiveDate,
     pub amount: Money,
@@ -44,16 +44,16 @@ pub struct Reversal {
 }
 
 impl Receipt {
-    /// Returns the amount that the merchant keeps: the paid amount without refunds and without the reversed amount. The
-    /// result is never negative, even if the bank reversed an amount that was already refunded.
+    /// Returns the amount that the merchant keeps: the paid amount minus the refunds and minus the amount that the bank
+    /// reversed. The result is never negative, even if the bank reversed an amount that was already refunded.
     pub fn net(&self) -> Money {
         let returned =
             self.reversal.map_or(0, |reversal| reversal.amount.minor()).saturating_add(self.refunded.minor());
         Money::new(self.amount.minor().saturating_sub(returned).max(0), self.amount.currency())
     }
 
-    /// Computes the reversal of the payment from `disputes`, all disputes of the account; `None` if the bank did not
-    /// reverse the payment.
+    /// Computes the reversal of the payment. `disputes` are all disputes of the account. Returns `None` if the bank did
+    /// not reverse the payment.
     pub fn reversal_from(&self, disputes: &[Dispute]) -> Option<Reversal> {
         let reverses_payment = |dispute: &&Dispute| dispute.payment == self.payment && dispute.status.is_reversal();
         let reversals: Vec<&Dispute> = disputes.iter().filter(reverses_payment).collect();

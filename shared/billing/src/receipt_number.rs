@@ -8,10 +8,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::{AccountId, IdError, Period, ReceiptId, SubscriptionId};
 
-/// Crockford's base 32, which has no characters that look alike.
+/// The characters of receipt numbers: Crockford's base 32, which has no characters that look alike.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// A code of twelve characters (60 bits of a hash) that stands for one subscription in receipt numbers.
+/// A code of twelve characters (60 bits of a hash) that identifies a subscription in receipt numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SubscriptionCode([u8; 12]);
 

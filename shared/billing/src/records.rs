@@ -1,4 +1,4 @@
-//! The stored records of a subscription's payments.
+//! The stored records of a subscription's months: paid months, failed attempts, and waived months.
 
 use super::{AttemptRecord, Receipt, WaivedPeriod};
 

@@ -7,8 +7,8 @@ use ulid::Ulid;
 
 use super::{AccountId, GatewayToken, Money, Receipt, ReceiptId};
 
-/// The code of a refund that failed because the gateway refused the request before processing it. The same request may
-/// be repeated.
+/// The code of a refund that failed because the gateway refused the request before processing it. The caller may repeat
+/// the same request.
 pub const REFUSED_BY_GATEWAY: &str = "not_asked";
 
 /// A refund of a payment or a part of it.
@@ -20,20 +20,20 @@ pub struct Refund {
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
     pub amount: Money,
-    /// How the request for the refund specified the amount; `None` for a refund that was made at the gateway itself, or
-    /// stored by an earlier version of Dueday.
+    /// How the request for the refund specified the amount. `None` if the refund was not requested with Dueday but made
+    /// at the gateway itself, or if an earlier version of Dueday stored the refund.
     pub requested: Option<RequestedAmount>,
     pub status: RefundStatus,
-    /// The gateway's identifier of the refund; `None` until the gateway has reported it.
+    /// The gateway's identifier of the refund; `None` until the gateway has reported this identifier.
     pub gateway_refund: Option<GatewayToken>,
     /// The gateway's code for the failure of the refund, or [`REFUSED_BY_GATEWAY`].
     pub code: Option<String>,
     pub created_at: DateTime<Utc>,
     /// The end of the lease of the worker that requests the refund.
     pub leased_until: DateTime<Utc>,
-    /// When the refund succeeded or failed; `None` while it is pending.
+    /// When the refund succeeded or failed; `None` while the refund is pending.
     pub settled_at: Option<DateTime<Utc>>,
-    /// When the stored refund expires, together with its receipt, in seconds since 1970.
+    /// When the refund is deleted from the table, together with its receipt, in seconds since 1970.
     pub expires: i64,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
@@ -63,8 +63,9 @@ impl Refund {
         self.status == RefundStatus::Failed && self.code.as_deref() == Some(REFUSED_BY_GATEWAY)
     }
 
-    /// Returns whether a new request is for the same amount as the request for this refund. The new request is for
-    /// `minor` minor units or, if `minor` is `None`, for the whole remaining amount.
+    /// Returns whether a new refund request asks for the same amount as the request for this refund, so that the new
+    /// request may be a repetition. The new request asks for `minor` minor units. If `minor` is `None`, it asks for the
+    /// whole remaining amount.
     pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
         match (self.requested, minor) {
             (Some(RequestedAmount::Exact) | None, Some(minor)) => minor == self.amount.minor(),
@@ -100,28 +101,30 @@ pub enum RefundRefusal {
 }
 
 impl Receipt {
-    /// Returns the sum of those `refunds` of this receipt that have succeeded; `None` if there are none. The sum does
-    /// not contain pending refunds: the customer does not have the money yet, and a pending refund may still fail.
+    /// Returns the sum of the successful refunds in `refunds`, the refunds of this receipt; `None` if no refund has
+    /// succeeded. The sum does not contain pending refunds: the customer does not have the money yet, and a pending
+    /// refund may still fail.
     pub fn succeeded_refunds(&self, refunds: &[Refund]) -> Option<SucceededRefunds> {
         let succeeded = || refunds.iter().filter(|refund| refund.status == RefundStatus::Succeeded);
         let latest_at = succeeded().map(|refund| refund.settled_at.unwrap_or(refund.created_at)).max()?;
         let none = Money::new(0, self.amount.currency());
         let sum = succeeded().try_fold(none, |sum, refund| sum.checked_add(refund.amount));
-        // If the refunds cannot be added up (another currency, or too large a sum), assume that the whole payment was
-        // refunded.
+        // If the refunds cannot be added up (they have another currency, or the sum is too large), assume that the
+        // whole payment was refunded.
         Some(SucceededRefunds { amount: sum.unwrap_or(self.amount), latest_at })
     }
 
-    /// Returns the amount that is not refunded yet.
+    /// Returns the amount of the payment that is not refunded yet.
     pub fn remaining(&self) -> Money {
         Money::new(self.amount.minor().saturating_sub(self.refunded.minor()), self.amount.currency())
     }
 
-    /// Returns the amount of a refund of `minor` minor units, or of the whole remaining amount if `minor` is `None`.
+    /// Checks that `minor` minor units can be refunded, and returns them as an amount. If `minor` is `None`, returns
+    /// the whole remaining amount.
     ///
     /// # Errors
-    /// [`RefundRefusal::FullyRefunded`] if nothing remains, [`RefundRefusal::InvalidAmount`] if `minor` is not from 1
-    /// to the remaining amount.
+    /// - [`RefundRefusal::FullyRefunded`] if nothing remains
+    /// - [`RefundRefusal::InvalidAmount`] if `minor` is not from 1 to the remaining amount
     pub fn checked_refund_amount(&self, minor: Option<i64>) -> Result<Money, RefundRefusal> {
         let remaining = self.remaining();
         if remaining.minor() <= 0 {

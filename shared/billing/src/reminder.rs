@@ -1,4 +1,4 @@
-//! Reminders: the mail before a payment, and its rules.
+//! Reminders: the mails that announce a payment to the customer, and the rules that decide when a reminder is sent.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -20,7 +20,7 @@ pub enum ReminderDecision {
     Missed,
     /// There will be no payment: only remove the subscription from the reminder index.
     NotNeeded,
-    /// The reminder date is in the future, or there is none.
+    /// The reminder date is in the future, or the subscription has no reminder date.
     NotDue,
 }
 
@@ -43,11 +43,11 @@ pub fn decide_reminder(subscription: &Subscription, today: NaiveDate) -> Reminde
     }
 }
 
-/// Returns the subscription after the reminder batch has processed it. `sent` is the sent reminder; `None` if no mail
-/// was sent.
+/// Returns the subscription after the reminder batch has processed its reminder. `sent` is the sent reminder; `None` if
+/// no mail was sent.
 ///
-/// If the amount or the due date changed after the mail was sent, the subscription stays in the reminder index, and the
-/// customer gets another reminder.
+/// If a reminder must still be sent, because none was sent or because the amount or the due date has changed after the
+/// mail was sent, the subscription stays in the reminder index. A later run then sends the reminder.
 pub fn mark_reminded(
     subscription: &Subscription,
     sent: Option<Reminder>,

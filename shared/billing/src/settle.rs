@@ -11,20 +11,22 @@ use super::{
     Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
-/// The maximum number of waived months in one settlement, because a DynamoDB transaction has at most 100 items.
+/// The maximum number of waived months that one settlement records, because a DynamoDB transaction has at most 100
+/// items.
 const MAX_WAIVED_PERIODS: usize = 90;
 
-/// The maximum number of days for which a subscription stays past due. If a month's payment is declined again this many
-/// days after its first decline, or later, the subscription becomes unpaid or cancelled, even if the customer has
-/// changed the card. Without this limit, a customer who changes cards again and again would stay past due for ever.
+/// The maximum number of days for which a subscription stays past due. If a payment is declined again this many days
+/// after its first decline, or later, the subscription becomes unpaid or cancelled, even if the customer has changed
+/// the card. Without this limit, a customer who changes cards again and again would stay past due for ever.
 pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 
-/// The maximum time from the claim of an attempt to the response to its charge request, if the attempt is never in
-/// doubt. If an attempt is declined after a longer time, it was in doubt: the gateway may still process an earlier
-/// request of the attempt.
+/// The maximum time from the claim of an attempt to the gateway's response, if the attempt was never in doubt. An
+/// attempt that is declined after a longer time was in doubt: the gateway may still process an earlier charge request
+/// of this attempt.
 const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
-/// If the gateway has rejected this many consecutive attempts or more, the last rejection counts as a soft decline.
+/// The number of consecutive rejected attempts from which a rejection counts as a soft decline, which is retried
+/// according to the retry schedule. A rejected attempt is one whose charge request the gateway refused.
 const MAX_REJECTIONS: u32 = 3;
 
 /// The next state of a subscription and its new records, to be written in one transaction.
@@ -33,7 +35,7 @@ pub struct Settlement {
     pub subscription: Subscription,
     /// The receipt, if the payment succeeded.
     pub receipt: Option<Receipt>,
-    /// The record of an attempt that did not succeed.
+    /// The record of the attempt, if it did not succeed.
     pub record: Option<AttemptRecord>,
     /// The months that the settlement waives.
     pub waived: Vec<WaivedPeriod>,
@@ -51,20 +53,21 @@ impl From<Subscription> for Settlement {
 pub enum SettleDecision {
     /// The settlement must be written.
     Write(Box<Settlement>),
-    /// The stored item no longer has this attempt: another worker settled it.
+    /// The stored item does not contain this attempt any more, because another worker has settled the attempt.
     AlreadySettled,
     /// The attempt stays open, and is charged again with the same idempotency key. The gateway has made no payment, but
-    /// this is not final for one of two reasons: another worker has taken over the attempt that this worker claimed, or
-    /// the subscription was paused and the customer has resumed it.
+    /// this outcome is not final, for one of two reasons:
+    /// - Another worker has taken over the attempt that this worker claimed.
+    /// - The attempt was dropped because the subscription was paused, and the subscription has been resumed since.
     StaysOpen,
 }
 
-/// Settles the open attempt of `subscription` with `outcome`. `held` is the attempt as the worker claimed it.
-/// `today` is the current date in the billing time zone, which may be later than the date of the run.
+/// Settles the open attempt of `subscription` with `outcome`. `held` is the attempt as this worker claimed it. `today`
+/// is the current date in the billing time zone, which may be later than the date of the run.
 ///
-/// A payment that the gateway has made is final, so any worker may settle it. The outcome that no payment was made is
-/// reliable only while no other worker may charge the attempt. If another worker has taken the attempt over, this
-/// worker may be charging it at this moment.
+/// A payment that the gateway has made (successful or declined) is final, so any worker may settle the attempt with it.
+/// The outcome that no payment was made is reliable only while no other worker may charge the attempt: another worker
+/// that has taken over the attempt may be charging it at this moment.
 pub fn settle(
     subscription: &Subscription,
     held: &Attempt,
@@ -116,15 +119,15 @@ pub fn settle(
 }
 
 impl Subscription {
-    /// Returns whether there were so many consecutive rejections that a rejection counts as a soft decline: the gateway
-    /// would probably reject the request again on the next day.
+    /// Returns whether the gateway has rejected so many consecutive attempts that a rejection counts as a soft decline.
+    /// The gateway would probably reject the request again on the next day.
     pub fn is_permanently_rejected(&self) -> bool {
         self.rejections >= MAX_REJECTIONS
     }
 }
 
-/// Returns the changes to write after a successful payment: the receipt, the subscription with the next due date, and
-/// the months that are waived. `due_on` is the due date that was charged.
+/// Returns the changes that must be written after a successful payment: the receipt, the subscription with the next due
+/// date, and the months that are waived. `due_on` is the due date of the payment.
 pub(super) fn settle_success(
     subscription: &Subscription,
     due_on: NaiveDate,
@@ -182,8 +185,8 @@ pub(super) fn settle_success(
     Settlement { receipt: Some(receipt), waived, ..next.into() }
 }
 
-/// Returns records that waive the months of `subscription` from `first` to the month before `end`, for `reason`. If
-/// there are more months than a transaction can contain, only the latest are recorded.
+/// Returns the records that waive the months of `subscription` from `first` to the month before `end`, for `reason`. If
+/// there are more months than a transaction can contain, only the latest months get a record.
 pub(super) fn waive_periods(
     subscription: &Subscription,
     first: Period,
@@ -205,8 +208,8 @@ pub(super) fn waive_periods(
     latest
 }
 
-/// Returns the changes to write after a declined payment: the subscription with a planned retry, or with the collection
-/// of the payment stopped.
+/// Returns the changes that must be written after a declined payment: the subscription with a planned retry, or, if no
+/// retry follows, as unpaid or cancelled.
 fn settle_decline(
     mut next: Subscription,
     attempt: &Attempt,
@@ -254,9 +257,9 @@ pub(super) fn stop_collection(
     next.into()
 }
 
-/// Makes the subscription payable again on `on`. If the subscription was paused or became unpaid during the attempt, it
-/// is removed from the payment index. If it was cancelled during the attempt, its due month is waived, because the
-/// outcome shows that the month is not paid.
+/// Makes the payment of the subscription payable again on `on`, after an attempt without success. If the subscription
+/// was paused or became unpaid during the attempt, removes it from the payment index instead. If the subscription was
+/// cancelled during the attempt, waives the due month, because the outcome shows that this month is not paid.
 fn retry_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
     next.next_payment_on = next.status.is_chargeable().then_some(on);
     if next.status != Status::Cancelled {
@@ -270,6 +273,7 @@ fn retry_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settle
     Settlement { waived, ..next.into() }
 }
 
+/// Creates the record of an attempt without success, with the failure code of `decline`.
 fn new_attempt_record(
     subscription: &Subscription,
     attempt: &Attempt,

@@ -1,4 +1,5 @@
-//! The subscription. `new_subscription.rs` creates it; `changes.rs` and `settle.rs` compute its next states.
+//! The subscription. `new_subscription.rs` creates a subscription; `changes.rs` and `settle.rs` compute its next
+//! states.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -45,38 +46,40 @@ impl Status {
 pub struct Subscription {
     pub account: AccountId,
     pub id: SubscriptionId,
-    /// The identifier of the subscription in the merchant's earlier system, from which it was imported.
+    /// The identifier of the subscription in the merchant's earlier system; `None` if the subscription was not
+    /// imported.
     pub external_id: Option<ExternalId>,
     pub sku: Sku,
     pub product_name: Label,
-    /// The address for the mails of the subscription; `None` if they are sent to the address of the account.
+    /// The address for the mails of the subscription; `None` if the mails are sent to the address of the account.
     pub email: Option<EmailAddress>,
     /// The payment day in the month of `due_on`.
     pub payment_day: PaymentDay,
     /// The price of the month of `due_on`.
     pub price: Money,
-    /// Changed terms that apply from later months on, the earliest first.
+    /// The changed terms (price and payment day) that apply from later months on, the earliest first.
     pub waiting_terms: Vec<Terms>,
     pub payment_method: PaymentMethod,
     /// The latest known time at which the customer replaced the payment method; `None` if no such time is known.
     pub payment_method_at: Option<DateTime<Utc>>,
-    /// When the payment method was disputed; `None` if it may be charged. A disputed payment method is not charged
-    /// until the dispute is won, the customer gives another payment method, or a person decides to charge it in spite
-    /// of the dispute.
+    /// When the payment method was disputed; `None` if the payment method may be charged. A disputed payment method is
+    /// not charged until the dispute is won, or until a person decides to charge it in spite of the dispute. If the
+    /// customer gives another payment method, this field is computed again for the new payment method.
     pub disputed_at: Option<DateTime<Utc>>,
-    /// When a person last decided to charge the payment method in spite of a dispute. Earlier disputes are ignored.
+    /// When a person last decided to charge the payment method in spite of a dispute. Disputes that were opened before
+    /// this time are ignored.
     pub charged_though_disputed_at: Option<DateTime<Utc>>,
-    /// The number of open findings about payments of `due_on` or of later due dates. The subscription is not charged
-    /// until a person has resolved them.
+    /// The number of open findings (payments without a receipt) of `due_on` or of later due dates. The subscription is
+    /// not charged until a person has resolved these findings.
     pub open_findings: u32,
     pub status: Status,
     /// The due date of the first period.
     pub first_due_on: NaiveDate,
     /// The due date of the earliest period that is neither paid nor waived.
     pub due_on: NaiveDate,
-    /// The month after the last paid month; `None` if no month was paid yet, or if only an earlier version of Dueday
-    /// charged the paid months. No earlier month can be claimed, so a damaged `due_on` does not lead to a second charge
-    /// of a paid month.
+    /// The month after the last paid month; `None` if no month was paid yet, or if all paid months were charged by an
+    /// earlier version of Dueday. No month before this month can be claimed, so a damaged `due_on` does not lead to a
+    /// second charge of a paid month.
     pub chargeable_from: Option<Period>,
     /// The date from which the payment batch finds the subscription; `None` if the subscription is not in the payment
     /// index.
@@ -94,21 +97,21 @@ pub struct Subscription {
     pub first_declined_on: Option<NaiveDate>,
     /// The number of consecutive attempts that the gateway rejected.
     pub rejections: u32,
-    /// The customer at the gateway for whom an earlier attempt of `due_on` was made. This field has a value only if
-    /// that attempt was rejected or dropped, or was declined after it had been in doubt. Before a later attempt of
-    /// `due_on` is charged, the worker looks up the payments of this customer, because the gateway may have made the
-    /// earlier payment after all.
+    /// The customer at the gateway for whom an earlier attempt of `due_on` was made. This field has a value only if the
+    /// earlier attempt was rejected or dropped, or was declined after it had been in doubt. Before a later attempt of
+    /// `due_on` is charged, the worker looks up the payments of this customer, because the earlier attempt may have
+    /// succeeded at the gateway after all.
     pub rejected_customer: Option<GatewayToken>,
-    /// The number of the latest attempt; it is never reset.
+    /// The number of the latest attempt. Attempts are numbered over all due dates, so this number never decreases.
     pub attempt_seq: u32,
     /// The first month that will not be charged, because of a planned or completed cancellation.
     pub cancel_from: Option<Period>,
     /// The day on which the subscription became unpaid. When a payment succeeds, the months that fell due after the
     /// paid month are waived, and this field becomes `None`.
     pub unpaid_since: Option<NaiveDate>,
-    /// The open attempt.
+    /// The open payment attempt; `None` if no attempt is open.
     pub attempt: Option<Attempt>,
-    /// The claim of the worker that is sending a reminder now.
+    /// The claim of the worker that is sending a reminder now; `None` if no worker has claimed the reminder.
     pub reminder_claim: Option<ReminderClaim>,
     /// The shard of the subscription: its partition key in the indexes.
     pub shard: u32,

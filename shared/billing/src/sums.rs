@@ -40,7 +40,7 @@ impl Sums {
         self.0.get(&currency).copied()
     }
 
-    /// Returns the sums, ordered by currency code.
+    /// Returns the sum of each currency, ordered by currency code.
     pub fn iter(&self) -> impl Iterator<Item = Money> {
         self.0.values().copied()
     }

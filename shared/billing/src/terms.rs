@@ -1,23 +1,24 @@
 //! Terms: the payment day and the price of a subscription, and the month from which they apply.
 //!
-//! A month that has fallen due keeps its date and its price. A change applies from the first month whose due date is
-//! after today, both with the old payment day and with the new payment day. If that month is later than the next due
-//! month, the change is stored in `waiting_terms`, and is applied when the due date moves to its month.
+//! A month that has fallen due keeps its due date and its price. A change applies from the first month whose due date
+//! is after today, both with the old payment day and with the new payment day. If this first month is not the current
+//! due month but a later one, the change is stored in `waiting_terms`, and is applied when the due date moves to this
+//! month.
 
 use chrono::NaiveDate;
 
 use super::calendar::days_after;
 use super::{LeadDays, Money, PaymentDay, Period, Subscription, Terms};
 
-/// The payment schedule of a subscription: the attributes from which all its due dates and amounts are computed. The
-/// payment index contains these attributes.
+/// The payment schedule of a subscription: the attributes from which all due dates and amounts of the subscription are
+/// computed. The payment index contains these attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PaymentSchedule {
     /// The earliest due date that is neither paid nor waived. `payment_day` and `price` are the terms of this date.
     pub due_on: NaiveDate,
     pub payment_day: PaymentDay,
     pub price: Money,
-    /// The terms of later months, the earliest first.
+    /// The changed terms that apply from later months on, the earliest first.
     pub waiting_terms: Vec<Terms>,
     /// The first month that will not be charged, because of a planned or completed cancellation.
     pub cancel_from: Option<Period>,
@@ -27,15 +28,15 @@ pub struct PaymentSchedule {
 }
 
 impl PaymentSchedule {
-    /// Returns the terms of `period`: the latest waiting terms that begin in or before `period`. If there are none,
-    /// returns the terms of `due_on`.
+    /// Returns the terms (payment day and price) of the month `period`: the latest waiting terms that begin in or
+    /// before `period`. If there are no such terms, returns the current terms.
     pub fn terms_in(&self, period: Period) -> Terms {
         let waiting = self.waiting_terms.iter().rfind(|terms| terms.from <= period);
         let in_force = Terms { from: period, payment_day: self.payment_day, price: self.price };
         waiting.map_or(in_force, |terms| Terms { from: period, ..*terms })
     }
 
-    /// Returns the due date of `period`.
+    /// Returns the due date in the month `period`.
     pub fn due_in(&self, period: Period) -> NaiveDate {
         if period == Period::from_day(self.due_on) {
             self.due_on
@@ -44,16 +45,16 @@ impl PaymentSchedule {
         }
     }
 
-    /// Returns the first due date after `day` that is not before `due_on`.
+    /// Returns the first due date that is after `day` and not before `due_on`.
     pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
         let first = self.due_in(Period::from_day(self.due_on).max(Period::from_day(day)));
         if first > day { first } else { self.due_in(Period::from_day(first).next()) }
     }
 
-    /// Returns the due date that follows `paid` if the payment of `paid` succeeds on `today`. For an unpaid
-    /// subscription, this is the first due date after `today`, because the months between the two due dates are waived.
-    /// If the cancellation comes before that date, this is the due date on which the subscription is cancelled, because
-    /// no later month was owed.
+    /// Returns the due date that follows the due date `paid` if the payment of `paid` succeeds on `today`. Usually,
+    /// this is the due date of the next month. For an unpaid subscription, this is the first due date after `today`,
+    /// because the months between the two due dates are waived. If a planned cancellation takes effect before that
+    /// date, this is the due date on which the cancellation takes effect, because no later month was owed.
     pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
         let next = self.due_in(Period::from_day(paid).next());
         if self.unpaid_since.is_none() {
@@ -64,9 +65,9 @@ impl PaymentSchedule {
         next.max(after_waived)
     }
 
-    /// Returns the planned due dates from `due_on` on, each with the date on which the payment batch will charge it.
-    /// `due_on` is charged on `next_payment_on`; if `next_payment_on` is `None`, there are no dates. The iterator ends
-    /// only at a cancellation.
+    /// Returns the planned due dates from `due_on` on, each with the date on which the payment batch will charge the
+    /// payment. The payment of `due_on` is charged on `next_payment_on`. If `next_payment_on` is `None`, the iterator
+    /// is empty; otherwise it ends only at a cancellation.
     pub(crate) fn planned_payment_dates(
         self,
         next_payment_on: Option<NaiveDate>,
@@ -109,12 +110,12 @@ impl Subscription {
         self.payment_schedule().terms_in(period)
     }
 
-    /// Returns the due date of `period`.
+    /// Returns the due date in the month `period`.
     pub fn due_in(&self, period: Period) -> NaiveDate {
         self.payment_schedule().due_in(period)
     }
 
-    /// Returns the first due date after `day` that is not before `due_on`.
+    /// Returns the first due date that is after `day` and not before `due_on`.
     pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
         self.payment_schedule().first_due_after(day)
     }
@@ -126,7 +127,8 @@ impl Subscription {
         (self.due_on <= today).then(|| last.max(self.due_on))
     }
 
-    /// Makes `period` the next due month: applies the terms of this month, and removes the date of the first decline.
+    /// Moves the due date to the month `period`: applies the terms of this month, and removes the date of the first
+    /// decline, which belongs to the former due date.
     pub(super) fn move_to_period(&mut self, period: Period) {
         let Terms { payment_day, price, .. } = self.terms_in(period);
         self.due_on = self.due_in(period);
@@ -135,7 +137,7 @@ impl Subscription {
         self.first_declined_on = None;
     }
 
-    /// Sets a new price from the first month that has not fallen due.
+    /// Sets a new price, which applies from the first month that has not fallen due.
     pub(super) fn set_price(&mut self, price: Money, lead: LeadDays, today: NaiveDate) {
         let (from, before) = (self.first_changeable_month(|due_on, _| due_on > today), self.price);
         self.change_terms_from(from, |terms| terms.price = price);
@@ -144,8 +146,8 @@ impl Subscription {
         }
     }
 
-    /// Sets a new payment day from the first month whose due date is after today, both with the old day and with the
-    /// new day.
+    /// Sets a new payment day, which applies from the first month whose due date is after `today`, both with the old
+    /// and with the new payment day.
     pub(super) fn set_payment_day(&mut self, day: PaymentDay, lead: LeadDays, today: NaiveDate) {
         let from = self.first_changeable_month(|due_on, period| due_on > today && day.due_in(period) > today);
         self.change_terms_from(from, |terms| terms.payment_day = day);
@@ -162,9 +164,9 @@ impl Subscription {
         }
     }
 
-    /// Returns the first month whose terms may change: a month from the next due month on, without an attempt, for
-    /// which `is_changeable` returns `true`. The arguments of `is_changeable` are the due date of the month, and the
-    /// month.
+    /// Returns the first month whose terms may change: the first month for which `is_changeable` returns `true`. The
+    /// search begins with the due month, or with the month after it if an attempt for the due month is open or was
+    /// declined. The arguments of `is_changeable` are the due date of the month, and the month.
     fn first_changeable_month(&self, is_changeable: impl Fn(NaiveDate, Period) -> bool) -> Period {
         let due_next = Period::from_day(self.due_on);
         let is_untried = self.attempt.is_none() && self.failed_attempts == 0;

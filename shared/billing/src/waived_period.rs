@@ -35,7 +35,7 @@ pub enum WaivedReason {
     Disputed,
 }
 
-/// A month that will never be charged, with the reason.
+/// The record of a month that will never be charged, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaivedPeriod {
     pub account: AccountId,
