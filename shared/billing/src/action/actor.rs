@@ -9,7 +9,7 @@ use crate::characters::is_control;
 /// The maximum number of characters of the name of an actor.
 const MAX_NAME_CHARS: usize = 255;
 
-/// The person or program that makes a change, with the name by which the merchant can find it.
+/// The person or program that makes a change, with the name by which the merchant can identify this person or program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Actor {
     /// A caller of the API with the token of an operator. Contains the subject of the token, if the token has one.
@@ -19,10 +19,11 @@ pub enum Actor {
     /// The command `dueday`. Contains the name of the user who runs the command, if the operating system reports a
     /// name.
     Command(Option<ActorName>),
-    /// A customer who entered a payment method on a page of the gateway. Contains the id of the payment method setup.
+    /// A customer who entered a payment method on a checkout page of the gateway. Contains the id of the payment method
+    /// setup.
     Customer(Option<ActorName>),
-    /// A caller of the API without a token: a customer who opens a link, or every caller of a local system that checks
-    /// no tokens.
+    /// A caller of the API without a token: a customer who opens a link, or any caller of a local system that checks no
+    /// tokens.
     Anonymous,
 }
 
@@ -37,15 +38,15 @@ pub enum ActorKind {
     Anonymous,
 }
 
-/// The name of an actor: the subject of a token, the name of a user of the operating system, or the id of a payment method
-/// setup. The name never contains an e-mail address.
+/// The name of an actor: the subject of a token, the name of a user of the operating system, or the id of a payment
+/// method setup. The name never contains an e-mail address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActorName(String);
 
 impl ActorName {
-    /// Creates the name of an actor from `text`; `None` if `text` is empty. A `text` that contains an `@` may be an
-    /// e-mail address, so the name is then `sha256-` and the first 32 hexadecimal digits of the SHA-256 of `text`.
-    /// Control characters are left out, and the name is cut to 255 characters.
+    /// Creates the name of an actor from `text`. Removes control characters, and cuts the name to 255 characters.
+    /// Returns `None` if no characters remain. A `text` that contains `@` may be an e-mail address, so its name is
+    /// `sha256-` and the first 32 hexadecimal digits of the SHA-256 hash of `text`.
     ///
     /// ```
     /// use billing::ActorName;
@@ -93,7 +94,7 @@ impl Actor {
         }
     }
 
-    /// Returns the name of the actor; `None` if it has none.
+    /// Returns the name of the actor; `None` if the actor has no name.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Operator(name) | Self::Account(name) | Self::Command(name) | Self::Customer(name) => {

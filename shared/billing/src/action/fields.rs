@@ -1,6 +1,6 @@
-//! The fields of an item that an entry of the action log contains before and after a change. These fields contain no
-//! name, no e-mail address, no token of a payment method or customer, and no card data: a field with such content is
-//! only marked as changed.
+//! The fields of a changed item that an entry of the action log contains, with their values before and after the
+//! change. The log contains no names, no e-mail addresses, no tokens of payment methods or customers, and no card data:
+//! if a field with such content has changed, the log contains only this fact.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use strum::IntoEnumIterator as _;
 
 use crate::{Account, PaymentLimit, PaymentLimits, Subscription};
 
-/// The value of a field whose content is not stored in the action log.
+/// The text that the action log contains instead of the value of a hidden field that has changed.
 pub(super) const HIDDEN_FIELD_CHANGED: &str = "changed";
 
 /// One field of an item: its name and its value as text.
@@ -19,7 +19,7 @@ pub(crate) enum Field {
     Hidden(&'static str, Option<String>),
 }
 
-/// The fields that differ between two states of an item, before and after the change.
+/// The fields that a change of an item has changed, by name, with their values before and after the change.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct FieldDifference {
     pub before: BTreeMap<String, String>,
@@ -27,7 +27,7 @@ pub(crate) struct FieldDifference {
 }
 
 impl FieldDifference {
-    /// Creates the difference of a new item with `fields`.
+    /// Creates the difference for a new item, which has `fields` and had no fields before.
     pub(crate) fn of_new<const N: usize>(fields: [(&str, String); N]) -> Self {
         let after = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Self { before: BTreeMap::new(), after }
@@ -61,7 +61,7 @@ impl FieldDifference {
     }
 }
 
-/// Returns the value of the field `name`; `None` if there is none.
+/// Returns the value of the field `name`; `None` if the field is absent or has no value.
 fn value_of<'a>(fields: &'a [Field], name: &str) -> Option<&'a String> {
     fields.iter().find_map(|field| match field {
         Field::Logged(other, value) | Field::Hidden(other, value) if *other == name => value.as_ref(),
@@ -80,7 +80,8 @@ pub(super) fn fields_of_account(account: &Account) -> Vec<Field> {
     ]
 }
 
-/// Returns the fields of a subscription. A price or payment day that applies to later months is in `waiting_terms`.
+/// Returns the fields of a subscription. A new price or payment day that applies only from a later month on is in the
+/// field `waiting_terms`.
 pub(super) fn fields_of_subscription(subscription: &Subscription) -> Vec<Field> {
     let waiting: Vec<String> = subscription
         .waiting_terms

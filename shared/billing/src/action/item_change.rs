@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{FieldDifference, LoggedAction, NewAction};
 use crate::AccountId;
 
-/// The change of an item that belongs to another crate: the id of the item, and the fields without personal data before
-/// and after the change.
+/// The change of an item that another crate defines, such as an order: the id of the item, and the values of its
+/// changed fields before and after the change, without personal data.
 ///
 /// ```
 /// use billing::ItemChange;
@@ -21,7 +21,7 @@ pub struct ItemChange {
 }
 
 impl ItemChange {
-    /// Creates a change of the item with the id `item`. `version` is the version of the item after the change.
+    /// Creates the change of the item with the id `item`. `version` is the version of the item after the change.
     pub fn new(item: impl ToString, version: u64) -> Self {
         Self { item: item.to_string(), version, account: None, difference: FieldDifference::default() }
     }
@@ -43,7 +43,7 @@ impl ItemChange {
         self
     }
 
-    /// Adds the field `name` without its values: the log contains only that the field has changed.
+    /// Adds the field `name` without its values: the action log then contains only the fact that the field has changed.
     pub fn hidden_field(mut self, name: &str) -> Self {
         self.difference.after.insert(name.to_owned(), super::fields::HIDDEN_FIELD_CHANGED.to_owned());
         self

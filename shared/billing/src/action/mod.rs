@@ -1,6 +1,6 @@
 //! The action log: one entry for each change that a person or a program makes with the API or with a command. An entry
-//! contains who made which change when, and the fields of the changed item, without personal data, before and after the
-//! change. Payments, reminders and deliveries of the daily runs are no actions.
+//! contains who made the change, when, and the changed fields of the item before and after the change, without personal
+//! data. The payments and reminders of the daily runs, and deliveries of events, have no entry.
 
 mod actor;
 mod fields;
@@ -130,8 +130,8 @@ pub enum ActionKind {
     SetBuckets,
 }
 
-/// A change that a person or a program is about to make. The entry of the action log is written in the same transaction
-/// as the change.
+/// A change that a person or a program is about to make. When the change is written, the same transaction writes its
+/// entry of the action log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewAction {
     pub at: DateTime<Utc>,
@@ -144,8 +144,8 @@ pub struct NewAction {
 /// An entry of the action log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedAction {
-    /// The id of the entry. It begins with the time of the action. The rest is computed from the changed item and its
-    /// version, so a repeated write of the same change replaces the entry of the first write.
+    /// The id of the entry. The id begins with the time of the action. The rest of the id is computed from the changed
+    /// item and its version, so a repeated write of the same change replaces the entry of the first write.
     pub id: Ulid,
     pub at: DateTime<Utc>,
     pub actor: Actor,
@@ -155,10 +155,12 @@ pub struct LoggedAction {
     pub subscription: Option<SubscriptionId>,
     /// The id of the changed item if it is neither an account nor a subscription, such as the id of a refund.
     pub item: Option<String>,
-    /// The changed fields before the change, as text by name. Empty for a new item.
+    /// The values of the changed fields before the change, by field name. Empty for a new item.
     pub before: BTreeMap<String, String>,
-    /// The changed fields after the change, as text by name. The value `changed` stands for content that is not stored.
+    /// The values of the changed fields after the change, by field name. The text `changed` replaces a value that must
+    /// not be in the log.
     pub after: BTreeMap<String, String>,
+    /// The reason that the actor gave; `None` if the actor gave no reason.
     pub reason: Option<Label>,
 }
 
@@ -177,7 +179,7 @@ impl NewAction {
         LoggedAction { account, subscription, ..self.entry(&after.id.to_string(), after.version, difference) }
     }
 
-    /// Returns the entry of the action log for a request for the refund `refund`.
+    /// Returns the entry of the action log for the request that created the refund `refund`.
     pub fn on_refund(&self, refund: &Refund) -> LoggedAction {
         let id = refund.id.to_string();
         let after = [("receipt", refund.receipt.to_string()), ("amount", refund.amount.to_string())];
@@ -196,7 +198,8 @@ impl NewAction {
         LoggedAction { account: Some(setup.account.clone()), item: Some(id), ..entry }
     }
 
-    /// Returns the entry of the action log for the decision of a person about a finding of the subscription `stored`.
+    /// Returns the entry of the action log for the decision of a person about `finding`, a finding of the subscription
+    /// `stored`.
     pub fn on_finding(&self, stored: &Subscription, finding: &Finding) -> LoggedAction {
         let id = finding.payment.to_string();
         let fields = [("due_on", finding.due_on.to_string()), ("amount", finding.amount.to_string())];
@@ -208,8 +211,8 @@ impl NewAction {
         }
     }
 
-    /// Returns the entry of the action log for a change of the table's setting `name` from `before` to `after`. `before` is
-    /// `None` if the setting had no value.
+    /// Returns the entry of the action log for a change of the table's setting `name` from `before` to `after`.
+    /// `before` is `None` if the setting had no value.
     pub fn on_setting(&self, name: &str, before: Option<String>, after: String) -> LoggedAction {
         let mut difference = FieldDifference::of_new([(name, after.clone())]);
         difference.before.extend(before.map(|before| (name.to_owned(), before)));
@@ -223,7 +226,7 @@ impl NewAction {
         self.entry(&key, 0, difference)
     }
 
-    /// Returns the entry for the decision about a difference between the table and the gateway.
+    /// Returns the entry of the action log for the acceptance of a difference between the table and the gateway.
     pub fn on_difference(&self, accepted: &AcceptedDifference) -> LoggedAction {
         let fields = [("date", accepted.on.to_string()), ("kind", accepted.kind.to_string())];
         let difference = FieldDifference::of_new(fields);
@@ -256,6 +259,7 @@ impl NewAction {
         }
     }
 
+    /// Computes the id of an entry from the time of the action, the kind of the action, and the changed item.
     fn id_of_change(&self, key: &str, version: u64) -> Ulid {
         let digest = Sha256::digest(format!("{}\n{key}\n{version}", self.kind));
         let random: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();

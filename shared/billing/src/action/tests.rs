@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Changes, LeadDays, NewSubscription, PaymentMethod};
 
+/// Returns a subscription whose product name, e-mail address and tokens must not appear in the action log.
 fn subscription() -> Subscription {
     let new = NewSubscription {
         account: "acme".parse().unwrap(),
@@ -20,11 +21,13 @@ fn subscription() -> Subscription {
     new.into_subscription(0, LeadDays::default(), "2027-01-05".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap()
 }
 
+/// Returns an action of `kind`, by an operator.
 fn action(kind: ActionKind) -> NewAction {
     let actor = Actor::Operator(ActorName::new("auth0|123"));
     NewAction { at: DateTime::UNIX_EPOCH, actor, kind, reason: None }
 }
 
+/// Returns `fields` as one text, for comparisons.
 fn text(fields: &BTreeMap<String, String>) -> String {
     fields.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }

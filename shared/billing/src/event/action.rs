@@ -14,28 +14,31 @@ pub struct ActionData {
     /// The kind of the change, such as `subscription.pause`.
     pub action: ActionKind,
     pub actor: ActorKind,
-    /// The subject of the token, the name of the user who ran the command, or the id of the payment method setup; `None` if
-    /// there is no name, or if the actor is an account. A name that contains `@` is replaced by a hash.
+    /// The name of the actor: the subject of the token, the name of the user who ran the command, or the id of the
+    /// payment method setup. `None` if the actor has no name, or is an account. A name that contains `@` is replaced by
+    /// a hash.
     pub actor_name: Option<String>,
     /// The account that the change concerns; `None` if it concerns no account.
     pub account: Option<AccountId>,
     pub subscription: Option<SubscriptionId>,
     /// The id of the changed item if it is neither an account nor a subscription, such as the id of a refund.
     pub item: Option<String>,
-    /// The changed fields before the change, without personal data.
+    /// The values of the changed fields before the change, without personal data.
     pub before: BTreeMap<String, String>,
-    /// The changed fields after the change. The value `changed` stands for content that is not in the log.
+    /// The values of the changed fields after the change. The text `changed` replaces a value that must not be in the
+    /// log.
     pub after: BTreeMap<String, String>,
     /// The reason that the actor gave; `None` if the actor gave no reason, or is an account.
     pub reason: Option<Label>,
 }
 
 impl ActionData {
+    /// Creates the data from `entry`, an entry of the action log.
     fn from_entry(entry: &LoggedAction) -> Self {
         let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, before, after, reason } =
             entry.clone();
-        // Consumers keep events for years, even after the account was erased. So the event of a customer's own change
-        // contains no name and no reason, which may be personal data.
+        // Consumers keep events for years, even after the account was erased. The name and the reason of a customer's
+        // own change may be personal data, so the event does not contain them.
         let (actor_name, reason) = match &actor {
             Actor::Account(_) => (None, None),
             _ => (actor.name().map(str::to_owned), reason),
@@ -44,10 +47,10 @@ impl ActionData {
     }
 }
 
-/// Returns the event for `entry`, an entry of the action log that was stored at `at` and replaced the entry `old`
-/// (`None` if the entry is new). A job stores its entry when it begins, and again, with its counts, when it ends: both
-/// writes have an event. Returns `None` if the changed fields are those of `old`: the same entry was written again, or
-/// a reason or a name was removed because the account was erased.
+/// Returns the event for the write of `entry`, an entry of the action log, at the time `at`. `old` is the entry that
+/// this write replaced; `None` if the entry is new. A job writes its entry twice: when it begins, and with its counts
+/// when it ends. Both writes have an event. Returns `None` if `entry` and `old` have the same changed fields. Then the
+/// same entry was written again, or its reason or name was removed because the account was erased.
 pub(super) fn action_event(old: Option<&LoggedAction>, entry: &LoggedAction, at: DateTime<Utc>) -> Option<Event> {
     let (number, at) = match old {
         None => (1, entry.at),

@@ -18,11 +18,12 @@ pub struct AuditData {
     pub with_gateway_lists: bool,
     pub accounts: u64,
     pub subscriptions: u64,
-    /// The number of violations by the name of the invariant; empty if all invariants hold.
+    /// The number of violations of each invariant, by the name of the invariant; empty if no invariant is violated.
     pub violations: BTreeMap<String, u64>,
 }
 
 impl AuditData {
+    /// Creates the data of the audit `audit`, which ended at `ended_at`.
     pub(super) fn from_audit(audit: &AuditRecord, ended_at: DateTime<Utc>) -> Self {
         Self {
             audit: audit.id.to_string(),
@@ -36,22 +37,23 @@ impl AuditData {
     }
 }
 
-/// The data of the event of a day that was compared with the gateway.
+/// The data of the event of a day whose payments, refunds and disputes were compared with the gateway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReconciliationData {
-    /// The compared day in UTC.
+    /// The day (UTC) whose payments, refunds and disputes were compared.
     pub date: NaiveDate,
     pub started_at: DateTime<Utc>,
     pub ended_at: DateTime<Utc>,
     #[serde(flatten)]
     pub counts: ReconciledCounts,
-    /// The gateway's lists that could not be compared.
+    /// The gateway's lists that could not be compared, because the gateway does not offer them.
     pub not_compared: BTreeSet<GatewayList>,
-    /// The number of differences by kind; empty if there are none.
+    /// The number of differences of each kind; empty if there are no differences.
     pub differences: BTreeMap<DifferenceKind, u64>,
 }
 
 impl ReconciliationData {
+    /// Creates the data of the comparison `day`, which ended at `ended_at`.
     pub(super) fn from_reconciliation(day: &DayReconciliation, ended_at: DateTime<Utc>) -> Self {
         Self {
             date: day.on,

@@ -6,13 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Event, EventData};
 
-/// The version of the event schemas. It is increased if a consumer of the old schemas could misinterpret a new event.
+/// The version of the event schemas. This version is increased if a consumer of the old schemas could misinterpret new
+/// events.
 const SCHEMA_VERSION: u32 = 1;
 
 /// A published event: one JSON object.
 ///
-/// Every event is published at least once, in no particular order. Two events with the same `id` are the same event. Of
-/// two events of a subscription or an account, the one with the higher `data.version` is the later one.
+/// Every event is published at least once. Events have no particular order. Two events with the same `id` are the same
+/// event. Of two events of the same subscription or account, the event with the higher `data.version` is the later
+/// event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CloudEvent<B = EventData> {
     specversion: String,
@@ -20,15 +22,15 @@ pub struct CloudEvent<B = EventData> {
     pub id: String,
     /// The URI of the table in which the change happened.
     pub source: String,
-    /// The subject of the event, from [`Event::subject`]; for the event of an unreadable stream record, the key of the
-    /// item.
+    /// The subject of the event ([`Event::subject`]). If the event was published because a record of the DynamoDB
+    /// stream cannot be read, the subject is the key of the changed item.
     pub subject: String,
     /// When the change happened.
     pub time: DateTime<Utc>,
     datacontenttype: String,
     /// The URN of the schema of `data`, with its version.
     pub dataschema: String,
-    /// The fields `type` and `data`.
+    /// The type and the data of the event: the JSON fields `type` and `data`.
     #[serde(flatten)]
     pub body: B,
 }
@@ -43,7 +45,7 @@ impl CloudEvent {
 }
 
 impl<B> CloudEvent<B> {
-    /// Creates an envelope with `body`, whose event type is `event_type`.
+    /// Creates the envelope for `body`, the type and the data of an event. `event_type` is this type as text.
     pub fn with_body(id: String, source: &str, subject: String, at: DateTime<Utc>, event_type: &str, body: B) -> Self {
         Self {
             specversion: "1.0".to_owned(),

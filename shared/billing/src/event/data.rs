@@ -1,4 +1,4 @@
-//! The event types with their data, and the data of the events of an account.
+//! The types of events, each with its data, and the data of the events of an account.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
@@ -31,8 +31,8 @@ pub enum EventData {
     #[serde(rename = "subscription.created")]
     #[strum_discriminants(strum(serialize = "subscription.created"))]
     SubscriptionCreated(SubscriptionData),
-    /// The subscription changed in a way that has no event type of its own: for example, its price, its payment day, its
-    /// payment method, or the date of its next payment.
+    /// The subscription changed in a way that has no event type of its own: for example, its price, its payment day,
+    /// its payment method, or the date of its next payment.
     #[serde(rename = "subscription.changed")]
     #[strum_discriminants(strum(serialize = "subscription.changed"))]
     SubscriptionChanged(SubscriptionData),
@@ -42,7 +42,8 @@ pub enum EventData {
     #[serde(rename = "subscription.resumed")]
     #[strum_discriminants(strum(serialize = "subscription.resumed"))]
     SubscriptionResumed(SubscriptionData),
-    /// A cancellation at the end of a period was planned (`cancel_from` has a value) or undone (`cancel_from` is null).
+    /// A cancellation at the end of a period was planned (the field `cancel_from` of the data has a value), or a
+    /// planned cancellation was undone (`cancel_from` is null).
     #[serde(rename = "subscription.ending")]
     #[strum_discriminants(strum(serialize = "subscription.ending"))]
     SubscriptionEnding(SubscriptionData),
@@ -50,7 +51,8 @@ pub enum EventData {
     #[serde(rename = "subscription.renewed")]
     #[strum_discriminants(strum(serialize = "subscription.renewed"))]
     SubscriptionRenewed(SubscriptionData),
-    /// A payment failed, for the first time or again; `next_payment_on` is the date of the next try.
+    /// A payment failed, for the first time or again. The field `next_payment_on` of the data is the date of the next
+    /// try.
     #[serde(rename = "subscription.past_due")]
     #[strum_discriminants(strum(serialize = "subscription.past_due"))]
     SubscriptionPastDue(SubscriptionData),
@@ -107,7 +109,7 @@ pub enum EventData {
     #[serde(rename = "audit.completed")]
     #[strum_discriminants(strum(serialize = "audit.completed"))]
     AuditCompleted(AuditData),
-    /// A day was compared with the gateway.
+    /// The payments, refunds and disputes of a day were compared with the gateway.
     #[serde(rename = "day.reconciled")]
     #[strum_discriminants(strum(serialize = "day.reconciled"))]
     DayReconciled(ReconciliationData),
@@ -202,6 +204,7 @@ pub struct AccountData {
 }
 
 impl AccountData {
+    /// Creates the data from the account after the change.
     pub(super) fn from_account(account: &Account) -> Self {
         let Account { id, version, locale, mail_status, .. } = account.clone();
         Self { account: id, version, locale, mail_status }

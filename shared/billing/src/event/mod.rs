@@ -1,11 +1,12 @@
-//! Events: the public facts that follow from the change of one stored item.
+//! Events: public facts about changes. Each event follows from the change of one stored item.
 //!
-//! The stream of the DynamoDB table contains an image of each item before and after a change. This module computes the
-//! events from these two images alone, so a repeated computation gives equal events with equal ids. Events contain ids,
-//! dates and amounts, but no e-mail address, no token of a payment method or customer, and no card data.
+//! For each change of an item, the stream of the DynamoDB table contains an image of the item before the change and an
+//! image after the change. This module computes the events from these two images alone, so a repeated computation gives
+//! equal events with equal ids. Events contain ids, dates and amounts, but no e-mail address, no token of a payment
+//! method or customer, and no card data.
 //!
-//! The events of orders follow from the table of the order desk, so the order desk computes them in the same way. This
-//! module only declares their types and their data.
+//! The orders are stored in the table of the order desk, so the order desk computes the events of orders, in the same
+//! way. This module only declares the types and the data of these events.
 
 mod action;
 mod checks;
@@ -33,7 +34,7 @@ pub use payment::{
 pub use received::{ReceivedEvent, UnreadableEvent};
 pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
 
-/// The image of an item in the DynamoDB stream, before or after a change.
+/// The content of an item before or after a change, from the DynamoDB stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ItemImage {
     Account(Account),
@@ -54,16 +55,20 @@ pub enum ItemImage {
 pub struct Event {
     /// The unique id of the event. A repeated computation of the same event gives the same id.
     pub id: String,
-    /// The id of the account; `audit/` and the id of the audit for an event of an audit; `reconciliation/` and the date for an
-    /// event of a comparison with the gateway; `action/` and the id of the entry for an action that concerns no account.
+    /// The subject of the event:
+    /// - for an event of an audit, `audit/` and the id of the audit
+    /// - for an event of a comparison with the gateway, `reconciliation/` and the compared date
+    /// - for an action that concerns no account, `action/` and the id of the entry of the action log
+    /// - for all other events, the id of the account
     pub subject: String,
     /// When the change happened.
     pub at: DateTime<Utc>,
     pub data: EventData,
 }
 
-/// Returns the events of the change of an item from `old` to `new` at the time `at`. Returns no event if no public
-/// state changed, for example if only a claim, a lease, a shard or the version changed.
+/// Returns the events for the change of an item from `old` to `new` at the time `at`. `old` is `None` if the item is
+/// new, and `new` is `None` if the item was deleted. Returns no events if no public data has changed, for example if
+/// only a claim, a lease, a shard or the version has changed.
 pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, at: DateTime<Utc>) -> Vec<Event> {
     match (old, new) {
         (old, Some(ItemImage::Account(new))) => {
@@ -91,7 +96,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
                 receipt.processed_at,
             )]
         }
-        // DynamoDB deletes a receipt only after its TTL, so a deleted receipt has expired.
+        // A receipt is deleted only by DynamoDB, after its time to live (TTL). So a deleted receipt has expired.
         (Some(ItemImage::Receipt(receipt)), None) => {
             vec![new_receipt_event(receipt, EventData::ReceiptExpired(ExpiredReceiptData::from_receipt(receipt)), at)]
         }
@@ -133,6 +138,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
     }
 }
 
+/// Returns the event of a new or changed account; `None` if no public data has changed.
 fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Option<Event> {
     let is_unchanged = |old: &Account| {
         (&old.email, &old.name, &old.locale, old.mail_status) == (&new.email, &new.name, &new.locale, new.mail_status)
@@ -152,26 +158,27 @@ fn new_account_event(account: &Account, data: EventData, at: DateTime<Utc>) -> E
     Event { id, subject: account.id.to_string(), at, data }
 }
 
+/// Creates the event of a subscription with `data`. The id of the event contains the version of the subscription.
 fn new_subscription_event(subscription: &Subscription, data: EventData, at: DateTime<Utc>) -> Event {
     let id = format!("{}.{}.{}", subscription.id, subscription.version, data.event_type());
     Event { id, subject: subscription.account.to_string(), at, data }
 }
 
-/// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that the receipts of
-/// two payments never have the same event id, even if both payments are for the same due date.
+/// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that the events of
+/// two receipts never have the same id, even if both receipts are for the same due date.
 fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> Event {
     let Receipt { subscription, due_on, payment, .. } = receipt;
     let id = format!("{subscription}.{due_on}.{}.{}", payment.as_str(), data.event_type());
     Event { id, subject: receipt.account.to_string(), at, data }
 }
 
-/// Returns the event of a refund with a new status; `None` if the status has no event. A successful refund can fail
-/// later, if the bank of the customer returns the money.
+/// Returns the event of a refund whose status has changed; `None` if the new status has no event. A successful refund
+/// can fail later, if the bank of the customer returns the money.
 fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     let data = match refund.status {
         RefundStatus::Pending => return None,
-        // The gateway refused the request before it began a refund. The caller got an error, and may repeat the
-        // request.
+        // The gateway refused the request before processing it, so there was no refund. The caller got an error, and
+        // may repeat the request.
         RefundStatus::Failed if refund.is_refused_by_gateway() => return None,
         RefundStatus::Succeeded => EventData::PaymentRefunded(RefundData::from_refund(refund)),
         RefundStatus::Failed => EventData::RefundFailed(RefundData::from_refund(refund)),
@@ -219,6 +226,7 @@ fn reconciliation_event(day: &DayReconciliation, ended_at: DateTime<Utc>) -> Eve
     Event { id, subject: format!("reconciliation/{}", day.on), at: ended_at, data }
 }
 
+/// Returns the event of an unsuccessful attempt; `None` for a dropped attempt.
 fn attempt_event(record: &AttemptRecord) -> Option<Event> {
     let data = match record.outcome {
         AttemptEnd::Declined => EventData::PaymentDeclined(DeclineData::from_attempt_record(record)),

@@ -1,12 +1,13 @@
-//! The data of the events of an order. This crate knows no orders: the order desk computes the events from the changes of
-//! its own table.
+//! The data of the events of an order. This crate contains only the types of this data: the order desk computes the
+//! events from the changes of its own table.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::super::{AccountId, Label, Money, SubscriptionId};
 
-/// The data of the events of an order: its state after the change. It contains no address and no name.
+/// The data of the events of an order: the state of the order after the change, without the customer's name and
+/// address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OrderData {
     /// The account of the customer.
@@ -14,16 +15,17 @@ pub struct OrderData {
     /// The id of the order.
     pub order: String,
     pub subscription: SubscriptionId,
-    /// The due date of the payment.
+    /// The due date of the payment for which the order was placed.
     pub due_on: NaiveDate,
-    /// The id of the order that a follow-up order was split from or replaces; `None` for the main order of a paid month.
+    /// The id of the order that a follow-up order was split from or replaces; `None` for the main order of a paid
+    /// month.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
     /// Why a follow-up order exists: `remainder` or `replacement`; `None` for the main order of a paid month.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The version of the order after the change. Of two events of an order, the event with the higher version is the later
-    /// one. Changes without an event have versions too, so versions have gaps.
+    /// The version of the order after the change. Of two events of an order, the event with the higher version is the
+    /// later one. Changes without an event have versions too, so versions have gaps.
     pub version: u64,
     /// The status of the order, such as `OPEN`.
     pub status: String,
@@ -38,13 +40,14 @@ pub struct OrderData {
     pub lines: Vec<OrderLineData>,
     /// Why the order is backordered: `address` or `stock`; `None` in any other status.
     pub waits_for: Option<String>,
-    /// The products of which no warehouse had enough when the order began to wait for stock, with the number of pieces that
-    /// the warehouse with the largest stock lacked. Empty if the order does not wait for stock, or if each product is in
-    /// stock, but in different warehouses.
+    /// The missing products of an order that waits for stock: each product of which no warehouse had enough when the
+    /// order began to wait. The quantity is the number of pieces that the warehouse with the largest stock lacked.
+    /// Empty if the order does not wait for stock, or if each product is in stock, but not all of them in the same
+    /// warehouse.
     pub missing: Vec<OrderLineData>,
-    /// The warehouse that ships the order; `None` until the order is filled.
+    /// The warehouse that ships the order; `None` until the products are deducted from the stock of a warehouse.
     pub warehouse: Option<String>,
-    /// When the order was shipped; `None` until then.
+    /// When the order was shipped; `None` if the order was not shipped yet.
     pub shipped_at: Option<DateTime<Utc>>,
     /// Whether the order was returned with products that are not sellable, so that the stock was not restored.
     pub written_off: bool,

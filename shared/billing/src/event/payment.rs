@@ -1,4 +1,4 @@
-//! The data of the events of a payment: success, decline, refund, dispute, reversal, and the expiry of the receipt.
+//! The data of the events about a payment: success, decline, refund, dispute, reversal, and the expiry of the receipt.
 //! Also the data of the event of a waived month.
 
 use chrono::{DateTime, NaiveDate, Utc};

@@ -9,6 +9,7 @@ use super::CloudEvent;
 /// An event that a consumer has received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedEvent {
+    /// The id of the event.
     pub id: String,
     /// The event type, which may be unknown to this version of Dueday.
     pub event_type: String,
@@ -38,7 +39,7 @@ struct Envelope {
     subject: Option<String>,
 }
 
-/// The envelope of an event in a dead-letter queue of EventBridge.
+/// The envelope that EventBridge adds to an event in a dead-letter queue.
 #[derive(Deserialize)]
 struct EventBridgeEnvelope<'a> {
     #[serde(borrow)]
@@ -57,6 +58,7 @@ impl ReceivedEvent {
             .ok_or(UnreadableEvent)
     }
 
+    /// Reads the event in `json`, a CloudEvent without the envelope of EventBridge.
     fn parse(json: &str) -> Option<Self> {
         let Envelope { id, event_type, subject, .. } = serde_json::from_str(json).ok()?;
         let account = subject.and_then(|subject| subject.parse().ok());
@@ -72,7 +74,7 @@ impl ReceivedEvent {
     }
 }
 
-/// Converts an event for a consumer in the same process as the publisher.
+/// Converts an event for a consumer that runs in the same process as the publisher, without a queue.
 impl From<CloudEvent> for ReceivedEvent {
     fn from(event: CloudEvent) -> Self {
         Self {

@@ -1,7 +1,8 @@
 //! The event of a changed subscription, and its data.
 //!
-//! Every write that changes public state publishes exactly one event of the subscription. The event contains the complete
-//! public state after the write, so a consumer needs only the event with the highest version.
+//! Every write that changes public data of a subscription publishes exactly one event of the subscription. The event
+//! contains all public data of the subscription after the write, so a consumer needs only the event with the highest
+//! version.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -11,14 +12,15 @@ use super::super::{
 };
 use super::EventData;
 
-/// The data of the events of a subscription: its complete public state after the change. The e-mail address, the payment
-/// method and open attempts are not public.
+/// The data of the events of a subscription: its complete public state after the change. The e-mail address, the
+/// payment method and open attempts are not public.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SubscriptionData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     /// The version of the subscription after the change. Of two events of a subscription, the event with the higher
-    /// version is the later one. Writes that change no public state publish no event, so versions have gaps.
+    /// version is the later event. Writes that change no public data publish no event, so the versions of events have
+    /// gaps.
     pub version: u64,
     #[serde(default)]
     pub external_id: Option<ExternalId>,
@@ -30,7 +32,7 @@ pub struct SubscriptionData {
     /// The price of the month of `due_on`.
     #[serde(flatten)]
     pub price: Money,
-    /// Changed terms that apply from later months on, the earliest first.
+    /// The changed terms (price and payment day) that apply from later months on, the earliest first.
     #[serde(default)]
     pub waiting_terms: Vec<WaitingTerms>,
     /// The earliest due date that is neither paid nor waived.
@@ -54,8 +56,8 @@ pub struct SubscriptionData {
     /// When the subscription was created; `None` in an event from an earlier version of Dueday.
     #[serde(default)]
     pub created_at: Option<DateTime<Utc>>,
-    /// The fields of the subscription that the change has changed; empty for a new subscription, and in an event from
-    /// an earlier version of Dueday.
+    /// The fields of the subscription that have changed; empty for a new subscription, and in an event from an earlier
+    /// version of Dueday.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangedField>,
     /// The price before the change, in minor units of the same currency; absent if the price has not changed.
@@ -84,9 +86,9 @@ impl From<&Terms> for WaitingTerms {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedField {
-    /// The agreed price; it may take effect in a later month.
+    /// The agreed price. The new price may take effect in a later month.
     Amount,
-    /// The agreed payment day; it may take effect in a later month.
+    /// The agreed payment day. The new payment day may take effect in a later month.
     PaymentDay,
     /// The terms of later months: new terms were agreed, or waiting terms took effect.
     WaitingTerms,
@@ -105,7 +107,7 @@ pub enum ChangedField {
 }
 
 impl SubscriptionData {
-    /// Creates the data of the change from `old` to `s`. `old` is `None` for a new subscription.
+    /// Creates the data of the change of a subscription from `old` to `s`. `old` is `None` for a new subscription.
     pub(super) fn from_change(old: Option<&Subscription>, s: &Subscription) -> Self {
         let has_new_price = |old: &&Subscription| old.latest_terms().price != s.latest_terms().price;
         Self {
@@ -115,7 +117,7 @@ impl SubscriptionData {
         }
     }
 
-    /// Creates the data with the public state of `s`, without changes.
+    /// Creates the data with all public data of `s`, and with an empty list of changes.
     fn from_state(s: &Subscription) -> Self {
         Self {
             account: s.account.clone(),
@@ -143,6 +145,7 @@ impl SubscriptionData {
     }
 }
 
+/// Returns the fields that differ between `old` and `new`, for the event.
 fn changed_fields(old: &Subscription, new: &Subscription) -> Vec<ChangedField> {
     let (terms_before, terms) = (old.latest_terms(), new.latest_terms());
     let changes = [
@@ -169,8 +172,8 @@ fn changed_fields(old: &Subscription, new: &Subscription) -> Vec<ChangedField> {
 /// [`EventData::SubscriptionPaused`].
 type EventConstructor = fn(SubscriptionData) -> EventData;
 
-/// Returns the event of the change of a subscription from `old` to `new`; `None` if no public state has changed. `old` is
-/// `None` for a new subscription.
+/// Returns the event for the change of a subscription from `old` to `new`; `None` if no public data has changed. `old`
+/// is `None` for a new subscription.
 pub fn subscription_event(old: Option<&Subscription>, new: &Subscription) -> Option<EventData> {
     let constructor = match old {
         None => EventData::SubscriptionCreated,
@@ -182,8 +185,9 @@ pub fn subscription_event(old: Option<&Subscription>, new: &Subscription) -> Opt
     Some(constructor(SubscriptionData::from_change(old, new)))
 }
 
-/// Returns the constructor of the event that names the most important part of the change, in this order: the status, a
-/// planned cancellation, a reminder, a month that was paid or waived. `None` if nothing of this has changed.
+/// Returns the constructor of the event for the most important part of a change. The parts, the most important first,
+/// are: the status, a planned cancellation, a reminder, and a month that was paid or waived. Returns `None` if none of
+/// these parts has changed.
 fn change_constructor(old: &Subscription, new: &Subscription) -> Option<EventConstructor> {
     if let Some(event) = status_event(old, new) {
         return Some(event);
@@ -198,17 +202,20 @@ fn change_constructor(old: &Subscription, new: &Subscription) -> Option<EventCon
     is_next_month.then_some(EventData::SubscriptionRenewed)
 }
 
+/// Returns whether public data other than the version differs between `old` and `new`.
 fn has_new_public_state(old: &Subscription, new: &Subscription) -> bool {
     let state_before = SubscriptionData { version: new.version, ..SubscriptionData::from_state(old) };
     state_before != SubscriptionData::from_state(new)
 }
 
-/// Returns whether the e-mail address or the payment method changed. Their content is not public, but the fact that
-/// they changed is published.
+/// Returns whether the e-mail address or the payment method has changed. The address and the payment method are not
+/// public, but the fact that they have changed is published.
 fn has_new_contact_or_payment_method(old: &Subscription, new: &Subscription) -> bool {
     (&old.email, &old.payment_method) != (&new.email, &new.payment_method)
 }
 
+/// Returns the constructor of the event for a change of the status, or for another failed payment of a past due
+/// subscription; `None` if neither happened.
 fn status_event(old: &Subscription, new: &Subscription) -> Option<EventConstructor> {
     use Status::{Active, Cancelled, PastDue, Paused, Unpaid};
     let has_failed_again = new.failed_attempts > old.failed_attempts || new.rejections > old.rejections;

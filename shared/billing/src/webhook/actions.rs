@@ -14,13 +14,14 @@ impl NewAction {
         LoggedAction { item: Some(id.clone()), ..self.entry(&id, after.version, difference) }
     }
 
-    /// Returns the entry of the action log for the removal of the webhook endpoint `id`.
+    /// Returns the entry of the action log for the removal of the webhook endpoint with the id `id`.
     pub fn on_removed_endpoint(&self, id: Ulid) -> LoggedAction {
         let id = id.to_string();
         LoggedAction { item: Some(id.clone()), ..self.entry(&id, 0, FieldDifference::default()) }
     }
 
-    /// Returns the entry of the action log for a request to deliver an event again to a webhook endpoint.
+    /// Returns the entry of the action log for a request to send an event again to a webhook endpoint. `delivery` is
+    /// the restarted delivery.
     pub fn on_delivery(&self, delivery: &Delivery) -> LoggedAction {
         let DeliveryKey { endpoint, event } = &delivery.key;
         let id = format!("{endpoint} {event}");

@@ -1,45 +1,46 @@
-//! The back-off of a webhook endpoint whose deliveries fail one after the other.
+//! The back-off of a webhook endpoint: after several consecutive failed deliveries, no events are sent to the endpoint
+//! for some time.
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use ulid::Ulid;
 
-/// The number of failed tries without a success in between after which an endpoint is not tried for some time.
+/// The number of consecutive failed tries after which the back-off of an endpoint begins.
 pub const FAILURES_BEFORE_BACKOFF: u32 = 3;
 /// The first waiting time of a back-off. Each further failure doubles the waiting time.
 const FIRST_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// The longest waiting time of a back-off.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::minutes(15);
-/// How long a worker owns a probe, which is the only try at the end of a back-off. The time is longer than the timeout
-/// of a delivery. It is short, because other deliveries to the endpoint wait for the end of the probe. If the worker is
-/// killed, another worker may start the next probe after this time.
+/// How long a worker owns a probe, which is the only try at the end of a waiting time. This lease is longer than the
+/// timeout of a delivery. The lease is short, because other deliveries to the endpoint wait for the end of the probe.
+/// If the worker is killed, another worker may start the next probe after this time.
 const PROBE_LEASE: TimeDelta = TimeDelta::seconds(30);
 
 /// The failed tries of a webhook endpoint since its last success, and the time until which no event is sent to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointBackoff {
-    /// The number of failed tries without a success in between. During a back-off only probes are counted.
+    /// The number of failed tries since the last success. During a back-off, only probes (the single tries at the end
+    /// of a waiting time) are counted.
     pub failures: u32,
-    /// The instant until which the endpoint is not tried, in whole milliseconds; `None` if there is no back-off.
+    /// The instant until which no event is sent to the endpoint, in whole milliseconds; `None` if there is no back-off.
     pub until: Option<DateTime<Utc>>,
-    /// The id of the try that last changed the back-off; `None` if `failures` is 0. Two tries can compute the same
-    /// change at the same time. Only the try whose id is stored has made the change; without the id, both tries would
-    /// act as if they had made it.
+    /// The id of the try that last changed the back-off; `None` if `failures` is 0. Two concurrent tries can compute
+    /// equal changes. The stored id shows which of the two tries has made the change.
     pub changed_by: Option<Ulid>,
 }
 
-/// Whether an endpoint may be tried now.
+/// Whether an event may be sent to an endpoint now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BackoffState {
-    /// The endpoint has no back-off: any number of deliveries may be tried.
+    /// The endpoint has no back-off: any number of events may be sent.
     Inactive,
-    /// The endpoint must not be tried before this instant.
+    /// No event may be sent to the endpoint before this instant.
     WaitsUntil(DateTime<Utc>),
-    /// The waiting time is over: the worker that claims the probe may try one delivery.
+    /// The waiting time is over: the worker that claims the probe may send one event.
     ProbeIsDue,
 }
 
 impl EndpointBackoff {
-    /// Returns whether the endpoint may be tried at `now`.
+    /// Returns whether an event may be sent to the endpoint at `now`.
     pub fn state(&self, now: DateTime<Utc>) -> BackoffState {
         match self.until {
             None => BackoffState::Inactive,
@@ -48,22 +49,22 @@ impl EndpointBackoff {
         }
     }
 
-    /// Returns the back-off during the probe `id` that a worker starts at `now`: other workers wait until the worker's
-    /// claim has expired.
+    /// Returns the back-off after a worker has claimed the probe with the id `id` at `now`. Other workers send nothing
+    /// to the endpoint until the claim has expired.
     pub fn with_claimed_probe(&self, now: DateTime<Utc>, id: Ulid) -> Self {
         Self { until: add(now, PROBE_LEASE), changed_by: Some(id), ..*self }
     }
 
-    /// Returns the back-off after the try `id` that failed at `now`. `before_try` is the stored back-off when the try began.
-    /// Returns `None` if the try does not count: another try has started or continued the back-off in the meantime.
+    /// Returns the back-off after the try with the id `id` failed at `now`. `self` is the stored back-off now, and
+    /// `before_try` the stored back-off when the try began. Returns `None` if the try does not count, because another
+    /// try has started or extended the back-off in the meantime.
     pub fn after_failure(&self, before_try: &Self, now: DateTime<Utc>, id: Ulid) -> Option<Self> {
         if self.until != before_try.until {
             return None;
         }
         let failures = self.failures.saturating_add(1);
         let doublings = failures.checked_sub(FAILURES_BEFORE_BACKOFF);
-        // More than 8 doublings are not necessary: after 8 doublings, the waiting time is already longer than the
-        // longest waiting time.
+        // After 8 doublings, the waiting time already exceeds the longest waiting time, so do not double it further.
         let wait = doublings.map(|doublings| {
             FIRST_WAIT.checked_mul(1 << doublings.min(8)).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
         });
@@ -80,7 +81,7 @@ fn add(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
 mod tests {
     use super::*;
 
-    /// The id that each try in these tests has.
+    /// The id of all tries in these tests.
     const ID: Ulid = Ulid(1);
 
     #[test]

@@ -1,4 +1,4 @@
-//! Deliveries of one event to one webhook endpoint, and their retries.
+//! The delivery of an event to a webhook endpoint, with its retries.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -19,19 +19,19 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::hours(24),
 ];
 
-/// The age after which a delivery fails instead of being postponed again. The age is counted from the time at which the
-/// delivery was created or last restarted. The limit is longer than all [`RETRY_DELAYS`] together. Without this limit,
-/// a delivery could wait for ever for an endpoint that is in back-off.
+/// The age after which a pending delivery fails instead of being postponed again. The age is counted from the time at
+/// which the delivery was created or last restarted. This limit is longer than all [`RETRY_DELAYS`] together. Without
+/// the limit, a delivery to an endpoint that is in back-off could wait for ever.
 pub const MAX_DELIVERY_AGE: TimeDelta = TimeDelta::days(4);
 
-/// The result of one try to deliver an event.
+/// The result of one try to send an event to an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeliveryResponse {
     /// The endpoint responded with a status from 200 to 299.
     Accepted(u16),
     /// The endpoint responded with another status, for example a redirect.
     Rejected(u16),
-    /// There was no response. Contains the reason. The endpoint may have processed the event.
+    /// There was no response. Contains the reason. The endpoint may have processed the event nevertheless.
     NoResponse(String),
 }
 
@@ -39,7 +39,7 @@ pub enum DeliveryResponse {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct DeliveryKey {
     pub endpoint: Ulid,
-    /// The event's id.
+    /// The id of the event.
     pub event: String,
 }
 
@@ -69,7 +69,7 @@ pub enum DeliveryStatus {
 pub struct Delivery {
     pub key: DeliveryKey,
     pub event_type: String,
-    /// The event's JSON.
+    /// The event as JSON, which is sent as the body of the request.
     pub body: String,
     pub status: DeliveryStatus,
     /// The number of tries since the delivery was created or last restarted.
@@ -125,8 +125,8 @@ impl Delivery {
         }
     }
 
-    /// Returns the delivery as failed for good, so that the event is not sent again. `reason` is stored as the last
-    /// response.
+    /// Returns the delivery as permanently failed, so that the event is not sent again. `reason` is stored in the field
+    /// `last_response`.
     pub fn abandoned(&self, reason: &str) -> Self {
         let last_response = Some(reason.to_owned());
         Self { status: DeliveryStatus::Failed, last_response, next_try_at: None, ..self.clone() }

@@ -1,4 +1,4 @@
-//! The domain types of outbound webhooks: endpoints, secrets and deliveries.
+//! The domain types of outbound webhooks: endpoints of the merchant, their signing secrets, and deliveries of events.
 
 mod actions;
 mod backoff;

@@ -14,7 +14,7 @@ const SECRET_BYTES: usize = 32;
 /// The numbers of bytes that the specification allows for a signing secret.
 const ALLOWED_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// The signing key that a webhook endpoint and Dueday share.
+/// The signing secret that Dueday shares with a webhook endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -80,7 +80,7 @@ impl FromStr for StoredSecret {
     }
 }
 
-/// Hides the secret, so that a log cannot contain it.
+/// Hides the secret, so that the secret never appears in a log.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")

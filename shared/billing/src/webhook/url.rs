@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// The maximum number of characters of an endpoint's URL.
+/// The maximum number of characters of the URL of a webhook endpoint.
 const MAX_URL_CHARS: usize = 2_048;
 
 /// The URL of a webhook endpoint: http or https, without user, password and fragment.
