@@ -1,5 +1,5 @@
-//! Sources of time and randomness. The other crates get the current time and random numbers from a [`Clock`], which
-//! each program passes to them, so that tests can control both.
+//! Sources of time and randomness. The other crates get the current time and random numbers from a [`Clock`]. Each
+//! program passes its clock to these crates, so that tests can control the time and the random numbers.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::fmt;
@@ -13,14 +13,14 @@ use ulid::Ulid;
 
 /// A source of the current time, of identifiers and of random secrets.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// Returns the current time in whole milliseconds, the precision of the table.
+    /// Returns the current time in whole milliseconds, which is the precision of times in the table.
     fn now(&self) -> DateTime<Utc>;
     /// Returns a new unique identifier.
     fn ulid(&self) -> Ulid;
     /// Returns unpredictable random bytes for a new signing secret.
     fn random_secret(&self) -> [u8; 32];
-    /// Returns whether this is the clock of the machine. It may be wrong, so a run compares it with the time of
-    /// DynamoDB's responses. A simulated clock is not compared.
+    /// Returns whether this is the clock of the machine. The clock of a machine may be wrong, so a run compares its
+    /// time with the time in DynamoDB's responses. The time of a simulated clock is not compared.
     fn is_system_clock(&self) -> bool {
         false
     }
@@ -62,7 +62,7 @@ impl Timer for SystemClock {
     }
 }
 
-/// A clock that shows the same time until it is set, with reproducible identifiers.
+/// A clock that shows the same time until a test sets it or waits with it. Its identifiers are reproducible.
 #[derive(Debug)]
 pub struct SimulatedClock {
     now: Mutex<DateTime<Utc>>,
@@ -71,12 +71,12 @@ pub struct SimulatedClock {
 }
 
 impl SimulatedClock {
-    /// Creates a clock that shows `now`. Clocks with equal seeds create equal identifiers.
+    /// Creates a clock that shows `now`. Clocks with equal seeds and times create equal identifiers.
     pub fn new(now: DateTime<Utc>, seed: u64) -> Self {
         Self { now: Mutex::new(now), seed, ulid_count: AtomicU64::new(0) }
     }
 
-    /// Sets the time of the clock.
+    /// Sets the time of the clock to `now`.
     pub fn set(&self, now: DateTime<Utc>) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }

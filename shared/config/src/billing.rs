@@ -1,4 +1,5 @@
-//! The billing settings: the billing time zone, which determines the current date, and the policy.
+//! The billing settings: the billing time zone, which determines the current date, and the policy (the merchant's
+//! settings for retries, reminders, outages, pauses and disputes).
 
 use std::str::FromStr;
 
@@ -32,13 +33,13 @@ variables! {
         .default("waive").rare_flag("after-won-dispute");
 }
 
-/// The billing settings of a deployment.
+/// The billing settings of one installation of Dueday.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BillingConfig {
     /// The billing time zone, from `DUEDAY_TIME_ZONE`.
     pub zone: Tz,
-    /// The policy, from `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`,
-    /// `DUEDAY_RESUME` and `DUEDAY_AFTER_WON_DISPUTE`.
+    /// The merchant's settings for billing, from `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`,
+    /// `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`, `DUEDAY_RESUME` and `DUEDAY_AFTER_WON_DISPUTE`.
     pub policy: Policy,
 }
 

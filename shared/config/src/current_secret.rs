@@ -1,4 +1,4 @@
-//! The current value of a secret that can be replaced while the program runs.
+//! [`CurrentSecret`]: the current value of a secret, such as a password, that can be replaced while the program runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use clock::Clock;
 
 use crate::ConfigError;
 
-/// How long a value is used before it is read again.
+/// How long the value of a secret is used before the secret is read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(5);
-/// The minimum time from the last read of the secret to a read because the value was refused. Without this limit, a
-/// sender of wrong signatures could cause a read with each request.
+/// The minimum time from the last read of a secret to the next read, if the secret is read again because its value was
+/// refused. Without this limit, a sender of wrong signatures could cause a read with each request.
 const MIN_AGE: TimeDelta = TimeDelta::seconds(10);
-/// The delay after the first failed read. The delay doubles after each further failed read.
+/// The delay before a read is repeated after the first failed read. The delay doubles after each further failed read.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
-/// The longest delay after a failed read.
+/// The longest delay before a read is repeated after a failed read.
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// The log message for a secret that could not be read. A metric filter in `template.yaml` matches this text.
@@ -35,17 +35,22 @@ pub trait SecretReader<T>: Send + Sync {
     async fn read(&self) -> Result<T, ConfigError>;
 }
 
-/// A secret that is read when it is needed. The value is read again after five minutes, and at once if a server refuses
-/// the value. If a read fails, the previous value stays in use, and the read is repeated with increasing delays.
+/// A secret that is read when it is needed. The secret is read again after five minutes, and at once if its value is
+/// refused (but at most once in ten seconds). If a read fails, the previous value stays in use, and the read is
+/// repeated with increasing delays.
 pub struct CurrentSecret<T>(SecretSource<T>);
 
+/// The source of a secret's value: a fixed value, or a reader with the state of its reads.
 enum SecretSource<T> {
     Fixed(T),
     Read { reader: Box<dyn SecretReader<T>>, clock: Arc<dyn Clock>, state: Mutex<State<T>> },
 }
 
+/// The value that was read last, and the times of the last and the next read.
 struct State<T> {
+    /// The value of the last successful read; `None` if no read has succeeded.
     value: Option<T>,
+    /// The time from which the next use of the secret reads it again.
     next_read: DateTime<Utc>,
     last_read: DateTime<Utc>,
     /// The number of failed reads since the last successful read.
@@ -92,8 +97,9 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
         state.value.clone().ok_or_else(|| state.last_error.clone())
     }
 
-    /// Returns the value that has replaced `refused`, which a server refused or which verified no signature. Reads the
-    /// secret again, if the last read is not too recent. Returns `None` if `refused` is still the current value.
+    /// Returns the value that has replaced the value `refused`: a server refused this value, or no signature could be
+    /// verified with it. Reads the secret again, unless the last read was in the last ten seconds. Returns `None` if
+    /// `refused` is still the current value.
     pub async fn get_replacement(&self, refused: &T) -> Option<T> {
         let SecretSource::Read { reader, clock, state } = &self.0 else { return None };
         let mut state = state.lock().await;
@@ -107,6 +113,7 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
 }
 
 impl<T> State<T> {
+    /// Reads the secret with `reader`. Stores the new value, or the error, and the time of the next read.
     async fn read(&mut self, reader: &dyn SecretReader<T>, now: DateTime<Utc>) {
         self.last_read = now;
         match reader.read().await {
@@ -133,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// A secret store, in which a test replaces the value. Counts the reads.
+    /// A fake store with one secret, whose value a test replaces. `None` makes the reads fail. Counts the reads.
     #[derive(Default)]
     struct FakeSecretStore(StdMutex<(Option<&'static str>, u32)>);
 
@@ -157,6 +164,7 @@ mod tests {
         }
     }
 
+    /// Returns a secret that was not read yet, with the fake store from which it is read and with its clock.
     fn secret() -> (Arc<FakeSecretStore>, Arc<SimulatedClock>, CurrentSecret<String>) {
         let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
         let store = Arc::new(FakeSecretStore::default());

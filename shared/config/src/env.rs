@@ -1,4 +1,4 @@
-//! The environment, and the functions that read a variable from it.
+//! The environment, and the functions that read variables from the environment.
 
 use super::Variable;
 
@@ -6,7 +6,7 @@ use super::Variable;
 #[derive(Clone, Copy)]
 pub struct Env<'a>(pub &'a (dyn Fn(&str) -> Option<String> + Sync));
 
-/// The error of a missing or invalid environment variable.
+/// The error for a missing or invalid environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     #[error("{name} must be set: {help}")]
@@ -21,8 +21,8 @@ impl Env<'_> {
         Env(&|name| std::env::var(name).ok())
     }
 
-    /// Returns the value of `variable`, or else the value of its former name; `None` if neither name is set. A blank
-    /// value counts as not set.
+    /// Returns the value of `variable`. If the variable is not set, returns the value under its former name. Returns
+    /// `None` if neither name is set. A blank value counts as not set.
     pub fn get(&self, variable: &Variable) -> Option<String> {
         self.value_of(variable.name).or_else(|| {
             let former = variable.former_name?;
@@ -32,6 +32,8 @@ impl Env<'_> {
         })
     }
 
+    /// Returns the value of the variable with the name `name`, without white space at the start and end; `None` if the
+    /// variable is not set or blank.
     fn value_of(&self, name: &str) -> Option<String> {
         (self.0)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
@@ -48,8 +50,8 @@ impl Env<'_> {
     /// Parses the value of `variable`, or its default, with `parse`.
     ///
     /// # Errors
-    /// [`ConfigError::Missing`] if the variable is not set and has no default; [`ConfigError::Invalid`] if `parse`
-    /// fails.
+    /// - [`ConfigError::Missing`] if the variable is not set and has no default
+    /// - [`ConfigError::Invalid`] if `parse` fails
     pub fn read<T, E: ToString>(
         &self,
         variable: &Variable,
@@ -59,7 +61,7 @@ impl Env<'_> {
         parse(&self.text(variable)?).map_err(invalid)
     }
 
-    /// Parses the value of `variable` with `parse`; returns `None` if it is not set.
+    /// Parses the value of `variable` with `parse`; returns `None` if the variable is not set.
     ///
     /// # Errors
     /// [`ConfigError::Invalid`] if `parse` fails.
@@ -71,7 +73,7 @@ impl Env<'_> {
         self.get(variable).map(|_| self.read(variable, parse)).transpose()
     }
 
-    /// Returns the value of `variable` as a number in its range; `None` if it is not set.
+    /// Returns the value of `variable` as a number in its range; `None` if the variable is not set.
     ///
     /// # Errors
     /// [`ConfigError::Invalid`] if the value is not a number in the range.
@@ -82,18 +84,18 @@ impl Env<'_> {
     /// Returns the value of `variable`, or its default, as a number in its range.
     ///
     /// # Errors
-    /// [`ConfigError::Missing`] if the variable is not set and has no default; [`ConfigError::Invalid`] if the value is
-    /// not a number in the range.
+    /// - [`ConfigError::Missing`] if the variable is not set and has no default
+    /// - [`ConfigError::Invalid`] if the value is not a number in the range
     pub fn number(&self, variable: &Variable) -> Result<u32, ConfigError> {
         self.read(variable, |text| parse_number(variable, text))
     }
 }
 
-/// Checks that a URL may be displayed: the URL must not contain a user, a password, a query or a fragment. Returns the
-/// URL without a trailing slash.
+/// Checks that the URL `text` may be displayed: it must not contain a user, a password, a query or a fragment. Returns
+/// the URL without slashes at its end.
 ///
 /// # Errors
-/// If the URL is not allowed, returns a description of the allowed URLs, which completes an error text.
+/// If the URL is not allowed, returns a description of the allowed URLs, with which the caller completes an error text.
 pub fn parse_displayable_url(text: &str) -> Result<String, &'static str> {
     let is_plain = |url: &url::Url| {
         matches!(url.scheme(), "http" | "https")
@@ -109,7 +111,7 @@ pub fn parse_displayable_url(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Checks the URL of a web page for customers.
+/// Checks that `text` is the URL of a web page (http or https), and returns the URL.
 ///
 /// # Errors
 /// If the URL is not allowed, returns an error text that describes the allowed URLs.
@@ -121,6 +123,7 @@ pub fn parse_web_page_url(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// Parses `text` as a whole number in the range of `variable`.
 fn parse_number(variable: &Variable, text: &str) -> Result<u32, String> {
     let (least, largest) = variable.range.unwrap_or((0, u32::MAX));
     let number = text.parse().ok().filter(|number| (least..=largest).contains(number));

@@ -1,5 +1,5 @@
-//! Settings from environment variables. Each variable is declared by the crate that uses it, and is read once into a
-//! typed value. An invalid value is an error that names the variable and the allowed values.
+//! Settings from environment variables. Each variable is declared in the crate that uses the variable, and is read once
+//! into a typed value. For an invalid value, the error names the variable and the allowed values.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod billing;

@@ -1,6 +1,6 @@
-//! The declarations of environment variables. Each variable is declared once, by the crate that reads it. The Lambda
-//! functions read the variables, the command derives its flags from the declarations, and a test compares
-//! `template.yaml` with the declarations.
+//! The declarations of environment variables. Each variable is declared once, in the crate that reads the variable. The
+//! Lambda functions read the variables, the command `dueday` derives its flags from the declarations, and a test
+//! compares `template.yaml` with the declarations.
 
 /// The declaration of an environment variable.
 #[derive(Clone, Copy, Debug)]
@@ -10,14 +10,14 @@ pub struct Variable {
     pub read_by: &'static [ReadBy],
     /// The placeholder of the value in the command help, such as `DAYS`.
     pub value: &'static str,
-    /// The description in the command help, and in the error if the variable is missing.
+    /// The description of the variable in the command help, and in the error text if the variable is missing.
     pub help: &'static str,
     /// The smallest and the largest allowed number; `None` if every value is allowed.
     pub range: Option<(u32, u32)>,
     pub default: Option<&'static str>,
     /// The former name of the variable. A value under the former name is still read, with a warning in the log.
     pub former_name: Option<&'static str>,
-    /// The flag of the command that sets the variable; `None` if the command has no such flag.
+    /// The flag of the command `dueday` that sets the variable; `None` if there is no such flag.
     pub flag: Option<CommandFlag>,
 }
 
@@ -41,27 +41,27 @@ pub enum ReadBy {
     Audit,
 }
 
-/// A flag of the command, without its dashes.
+/// A flag of the command `dueday`, without its dashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommandFlag {
-    /// A flag that `-h` and `--help` show.
+    /// A flag that the short help (`-h`) and the long help (`--help`) show.
     Common(&'static str),
-    /// A flag that only `--help` shows.
+    /// A flag that only the long help (`--help`) shows.
     Rare(&'static str),
 }
 
 impl Variable {
-    /// Creates a variable without a range, default, former name and flag.
+    /// Creates the declaration of a variable without a range, a default, a former name and a flag.
     pub const fn new(read_by: &'static [ReadBy], name: &'static str, value: &'static str, help: &'static str) -> Self {
         Self { name, read_by, value, help, range: None, default: None, former_name: None, flag: None }
     }
 
-    /// Adds a flag that `-h` and `--help` show.
+    /// Adds a flag that the short help (`-h`) and the long help (`--help`) show.
     pub const fn common_flag(self, flag: &'static str) -> Self {
         Self { flag: Some(CommandFlag::Common(flag)), ..self }
     }
 
-    /// Adds a flag that only `--help` shows.
+    /// Adds a flag that only the long help (`--help`) shows.
     pub const fn rare_flag(self, flag: &'static str) -> Self {
         Self { flag: Some(CommandFlag::Rare(flag)), ..self }
     }

@@ -1,13 +1,18 @@
-//! The completeness proof: it shows from the run records alone that a batch has processed all due rows of a day. All
+//! The completeness proof: it proves from the run records alone that a batch has processed all due rows of a day. All
 //! code that reports a day as complete uses [`DayRecords`].
 //!
-//! A run walks (reads and processes) the due rows of one shard, which is one partition of the index. The record of a
-//! run contains the positions at which the run began and ended. A shard is complete on three conditions. Its runs form
-//! a chain from the start of the shard to its end: each run of the chain began where another run had ended. No run of
-//! the chain stopped early or left rows unfinished. No run of the day had a rejected row. A run that was cut off does
-//! not matter if runs that ended later walked the rest of the shard. A run that begins after the shard was complete can
-//! invalidate the proof: if the run stops early, leaves rows unfinished or is cut off, the shard counts as complete
-//! only after another walk to its end, for the same date or a later date.
+//! A run walks (reads and processes in order) the due rows of one shard, which is one partition of the index. The
+//! record of a run contains the positions in the shard at which the run began and ended. A shard is complete on three
+//! conditions:
+//! - A chain of runs leads from the start of the shard to its end: the first run of the chain began at the start, and
+//!   each other run of the chain began where an earlier run of the chain had ended.
+//! - No run of the chain stopped early or left rows unfinished.
+//! - No run of the shard had a rejected row on this day (a row whose charge the gateway rejected).
+//!
+//! A run that was cut off (it was killed before its end was recorded) does not matter if runs that ended later walked
+//! the rest of the shard. A run that begins after the shard was complete can invalidate the proof: if this run stops
+//! early, leaves rows unfinished or is cut off, the shard counts as complete only after other runs have walked the
+//! shard to its end, for the same date or a later date.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
@@ -15,8 +20,8 @@ use serde::Serialize;
 use super::shard_walks::{ShardState, ShardWalks};
 use store::{Batch, RunCounts, RunRecord, RunSums};
 
-/// The maximum time from the time limit of a run until its end is recorded. After the time limit, the run still waits
-/// for its pending requests, and the clocks of machines differ.
+/// The maximum time from the time limit of a run until the end of the run is recorded. After its time limit, a run
+/// still waits for its pending requests. In addition, the clocks of the machines may differ.
 const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
 /// The assumed time limit of a run whose record contains no time limit, because an older version of Dueday wrote the
 /// record.
@@ -27,7 +32,7 @@ const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
 pub struct ShardProof {
     pub batch: Batch,
     pub shard: u32,
-    /// How far the runs have walked the shard.
+    /// The state of the shard, which says whether the runs have processed all due rows of the shard.
     pub walked: ShardState,
     /// The number of runs of the shard for that day.
     pub runs: u64,
@@ -37,8 +42,8 @@ pub struct ShardProof {
     pub sums: RunSums,
     /// Whether the row counts of every run add up: each row has exactly one outcome.
     pub adds_up: bool,
-    /// The reason why a run stopped early or deferred rows; if there are several such runs, the reason of the last one.
-    /// `None` if there is no such run.
+    /// The reason why a run stopped early or deferred rows (left them to a later run). If there are several such runs,
+    /// the reason of the last run. `None` if there is no such run.
     pub stopped: Option<String>,
 }
 
@@ -48,8 +53,8 @@ impl ShardProof {
         matches!(self.walked, ShardState::Complete | ShardState::Running) && self.adds_up
     }
 
-    /// Returns the number of rows that were left without a final outcome, counted once for each run that has seen the
-    /// row.
+    /// Returns the number of rows that the runs left without a final outcome. A row is counted once for each run that
+    /// has read the row.
     pub fn unsettled(&self) -> u64 {
         self.counts.unsettled()
     }
@@ -69,23 +74,22 @@ impl ShardProof {
 pub struct DayRecords {
     pub batch: Batch,
     pub on: NaiveDate,
-    /// The current time. If a run has no stored end and its time limit has passed, the run was cut off.
+    /// The current time, which shows whether a run without a recorded end may still be running or was cut off.
     pub now: DateTime<Utc>,
-    /// The number of shards of the table. This number is used for days whose run records do not contain a number of
-    /// shards.
+    /// The number of shards of the table now. It is used for days whose run records do not contain a number of shards.
     pub table_shards: u32,
     /// The records of all runs for this day.
     pub records: Vec<RunRecord>,
-    /// The run records of later days. A complete walk for a later date also processes the rows that an earlier day has
-    /// left.
+    /// The run records of later days. Runs that walk a whole shard for a later date also process the rows that the runs
+    /// of an earlier day have left unfinished.
     pub later: Vec<RunRecord>,
     /// Whether run records of the day may have expired.
     pub may_have_expired: bool,
 }
 
 impl DayRecords {
-    /// Creates the collection of the run records of `batch` for the day `on`. The collection is empty at first.
-    /// `table_shards` is the number of shards of the table.
+    /// Creates an empty collection for the run records of `batch` for the day `on`. `table_shards` is the number of
+    /// shards of the table now.
     pub fn new(batch: Batch, on: NaiveDate, table_shards: u32, now: DateTime<Utc>) -> Self {
         Self { batch, on, now, table_shards, records: Vec::new(), later: Vec::new(), may_have_expired: false }
     }
@@ -95,8 +99,8 @@ impl DayRecords {
         Self { records, ..self }
     }
 
-    /// Returns the shards of the day: the shards that existed when the first run of the day began, and the shards that
-    /// any other run of the day has walked.
+    /// Returns the numbers of the shards of the day: the shards that existed when the first run of the day began, and
+    /// additional shards that runs of the day have walked.
     fn shards(&self) -> Vec<u32> {
         let first = self.records.iter().min_by_key(|record| (record.started_at, record.id));
         let count = first.and_then(|record| record.shards).unwrap_or(self.table_shards);
@@ -135,7 +139,7 @@ impl DayRecords {
     }
 
     /// Returns the unfinished shards, each with its state. A shard is unfinished if a run of the shard was cut off,
-    /// stopped early or left rows unfinished, and no complete walk of the shard followed.
+    /// stopped early or left rows unfinished, and no later runs have walked the shard to its end.
     pub fn unfinished(&self) -> Vec<(u32, ShardState)> {
         let unfinished_state = |shard| {
             let walks = self.walks_of_shard(&self.records, shard);
@@ -145,6 +149,7 @@ impl DayRecords {
         self.shards().into_iter().filter_map(unfinished_state).collect()
     }
 
+    /// Returns the state of `shard`. `walks` are the runs of the shard for the day.
     fn shard_state(&self, shard: u32, walks: &ShardWalks<'_>) -> ShardState {
         if walks.ends().any(|end| end.counts.payments_rejected() > 0) {
             return ShardState::Rejected;
@@ -164,8 +169,8 @@ impl DayRecords {
         walked
     }
 
-    /// Returns the runs that invalidate the proof of `shard`. Such a run is unfinished and no longer running. No walk
-    /// for this date or a later date has reached the end of the shard after the start of the run.
+    /// Returns the runs because of which `shard` is not proven to be complete. Such a run is unfinished and cannot be
+    /// running any more, and after its start, no runs for this date or a later date have walked the shard to its end.
     fn invalidating_runs<'a>(&self, shard: u32, walks: &ShardWalks<'a>) -> Vec<&'a RunRecord> {
         let is_walked_later = |run: &RunRecord| {
             let mut dates: Vec<NaiveDate> = self.later.iter().map(|later| later.on).collect();
@@ -185,6 +190,7 @@ impl DayRecords {
         run.end.is_none() && self.now <= limit + TIME_TO_CLOSE
     }
 
+    /// Selects from `records` the runs of `shard`.
     fn walks_of_shard<'a>(&self, records: &'a [RunRecord], shard: u32) -> ShardWalks<'a> {
         ShardWalks { records: records.iter().filter(|record| record.shard == shard).collect() }
     }

@@ -1,4 +1,4 @@
-//! The state of a whole day, and the reader of its run records.
+//! The state of a day over all shards, and the reader of the run records of a day.
 
 use std::collections::BTreeMap;
 
@@ -53,25 +53,26 @@ impl DayState {
     }
 }
 
-/// Reads the run records of days of one batch, and of later days if they are needed for a proof. The records of each
-/// day are read at most once.
+/// A reader of the run records of one batch, day by day. If the state of a day also depends on the runs of later days,
+/// reads the records of these days too. The records of each day are read at most once.
 #[derive(Debug)]
 pub struct DayReader<'a> {
     table: &'a Table,
     batch: Batch,
-    /// The number of shards of the table.
+    /// The number of shards of the table now.
     table_shards: u32,
     /// The only shard whose run records are read; `None` for all shards.
     shard: Option<u32>,
+    /// The billing time zone.
     zone: Tz,
     now: DateTime<Utc>,
-    /// The run records that were read, by day.
+    /// The run records that were already read, by day.
     cache: BTreeMap<NaiveDate, Vec<RunRecord>>,
 }
 
 impl<'a> DayReader<'a> {
-    /// Creates a reader of the days of `batch` in `table`, which has `table_shards` shards now. Dates are dates in
-    /// `zone`.
+    /// Creates a reader of the run records of `batch` in `table`, which has `table_shards` shards now. `zone` is the
+    /// billing time zone, to which all dates belong.
     pub fn new(table: &'a Table, batch: Batch, table_shards: u32, zone: Tz, now: DateTime<Utc>) -> Self {
         Self { table, batch, table_shards, shard: None, zone, now, cache: BTreeMap::new() }
     }
@@ -81,8 +82,8 @@ impl<'a> DayReader<'a> {
         Self { shard: Some(shard), ..self }
     }
 
-    /// Returns the run records that determine the state of the day `on`. Sends one Query for the day, and one for each
-    /// later day that is needed.
+    /// Returns the run records that determine the state of the day `on`. Sends one Query request for the day, and one
+    /// for each later day whose records are needed.
     pub async fn read(&mut self, on: NaiveDate) -> Result<DayRecords, TableError> {
         let today = self.now.with_timezone(&self.zone).date_naive();
         let kept_days = u32::try_from(self.table.receipt_retention().num_days()).unwrap_or(u32::MAX);
@@ -98,6 +99,7 @@ impl<'a> DayReader<'a> {
         Ok(day)
     }
 
+    /// Returns all run records of the day `on`, from the cache or from the table.
     async fn records(&mut self, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
         if let Some(records) = self.cache.get(&on) {
             return Ok(records.clone());

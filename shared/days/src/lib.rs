@@ -1,5 +1,5 @@
-//! Determines from the run records whether a batch has completed a day. The daily execution, the command and the API
-//! all use this crate, so that they get the same result.
+//! Determines from the run records whether a batch (of payments or reminders) has processed all due rows of a day. The
+//! daily execution, the command and the API all use this crate, so that they get the same result.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod completeness;

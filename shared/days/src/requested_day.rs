@@ -11,10 +11,11 @@ use billing::{PaymentRecords, Period, days_after};
 pub struct RequestedDay {
     /// The requested day.
     pub on: NaiveDate,
+    /// The current date in the billing time zone.
     pub today: NaiveDate,
     /// The billing time zone, which determines the date of an instant.
     pub zone: Tz,
-    /// The number of days after which records expire.
+    /// The number of days after which the records of a day expire.
     pub kept_days: u32,
 }
 
@@ -35,8 +36,8 @@ impl RequestedDay {
     }
 }
 
-/// Selects from `records` the records that are relevant for `day`: the records of payments that were due in the month
-/// of the day or on `due_on`, and the records that were written on the day.
+/// Selects from `records` the records that are relevant for the requested day: the records of payments that were due in
+/// the month of this day or on `due_on`, and all records that were written on this day.
 pub fn relevant_records(mut records: PaymentRecords, day: &RequestedDay, due_on: Option<NaiveDate>) -> PaymentRecords {
     let is_relevant = |due: NaiveDate, at: DateTime<Utc>| {
         Period::from_day(due) == Period::from_day(day.on) || Some(due) == due_on || day.date_of(at) == day.on

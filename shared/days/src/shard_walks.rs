@@ -1,4 +1,4 @@
-//! The runs of one shard for one date, and how far they walked the shard.
+//! The runs of one shard for one date, and the part of the shard that these runs have walked (read and processed).
 
 use serde::Serialize;
 use strum::{Display, EnumIter};
@@ -49,32 +49,34 @@ pub enum ShardState {
     Expired,
 }
 
-/// The runs of one shard for one date.
+/// The records of the runs that walked (read and processed) one shard for one date.
 pub(super) struct ShardWalks<'a> {
     pub records: Vec<&'a RunRecord>,
 }
 
 impl<'a> ShardWalks<'a> {
+    /// Returns the recorded ends of the runs. A run without a recorded end is left out.
     pub fn ends(&self) -> impl Iterator<Item = &'a RunEnd> {
         self.records.iter().filter_map(|record| record.end.as_ref())
     }
 
-    /// Returns whether clean runs lead from the start of the shard to its end. A run is clean if it did not stop early
-    /// and left no row unfinished.
+    /// Returns whether a chain of clean runs leads from the start of the shard to its end. A run is clean if it has
+    /// ended, did not stop early, and left no row unfinished.
     pub fn is_complete(&self) -> bool {
         self.clean_runs_reach_end(None, None)
     }
 
-    /// Returns the unfinished runs. A run is finished if clean runs have walked the part of the shard from the first
-    /// position of the run to the end of the shard. The check uses only the run itself, and the runs that ended or
-    /// began after its start.
+    /// Returns the unfinished runs. A run is finished if a chain of clean runs leads from the first position of the run
+    /// to the end of the shard. The chain may contain only the run itself, and runs that ended or began after its
+    /// start.
     pub fn unfinished(&self) -> Vec<&'a RunRecord> {
         let is_unfinished = |run: &&&RunRecord| !self.clean_runs_reach_end(start_position(run), Some(run));
         self.records.iter().filter(is_unfinished).copied().collect()
     }
 
-    /// Returns whether clean runs lead from the position `start` (`None` for the start of the shard) to the end of the
-    /// shard. If `run` is given, only `run` itself and the runs that ended or began after its start are used.
+    /// Returns whether a chain of clean runs leads from the position `start` (`None` for the start of the shard) to the
+    /// end of the shard. If `run` is given, the chain may contain only `run` itself, and runs that ended or began after
+    /// the start of `run`.
     pub fn clean_runs_reach_end(&self, start: Option<&'a Position>, run: Option<&RunRecord>) -> bool {
         let is_usable = |record: &RunRecord| {
             let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.unfinished() == 0;
@@ -111,7 +113,7 @@ impl<'a> ShardWalks<'a> {
         }
     }
 
-    /// Returns the state of the incomplete shard, from its `unfinished` runs.
+    /// Returns the state of a shard that is not complete. `unfinished` are the unfinished runs of the shard.
     pub fn incomplete_state(&self, unfinished: &[&RunRecord]) -> ShardState {
         let ends = || unfinished.iter().filter_map(|record| record.end.as_ref());
         if ends().any(|end| end.stopped.is_some()) {
@@ -132,7 +134,7 @@ impl<'a> ShardWalks<'a> {
     }
 }
 
-/// Returns whether `record`, which ended with `end`, is `run` itself, or ended or began after `run` began.
+/// Returns whether the run `record`, whose end is `end`, is `run` itself, or ended or began after the start of `run`.
 fn is_same_or_later(record: &RunRecord, end: &RunEnd, run: &RunRecord) -> bool {
     let is_later = record.id > run.id && record.started_at >= run.started_at;
     record.id == run.id || end.ended_at > run.started_at || is_later

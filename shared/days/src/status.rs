@@ -13,16 +13,18 @@ use super::{DayReader, DayState};
 use billing::{AuditRecord, ChargeTotal, DayReconciliation, PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
 
-/// The maximum number of days from the latest day that was compared with the gateway to today. A day is compared on the
-/// following day, and the comparison may last until the end of the following day. Dates in UTC and in the billing time
-/// zone may differ by a day.
+/// The maximum number of days from the latest day that was compared with the gateway to today. If more days have
+/// passed, this is a problem. A day is compared on the following day, and the comparison may take until the end of the
+/// following day. One more day is allowed, because compared days are days in UTC, and today is a date in the billing
+/// time zone.
 const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
 
-/// The number of the newest audits that are read to find the latest audit that has ended.
+/// How many of the newest audits are read to find the latest audit that has ended.
 const READ_AUDITS: usize = 20;
 
-/// The number of the latest compared days whose differences from the gateway are reported as problems. A difference stays
-/// a problem until it is corrected, or until a person has accepted it, and the day was compared again.
+/// How many of the latest compared days are read. The differences that were found on these days are reported as
+/// problems. A difference stays a problem until it was corrected or a person has accepted it, and the day was compared
+/// again.
 const READ_COMPARISONS: usize = 100;
 
 /// The state of the whole system.
@@ -34,12 +36,12 @@ pub struct SystemStatus {
     pub charging: bool,
     /// The limits of the payment batch, by name.
     pub limits: BTreeMap<String, String>,
-    /// The state of the payment batch and of the reminder batch on yesterday (unless the table was created today) and on
-    /// today.
+    /// The state of the payment batch and of the reminder batch on yesterday (unless the table was created today) and
+    /// on today.
     pub days: Vec<BatchDay>,
     /// The charges of today.
     pub charged_today: ChargedToday,
-    /// The date of the oldest payment that is due and not settled; `None` if no payment is due.
+    /// The payment date of the oldest payment that is due and not settled; `None` if no payment is due.
     pub oldest_due_on: Option<NaiveDate>,
     /// The number of payments without a receipt, which a person must resolve.
     pub open_findings: usize,
@@ -51,19 +53,20 @@ pub struct SystemStatus {
     pub problems: Vec<String>,
 }
 
-/// A day of one batch.
+/// The state of one batch on one day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BatchDay {
     pub date: NaiveDate,
     pub batch: Batch,
     pub state: DayState,
-    /// The number of shards whose run records prove that all due rows of the shard were processed on the day. The day is
-    /// complete if this is the number of all shards.
+    /// The number of complete shards: their run records prove that all due rows of the shard were processed. The day is
+    /// complete if all shards are complete.
     pub complete_shards: usize,
+    /// The number of all shards.
     pub shards: usize,
 }
 
-/// The charges of a day, with the sums in each currency.
+/// The charges of today: their number, and their total amount in each currency.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ChargedToday {
     pub payments: u64,
@@ -91,8 +94,9 @@ pub struct LatestComparison {
 }
 
 impl SystemStatus {
-    /// Reads the state of `table`, which has the settings `settings`, at the time `now`. `zone` is the billing time
-    /// zone. Sends a Query for each batch and day, for each shard, and for the charges, the findings and the audits.
+    /// Reads the state of the system at the time `now` from `table`, whose settings are `settings`. `zone` is the
+    /// billing time zone. Sends Query requests: for each batch and day, for each shard, and for the charges, the
+    /// findings, the audits and the comparisons.
     pub async fn read(table: &Table, settings: &Settings, zone: Tz, now: DateTime<Utc>) -> Result<Self, TableError> {
         let today = now.with_timezone(&zone).date_naive();
         let created_on = settings.created_at().with_timezone(&zone).date_naive();
@@ -169,6 +173,7 @@ impl SystemStatus {
 }
 
 impl BatchDay {
+    /// Reads the state of `batch` on the day `date`.
     async fn read(reader: &mut DayReader<'_>, batch: Batch, date: NaiveDate) -> Result<Self, TableError> {
         let proofs = reader.read(date).await?.prove();
         let complete_shards = proofs.iter().filter(|proof| proof.is_complete()).count();
@@ -195,7 +200,8 @@ impl From<ChargeTotal> for ChargedToday {
     }
 }
 
-/// Returns the date of the oldest row in the payment index that is due on or before `today`.
+/// Returns the payment date of the oldest row in the payment index that is due on or before `today`; `None` if no row
+/// is due.
 async fn oldest_due_on(table: &Table, shards: u32, today: NaiveDate) -> Result<Option<NaiveDate>, TableError> {
     let mut oldest = None;
     for shard in 0..shards {

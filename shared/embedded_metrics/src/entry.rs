@@ -9,8 +9,9 @@ use metrique_writer::{Entry, EntryConfig, EntryWriter};
 use super::fields::EventFields;
 use super::{CURRENCY, FUNCTION_NAME};
 
-/// The log events with metrics: the message, the prefix of the metrics' names, and the fields that become metrics. Without
-/// a prefix, the field `batch` of the event is the prefix. Fields that an event does not have are left out.
+/// The log events whose fields become metrics: the message, the prefix of the metrics' names, and the names of these
+/// fields. If the prefix is `None`, the value of the event's field `batch` is the prefix. Fields that an event does not
+/// have are left out.
 const EVENTS: [(&str, Option<&str>, &[&str]); 4] = [
     (
         "a run has ended",
@@ -37,7 +38,8 @@ const EVENTS: [(&str, Option<&str>, &[&str]); 4] = [
     ("mails of a batch of events", Some("mails"), &["sent", "undeliverable", "failed"]),
 ];
 
-/// The log events that are counted: the first words of the message, and the prefix and the name of the metric, whose value is 1.
+/// The log events that a metric counts: the first words of the message, and the prefix and the name of the metric. The
+/// value of the metric is 1 for each event.
 const COUNTED_EVENTS: [(&str, &str, &str); 4] = [
     ("an event was delivered", "deliveries", "made"),
     ("a delivery failed and will be retried", "deliveries", "failed"),
@@ -45,9 +47,10 @@ const COUNTED_EVENTS: [(&str, &str, &str); 4] = [
     ("a webhook endpoint is disabled", "deliveries", "failed"),
 ];
 
-/// A field with this suffix is a time in milliseconds.
+/// The suffix of the names of fields that contain a time in milliseconds.
 const MILLISECONDS: &str = "_ms";
 
+/// The additional dimension of metrics in one currency.
 static DIMENSIONS_OF_CURRENCY: EntryDimensions =
     EntryDimensions::new_static(&[Cow::Borrowed(&[Cow::Borrowed(CURRENCY)])]);
 
@@ -56,7 +59,8 @@ pub(super) fn has_metrics(message: &str) -> bool {
     EVENTS.iter().any(|(text, ..)| *text == message) || counted_as(message).is_some()
 }
 
-/// Returns the prefix and the name of the metric that counts log events with this message; `None` if they are not counted.
+/// Returns the prefix and the name of the metric that counts log events with this message; `None` if no metric counts
+/// them.
 fn counted_as(message: &str) -> Option<(&'static str, &'static str)> {
     let counted = COUNTED_EVENTS.iter().find(|(first_words, ..)| message.starts_with(first_words));
     counted.map(|(_, prefix, name)| (*prefix, *name))
@@ -71,7 +75,8 @@ pub(super) struct MetricsEntry<'a> {
 }
 
 impl<'a> MetricsEntry<'a> {
-    /// Returns the metrics of the event with `fields` in the log of `function`; `None` if the event has none.
+    /// Returns the metrics of a log event with `fields`, which the Lambda function `function` has logged; `None` if the
+    /// event has no metrics.
     pub fn new(function: &'a str, fields: &'a EventFields) -> Option<Self> {
         let message = fields.texts.get("message")?;
         if let Some((prefix, name)) = counted_as(message) {

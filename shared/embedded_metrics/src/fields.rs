@@ -6,11 +6,11 @@ use std::fmt::Debug;
 use tracing::Event;
 use tracing::field::{Field, Visit};
 
-/// The message of a log event, which is read before all other fields.
+/// The message of a log event. It is read before all other fields, because most log events have no metrics.
 #[derive(Default)]
 struct Message(String);
 
-/// Returns the message of `event`; empty if it has none.
+/// Returns the message of `event`; an empty text if the event has no message.
 pub(super) fn message_of(event: &Event<'_>) -> String {
     let mut message = Message::default();
     event.record(&mut message);
@@ -33,6 +33,7 @@ pub(super) struct EventFields {
 }
 
 impl EventFields {
+    /// Reads all fields of `event`.
     pub fn read(event: &Event<'_>) -> Self {
         let mut fields = Self::default();
         event.record(&mut fields);
@@ -46,7 +47,7 @@ impl Visit for EventFields {
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        // No number of a run is negative.
+        // The numbers that become metrics are never negative.
         self.numbers.insert(field.name(), u64::try_from(value).unwrap_or_default());
     }
 

@@ -1,5 +1,6 @@
-//! CloudWatch metrics of the Lambda functions, in CloudWatch's embedded metric format: for a log event with the numbers of
-//! a run, and for a log event about a delivery, [`MetricsLayer`] writes a line from which CloudWatch reads the metrics.
+//! CloudWatch metrics of the Lambda functions, in CloudWatch's embedded metric format. For certain log events, such as
+//! those with the numbers of a run or about the delivery of an event, [`MetricsLayer`] writes one more line to the log,
+//! from which CloudWatch reads the metrics.
 //!
 //! The metrics have the namespace [`NAMESPACE`] and the dimension [`FUNCTION_NAME`]. The name of a metric consists of a
 //! prefix and the name of the field: the field `in_doubt` of a payment run is the metric `payments-in-doubt`.
@@ -25,7 +26,7 @@ use fields::EventFields;
 pub const NAMESPACE: &str = "Dueday";
 /// The dimension that contains the name of the Lambda function.
 pub const FUNCTION_NAME: &str = "FunctionName";
-/// The additional dimension of the sum of the payments in one currency.
+/// The additional dimension of the metric for the sum of payments: the currency of the sum.
 pub const CURRENCY: &str = "currency";
 
 /// A log layer that writes the metrics of log events to `W`: one line of JSON for each event with metrics.

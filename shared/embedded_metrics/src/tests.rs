@@ -6,7 +6,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
 
-/// An output that keeps the lines in memory.
+/// An output of the layer that keeps the written lines in memory.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -21,7 +21,7 @@ impl Write for Lines {
     }
 }
 
-/// Returns the lines that the layer writes for the log events of `events`.
+/// Returns the lines that the layer writes for the log events that `events` logs.
 fn lines_of(events: impl FnOnce()) -> Vec<Value> {
     let lines = Lines::default();
     let layer = MetricsLayer::new("shop-PaymentsFunction-1".to_owned(), lines.clone());

@@ -1,6 +1,6 @@
 //! The log configuration of the Lambda functions.
 //!
-//! Environment variables of Lambda select the level (`AWS_LAMBDA_LOG_LEVEL`, otherwise `RUST_LOG`) and the format
+//! Environment variables select the level (`AWS_LAMBDA_LOG_LEVEL` of Lambda, otherwise `RUST_LOG`) and the format
 //! (`AWS_LAMBDA_LOG_FORMAT`). The levels `debug` and `trace` apply only to the crates of this workspace, because
 //! libraries log complete requests and responses at these levels, including addresses and keys.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -18,7 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-/// The log events of a function that are written.
+/// A registry of log events that keeps only the events whose level is enabled.
 pub type FilteredRegistry = Layered<Targets, Registry>;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
@@ -79,7 +79,7 @@ pub fn init() {
     init_with(Identity::new());
 }
 
-/// Starts logging to standard output like [`init`], and passes each log event that is written also to `layer`.
+/// Starts logging to standard output like [`init`]. Each log event that is written is also passed to `layer`.
 ///
 /// # Panics
 /// If logging was already started.
@@ -103,7 +103,7 @@ where
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(writer);
     // Lambda adds the time to each line of text, so text lines contain no time. JSON lines contain a timestamp, because
     // Lambda reads the level of a JSON line only if the line has a timestamp; otherwise Lambda assumes the level INFO.
-    // The list of spans contains the span of the invocation with the id of the request, so the current span, which may be
-    // another one, need not be repeated.
+    // A JSON line contains the list of all spans, among them the span of the invocation with the id of the request. So
+    // the line does not need the current span in a field of its own.
     if is_json { lines.json().with_current_span(false).boxed() } else { lines.without_time().boxed() }
 }

@@ -1,4 +1,4 @@
-//! Composes mails from their facts and the texts in the customer's language.
+//! Composes mails from the facts about a subscription and the texts in the customer's language.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
@@ -7,15 +7,16 @@ use super::language::Language;
 use super::{Mail, MailKind, Merchant};
 use billing::{Account, Card, EmailAddress, Label, Money};
 
-/// The facts of a mail about a subscription. A `None` value does not appear in the mail.
+/// The facts that a mail about a subscription states. A fact that is `None` does not appear in the mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MailFacts {
     pub kind: MailKind,
     pub product: Label,
     /// The subscription's own mail address; `None` to send the mail to the account's address.
     pub email: Option<EmailAddress>,
+    /// The amount of the payment, or the monthly price, depending on the kind of the mail.
     pub amount: Option<Money>,
-    /// The amount before a change of the price.
+    /// The price before a change of the price.
     pub previous_amount: Option<Money>,
     pub due_on: Option<NaiveDate>,
     /// The date on which the declined payment will be retried.
@@ -33,7 +34,7 @@ pub struct MailFacts {
     pub charge_on: Option<NaiveDate>,
     /// The date on which the subscription ends or has ended.
     pub ends_on: Option<NaiveDate>,
-    /// The URL of the page on which the customer enters a card for an owed payment.
+    /// The URL of the web page on which the customer enters a card for an owed payment.
     pub card_url: Option<String>,
     /// The id of the order that was shipped.
     pub order: Option<String>,
@@ -116,7 +117,8 @@ impl Mail {
 
         let mut templates = Environment::new();
         templates.set_undefined_behavior(UndefinedBehavior::Strict);
-        // If the name of a template ends with `.html`, the template engine minijinja escapes its values for HTML.
+        // If the name of a template ends with `.html`, the template engine minijinja escapes the inserted values for
+        // HTML.
         let render = |name: &str, source: &str, values: &Value| {
             templates.render_named_str(name, source, values).expect("the tests render every template with these values")
         };

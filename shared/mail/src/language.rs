@@ -25,6 +25,7 @@ pub struct LanguageTexts {
     pub greeting: String,
     pub labels: LabelTexts,
     pub receipt: ReceiptTexts,
+    /// The texts of the web page on which a customer enters a card for an owed payment.
     pub card_link: CardPageTexts,
     mails: BTreeMap<MailKind, MailTexts>,
 }
@@ -92,7 +93,8 @@ pub struct MailTexts {
     pub subject: String,
     pub heading: String,
     pub body: String,
-    /// The text of the link to the web page on which customers manage their subscriptions.
+    /// The text of the link in the mail: to the web page on which the customer enters a card for an owed payment, or
+    /// else to the web page on which customers manage their subscriptions.
     pub action: String,
 }
 
@@ -134,7 +136,7 @@ impl Language {
             .and_then(|locale| SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == code_of(locale)));
         match (supported, parsed) {
             (Some(texts), Some(locale)) => Self { texts, locale },
-            // Use the English format for amounts and dates too, so that they match the text around them.
+            // Use the English format for amounts and dates too, so that amounts and dates match the English text.
             _ => Self { texts: &SUPPORTED_LANGUAGES[0], locale: icu_locale_core::locale!("en") },
         }
     }
@@ -184,8 +186,8 @@ impl Language {
         }
     }
 
-    /// Returns `formatted`, the text of `date`, corrected for French: French writes the first day of a month as an
-    /// ordinal, `1er`, but the library ICU does not.
+    /// Corrects `formatted`, the text of `date`, if the language is French: in French, the first day of a month is
+    /// written `1er`, but the library ICU writes `1`.
     fn with_french_ordinal(&self, date: NaiveDate, formatted: String) -> String {
         match self.texts.language == "fr" && date.day() == 1 {
             true => formatted.replacen("1 ", "1er ", 1),
@@ -194,7 +196,7 @@ impl Language {
     }
 }
 
-/// Returns the code of the language file for `locale`. Chinese has two files: Taiwan, Hong Kong and Macao use
+/// Returns the language code of the texts for `locale`. Chinese has two sets of texts: Taiwan, Hong Kong and Macao use
 /// traditional characters (`zh-Hant`).
 fn code_of(locale: &Locale) -> &str {
     let (script, region) = (locale.id.script, locale.id.region);
@@ -208,6 +210,7 @@ fn code_of(locale: &Locale) -> &str {
     }
 }
 
+/// Converts `date` into the date type of the library ICU.
 fn to_gregorian(date: NaiveDate) -> Option<Date<Gregorian>> {
     Date::try_new_gregorian(date.year(), u8::try_from(date.month()).ok()?, u8::try_from(date.day()).ok()?).ok()
 }

@@ -54,7 +54,7 @@ impl fmt::Debug for Mail {
     }
 }
 
-/// Why a mail could not be sent.
+/// The error for a mail that could not be sent.
 #[derive(Debug, thiserror::Error)]
 #[error("the mail could not be sent: {reason}")]
 pub struct MailError {
@@ -69,13 +69,14 @@ pub trait Mailer: Send + Sync + fmt::Debug {
     /// Sends `mail`. On success, the mail service has accepted the mail.
     ///
     /// # Errors
-    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error, the
-    /// mail was usually not sent. It was sent, however, if only the response of the mail service was lost.
+    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error, the mail was
+    /// usually not sent. But if only the response of the mail service was lost, the mail was sent.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }
 
-/// Creates the mailer for `url`: `smtp://` or `smtps://` for a mail server, `outbox:FOLDER` for files in a folder.
-/// `ses:` works only in the Lambda functions, which create their mailer with the crate `ses`.
+/// Creates the mailer for `url`: a URL that begins with `smtp://` or `smtps://` for a mail server, or `outbox:FOLDER`
+/// for files in a folder. The URL `ses:` is refused here, because only the Lambda functions can use it: they create
+/// their mailer with the crate `ses`.
 ///
 /// # Errors
 /// Returns an error if `url` is not a valid mailer URL or `from` is not a valid sender.

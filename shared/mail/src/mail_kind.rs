@@ -32,7 +32,7 @@ pub enum MailKind {
     CancellationPlanned,
     /// A planned cancellation was undone.
     CancellationUndone,
-    /// The customer has given another payment method.
+    /// The customer has given a new payment method.
     CardSaved,
     /// The subscription has ended.
     Ended,
@@ -43,8 +43,8 @@ pub enum MailKind {
 }
 
 impl MailKind {
-    /// Returns whether the amount in mails of this kind is the amount of one payment. In the other mails, the amount is
-    /// the monthly price of the subscription.
+    /// Returns whether the amount in mails of this kind is the amount of one payment. In mails of the other kinds, the
+    /// amount is the monthly price of the subscription.
     pub fn is_about_a_payment(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Encodes mails in the Internet message format.
+//! Encodes mails in the Internet message format (RFC 5322), which all mail servers accept.
 
 use std::time::SystemTime;
 
@@ -34,11 +34,13 @@ pub fn encode(mail: &Mail, from: &Mailbox) -> Result<Message, MailError> {
         .map_err(|error| permanent_error(&error.to_string()))
 }
 
+/// Converts `address` into the type of the mail library.
 fn mailbox(address: &EmailAddress) -> Result<Mailbox, MailError> {
     let address = address.as_str().parse().map_err(|_| permanent_error("an address is not valid in a mail header"))?;
     Ok(Mailbox::new(None, address))
 }
 
+/// Creates the error for a mail that cannot be sent, even with a later try.
 fn permanent_error(reason: &str) -> MailError {
     MailError { reason: reason.to_owned(), is_transient: false }
 }

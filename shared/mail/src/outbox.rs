@@ -8,8 +8,8 @@ use lettre::message::Mailbox;
 use super::message::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
 
-/// A mailer that writes each mail as a file into a folder. A mail is first written to a file with another name, so a
-/// file `.eml` is never incomplete.
+/// A mailer that writes each mail as a file into a folder. The file is renamed to its final name only when it is
+/// complete, so a file with the extension `.eml` always contains a complete mail.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     folder: PathBuf,

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use super::message::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
 
-/// The maximum time to wait for a response of the server.
+/// The maximum time for which a mailer waits for a response of the mail server.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The connections to a mail server.
@@ -40,7 +40,7 @@ pub fn parse_login(text: &str) -> Result<Login, String> {
 pub struct SmtpMailer {
     builder: AsyncSmtpTransportBuilder,
     from: Mailbox,
-    /// The user and the password; `None` if they are in the URL, or the server needs none.
+    /// The user and the password for the mail server; `None` if the URL contains them, or if the server needs no login.
     login: Option<CurrentSecret<Login>>,
     /// The open connections, and the user and the password with which they were opened; `None` before the first use.
     server: Mutex<Option<(Option<Login>, Server)>>,
@@ -51,8 +51,12 @@ impl SmtpMailer {
     /// `smtps://user:password@host:465` or `smtp://user:password@host:587?tls=required`.
     ///
     /// # Errors
-    /// Returns an error if `url` is not a valid SMTP URL, if it allows unencrypted connections to another machine, or
-    /// if `from` is not a valid sender. The error does not contain the URL, because the URL may contain a password.
+    /// Returns an error in these cases:
+    /// - `url` is not a valid SMTP URL.
+    /// - `url` allows unencrypted connections to another machine.
+    /// - `from` is not a valid sender.
+    ///
+    /// The error does not contain the URL, because the URL may contain a password.
     pub fn new(url: &str, from: &str) -> Result<Self, MailError> {
         let invalid_url =
             |_: Error| MailError { reason: "the URL is not a valid SMTP URL".to_owned(), is_transient: false };
@@ -92,7 +96,7 @@ impl SmtpMailer {
     }
 
     /// Returns the connections that use `login`. If the open connections use another login, because the login was
-    /// replaced, opens new ones instead.
+    /// replaced, returns new connections instead.
     async fn server(&self, login: Option<Login>) -> Server {
         let mut server = self.server.lock().await;
         match &*server {
@@ -131,6 +135,7 @@ impl Mailer for SmtpMailer {
     }
 }
 
+/// Converts the error of an unreadable login into a [`MailError`].
 fn unreadable(error: ConfigError) -> MailError {
     MailError { reason: error.to_string(), is_transient: true }
 }
@@ -152,8 +157,8 @@ fn is_login_refused(error: &Error) -> bool {
     error.status().is_some_and(|code| code.to_string() == "535")
 }
 
-/// Returns whether the status `code` means that the recipient's address does not accept mail (RFC 5321, section 4.2.2).
-/// All other codes are problems of the server, the sender or the sender's account, which can be fixed.
+/// Returns whether the status `code` means that the recipient's address does not accept mails (RFC 5321, section
+/// 4.2.2). All other codes mean problems of the server, the sender or the sender's account, which a person can fix.
 fn is_recipient_rejected(code: &str) -> bool {
     matches!(code, "550" | "551" | "553")
 }

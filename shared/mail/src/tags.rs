@@ -1,9 +1,9 @@
-//! The tags of a mail: the account and the kind of mail. Amazon SES receives them with the mail and returns them in its
-//! notifications about the mail.
+//! The tags of a mail: the account and the kind of mail. Amazon SES receives the tags with the mail, and returns the
+//! tags in its notifications about the mail, for example about a bounce.
 //!
 //! Amazon SES allows letters, digits, `_` and `-` in a tag, but an account's id may contain a `.`. Therefore `_` starts
 //! an escape sequence in a tag: `__` stands for `_`, and `_-` for `.`. Different ids have different tags. A tag is at
-//! most twice as long as the id: at most 128 characters, of which Amazon SES allows 256.
+//! most twice as long as the id, so at most 128 characters. Amazon SES allows 256 characters.
 
 use billing::AccountId;
 

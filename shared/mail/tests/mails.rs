@@ -9,16 +9,19 @@ use mail::{Language, Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 
+/// The receipt number in the mails of these tests.
 const NUMBER: &str = "202603-7KQ29M-4T3XWA";
 
 fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
+/// Returns the time at which the mails of these tests are composed.
 fn now() -> DateTime<Utc> {
     "2026-03-24T06:00:00Z".parse().unwrap()
 }
 
+/// Returns a merchant with all data that mails can contain, except a logo.
 fn merchant() -> Merchant {
     Merchant {
         name: "Harbour Roasters".to_owned(),
@@ -32,7 +35,7 @@ fn merchant() -> Merchant {
     }
 }
 
-/// Returns example facts for a mail of `kind`.
+/// Returns example facts for a mail of `kind` about `product`.
 fn facts(kind: MailKind, product: Label) -> MailFacts {
     let (amount, due_on) = (Some(Money::new(129_950, "EUR".parse().unwrap())), Some(date("2026-03-31")));
     let facts = MailFacts::new(kind, product, None);
@@ -73,6 +76,7 @@ fn facts(kind: MailKind, product: Label) -> MailFacts {
     }
 }
 
+/// Composes an example mail of `kind` in the language of `locale`.
 fn compose(kind: MailKind, locale: &str, product: &str, merchant: &Merchant) -> Mail {
     let account =
         Account { locale: locale.parse().unwrap(), name: "Ana <Núñez> & co".parse().unwrap(), ..sample::account() };

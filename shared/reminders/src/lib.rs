@@ -1,5 +1,6 @@
-//! The reminder batch: it claims a reminder, sends it, and marks it as sent. After a crash between sending and marking,
-//! the reminder may be sent a second time, but it is never lost.
+//! The reminder batch. For each reminder that is due, a worker claims the reminder, sends the mail, and marks the
+//! reminder as sent. If the worker crashes after sending and before marking, the reminder is sent a second time. A
+//! reminder is never lost.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::num::NonZeroU32;
@@ -17,8 +18,8 @@ use sweep::{Outcome, Report, RowResult, Task, time_left};
 /// How long a worker leases a reminder that it has claimed. During this time, no other worker sends the reminder.
 pub const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
 
-/// A run starts to process a reminder only if at least this much time is left until its deadline. This is enough to
-/// claim the reminder, send it to a slow mail server, and mark it as sent.
+/// A run starts to process a reminder only if at least this much time is left until the deadline of the run. This time
+/// is enough to claim the reminder, send the mail to a slow mail server, and mark the reminder as sent.
 const MIN_TIME_LEFT: TimeDelta = TimeDelta::seconds(50);
 
 /// The reminder batch: sends the reminders that are due.
@@ -39,11 +40,12 @@ pub enum ReminderOutcome {
     /// The reminder was not sent, because an earlier mail to the account's address bounced, or its recipient reported a
     /// mail as spam.
     Undeliverable,
-    /// The payment is due or past due, and its reminder was not sent before.
+    /// The due date of the payment has passed, and the reminder was not sent before.
     Missed,
     /// Another worker has claimed the reminder, and has not marked it as sent yet.
     InProgress,
-    /// The reminder was not sent, because it is not needed any more or its payment method is disputed.
+    /// The reminder was not sent, because it is not needed any more, or because the payment method of the subscription
+    /// is disputed.
     Skipped,
 }
 
@@ -149,13 +151,13 @@ impl ReminderBatch {
         Self { table, mailer, merchant, clock }
     }
 
-    /// Claims the reminder of the row `due`, sends it, and marks it as sent.
+    /// Claims the reminder of the index row `due`, sends the mail, and marks the reminder as sent.
     async fn process_reminder(&self, due: &Due, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
         let token = ClaimToken(self.clock.ulid());
         let claimed = match self.claim(due, token, today).await? {
             ReminderClaimOutcome::Claimed(claimed) => *claimed,
-            // Another worker has claimed the reminder. It may have been killed before it sent the mail. A later run,
-            // after the end of that worker's lease, sends the reminder then.
+            // Another worker has claimed the reminder. If this worker was killed before it sent the mail, a later run
+            // sends the reminder, after the end of the worker's lease.
             ReminderClaimOutcome::ClaimedByOther => return Ok(ReminderOutcome::InProgress),
             ReminderClaimOutcome::NotDue => return Ok(ReminderOutcome::Skipped),
         };
@@ -166,8 +168,8 @@ impl ReminderBatch {
             ReminderDecision::Send(reminder) if self.send(&claimed, reminder).await? => {
                 (ReminderOutcome::Sent, Some(reminder))
             }
-            // The mail address does not accept mail. The reminder stays due until the due date of the payment, because
-            // the customer may correct the address.
+            // The customer's address does not accept mails. The reminder stays due until the due date of the payment,
+            // because the customer may correct the address.
             ReminderDecision::Send(_) => (ReminderOutcome::Undeliverable, None),
             ReminderDecision::Missed => {
                 tracing::warn!(key = %due.key.key(), "a reminder was not sent before its payment was due");
@@ -179,7 +181,7 @@ impl ReminderBatch {
         Ok(outcome)
     }
 
-    /// Claims the reminder of the row `due`, if it is still due on `today`.
+    /// Claims the reminder of the index row `due`, if the reminder is still due on `today`.
     async fn claim(&self, due: &Due, token: ClaimToken, today: NaiveDate) -> Result<ReminderClaimOutcome, TableError> {
         let mut expected = due.on;
         // Try at most twice: the date from the index may be stale, and then the second try uses the stored date.
@@ -196,8 +198,8 @@ impl ReminderBatch {
                 },
             }
         }
-        // Another worker changed the item before each of the two claims. Leave the reminder to a later run: it stays
-        // due.
+        // Another worker changed the item before each of the two claims. The reminder stays due, so leave it to a later
+        // run.
         Ok(ReminderClaimOutcome::ClaimedByOther)
     }
 
@@ -218,8 +220,8 @@ impl ReminderBatch {
             due_on: Some(reminder.due_on),
             ..MailFacts::new(MailKind::Upcoming, product, email)
         };
-        // Another system of the merchant sends the reminders. It sends them when it receives the event
-        // `subscription.reminded`, so mark the reminder as sent.
+        // Another system of the merchant sends each reminder when it receives the event `subscription.reminded`.
+        // Marking the reminder as sent publishes this event.
         if self.merchant.unsent_mails.contains(&facts.kind) {
             return Ok(true);
         }
@@ -231,8 +233,8 @@ impl ReminderBatch {
         Ok(true)
     }
 
-    /// Ends the claim `token`, and marks the reminder `sent` as sent; `None` if no reminder was sent. Writes nothing if
-    /// another worker has claimed the reminder in the meantime.
+    /// Removes the claim with the token `token`, and marks the reminder `sent` as sent. `sent` is `None` if no reminder
+    /// was sent. Writes nothing if another worker has claimed the reminder in the meantime.
     async fn finish_claim(
         &self,
         claimed: Subscription,
