@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::characters::is_control;
+use super::character_checks::is_control;
 
 /// The maximum number of characters of a card brand.
 const MAX_BRAND_CHARS: usize = 32;

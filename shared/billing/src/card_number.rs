@@ -1,6 +1,6 @@
 //! Detection of card numbers. A card number must never be stored, in whatever field a caller sends it.
 
-use super::characters::{decimal_digit, is_ignorable};
+use super::character_checks::{decimal_digit, is_ignorable};
 
 /// The error text for a value that contains a card number.
 pub const NO_CARD_NUMBER: &str = "must not contain a card number; send the tokens of the payment gateway instead";

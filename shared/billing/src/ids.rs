@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
 use super::card_number::{NO_CARD_NUMBER, contains_card_number, token_contains_card_number};
-use super::characters::{changes_direction, is_control};
+use super::character_checks::{changes_direction, is_control};
 
 /// The maximum number of characters of an identifier that the merchant chooses.
 pub const MAX_ID_CHARS: usize = 64;

@@ -9,13 +9,13 @@
 //! 2. [`subscription`], [`new_subscription`] and [`terms`]: an agreement to pay on the same day each month, its
 //!    creation, and the month from which a change of its price or payment day applies.
 //! 3. [`policy`] and [`dunning`]: the settings of the merchant, among them the retry schedule of declined payments.
-//! 4. [`attempt`], [`in_doubt`], [`mod@settle`] and [`catch_up`]: one try to charge the payment of one due date, the
-//!    rules for an unknown outcome, the effect of an outcome on the subscription, and the months that are charged after
-//!    an outage.
+//! 4. [`attempt`], [`attempts_in_doubt`], [`mod@settle`] and [`catch_up`]: one try to charge the payment of one due
+//!    date, the rules for an unknown outcome, the effect of an outcome on the subscription, and the months that are
+//!    charged after an outage.
 //! 5. [`receipt`], [`attempt_record`], [`waived_period`]: the records of paid months, of failed attempts, and of months
 //!    that are never charged.
-//! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]: all other
-//!    changes. [`refusal`]: the reasons why a change is refused.
+//! 6. [`subscription_changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]:
+//!    all other changes. [`refusal`]: the reasons why a change is refused.
 //! 7. [`audit_record`]: the stored results of audits.
 //! 8. [`action`]: the log of the changes that people and programs make.
 //! 9. [`event`]: the events that are published when a stored item changes.
@@ -97,6 +97,7 @@ pub mod action;
 pub mod after_dispute;
 pub mod attempt;
 pub mod attempt_record;
+pub mod attempts_in_doubt;
 pub mod audit_record;
 pub mod calendar;
 pub mod cancellation;
@@ -104,9 +105,8 @@ pub mod card;
 pub mod card_number;
 pub mod catch_up;
 pub mod ceilings;
-pub mod changes;
-mod characters;
-pub mod contact;
+mod character_checks;
+pub mod contact_data;
 pub mod day_reconciliation;
 pub mod dispute;
 pub mod dunning;
@@ -115,26 +115,26 @@ pub mod event;
 pub mod finding;
 pub mod forecast;
 pub mod ids;
-pub mod in_doubt;
 pub mod money;
+pub mod money_sums;
 pub mod new_subscription;
 pub mod openapi;
 pub mod pause;
 pub mod payment;
 pub mod payment_limits;
 pub mod payment_method_setup;
+pub mod payment_records;
+pub mod planned_payments;
 pub mod policy;
 pub mod receipt;
 pub mod receipt_id;
 mod receipt_number;
-pub mod records;
 pub mod refund;
 pub mod refusal;
 pub mod reminder;
-pub mod schedule;
 pub mod settle;
 pub mod subscription;
-pub mod sums;
+pub mod subscription_changes;
 pub mod terms;
 pub mod waived_period;
 pub mod webhook;
@@ -144,13 +144,15 @@ pub use account::{Account, AccountChanges, MailStatus};
 pub use action::{ActionKind, Actor, ActorKind, ActorName, ItemChange, LoggedAction, NewAction};
 pub use attempt::{Attempt, ClaimToken, Outcome};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
+pub use attempts_in_doubt::{
+    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, resolve, successful_payments,
+};
 pub use audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};
 pub use calendar::{CalendarError, PaymentDay, Period, days_after, parse_date};
 pub use card::{Card, CardError};
 pub use card_number::{NO_CARD_NUMBER, contains_card_number};
 pub use ceilings::{Ceilings, ChargeTotal};
-pub use changes::Changes;
-pub use contact::{ContactError, EmailAddress, Label, Locale};
+pub use contact_data::{ContactError, EmailAddress, Label, Locale};
 pub use day_reconciliation::{
     DayReconciliation, Difference, DifferenceKind, GatewayList, MAX_STORED_DIFFERENCES, RECONCILIATION_RETENTION,
     ReconciledCounts, ReconciliationStep,
@@ -167,14 +169,14 @@ pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;
 pub use ids::check_id;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
-pub use in_doubt::{
-    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, resolve, successful_payments,
-};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
+pub use money_sums::{Sums, SumsError};
 pub use new_subscription::{NewSubscription, first_due_on};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
 pub use payment_method_setup::PaymentMethodSetup;
+pub use payment_records::PaymentRecords;
+pub use planned_payments::PlannedPayment;
 pub use policy::{
     AfterWonDispute, CatchUp, LeadDays, OnResume, ParseAfterWonDisputeError, ParseCatchUpError, ParseOnResumeError,
     Policy,
@@ -182,14 +184,12 @@ pub use policy::{
 pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;
 pub use receipt_number::{ReceiptNumber, ReceiptReference, SubscriptionCode};
-pub use records::PaymentRecords;
 pub use refund::{REFUSED_BY_GATEWAY, Refund, RefundRefusal, RefundStatus, RequestedAmount, SucceededRefunds};
 pub use refusal::Refusal;
 pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
-pub use schedule::PlannedPayment;
 pub use settle::{SettleDecision, Settlement, settle};
 pub use subscription::{ReminderClaim, Status, Subscription, Terms};
-pub use sums::{Sums, SumsError};
+pub use subscription_changes::Changes;
 pub use terms::PaymentSchedule;
 pub use waived_period::{WaivedPeriod, WaivedReason};
 pub use webhook::*;

@@ -1,5 +1,5 @@
-//! The subscription. `new_subscription.rs` creates a subscription; `changes.rs` and `settle.rs` compute its next
-//! states.
+//! The subscription. `new_subscription.rs` creates a subscription; `subscription_changes.rs` and `settle.rs` compute
+//! its next states.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};

@@ -6,10 +6,10 @@ mod completeness;
 mod day;
 mod requested_day;
 mod shard_walks;
-mod status;
+mod system_status;
 
 pub use completeness::{DayRecords, ShardProof};
 pub use day::{DayReader, DayState};
 pub use requested_day::{RequestedDay, relevant_records};
 pub use shard_walks::ShardState;
-pub use status::{BatchDay, ChargedToday, LatestAudit, LatestComparison, SystemStatus};
+pub use system_status::{BatchDay, ChargedToday, LatestAudit, LatestComparison, SystemStatus};

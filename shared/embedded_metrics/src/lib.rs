@@ -6,8 +6,8 @@
 //! prefix and the name of the field: the field `in_doubt` of a payment run is the metric `payments-in-doubt`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod entry;
-mod fields;
+mod event_fields;
+mod metrics_entry;
 
 use std::env;
 use std::io::{Stdout, Write, stdout};
@@ -19,8 +19,8 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use entry::MetricsEntry;
-use fields::EventFields;
+use event_fields::EventFields;
+use metrics_entry::MetricsEntry;
 
 /// The namespace of the metrics in CloudWatch.
 pub const NAMESPACE: &str = "Dueday";
@@ -51,7 +51,7 @@ impl<W: Write> MetricsLayer<W> {
 
 impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for MetricsLayer<W> {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if !entry::has_metrics(&fields::message_of(event)) {
+        if !metrics_entry::has_metrics(&event_fields::message_of(event)) {
             return;
         }
         let fields = EventFields::read(event);

@@ -5,9 +5,9 @@
 mod compose;
 mod config;
 mod language;
+mod mail_encoding;
 mod mail_kind;
 mod merchant;
-mod message;
 mod outbox;
 mod smtp;
 pub mod tags;
@@ -23,9 +23,9 @@ use billing::{AccountId, EmailAddress};
 pub use compose::MailFacts;
 pub use config::*;
 pub use language::{LabelTexts, Language, LanguageTexts, ReceiptTexts};
+pub use mail_encoding::{encode, parse_sender};
 pub use mail_kind::MailKind;
 pub use merchant::Merchant;
-pub use message::{encode, parse_sender};
 pub use outbox::Outbox;
 pub use smtp::{Login, SmtpMailer, parse_login};
 

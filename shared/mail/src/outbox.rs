@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use lettre::message::Mailbox;
 
-use super::message::{encode, parse_sender};
+use super::mail_encoding::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
 
 /// A mailer that writes each mail as a file into a folder. The file is renamed to its final name only when it is

@@ -10,7 +10,7 @@ use lettre::transport::smtp::{AsyncSmtpTransportBuilder, Error};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use tokio::sync::Mutex;
 
-use super::message::{encode, parse_sender};
+use super::mail_encoding::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
 
 /// The maximum time for which a mailer waits for a response of the mail server.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
 
 use super::super::{Account, AccountId, Locale, MailStatus};
-use super::checks::{AuditData, ReconciliationData};
+use super::check_events::{AuditData, ReconciliationData};
 use super::payment::{
     DeclineData, DisputeData, ExpiredReceiptData, PaymentData, RefundData, ReversalData, WaivedPeriodData,
 };

@@ -9,12 +9,12 @@
 //! way. This module only declares the types and the data of these events.
 
 mod action;
-mod checks;
+mod check_events;
 mod cloud_event;
 mod data;
 mod order;
 mod payment;
-mod received;
+mod received_event;
 mod subscription;
 
 use chrono::{DateTime, Utc};
@@ -24,14 +24,14 @@ use super::{
     Refund, RefundStatus, Subscription, WaivedPeriod,
 };
 pub use action::ActionData;
-pub use checks::{AuditData, ReconciliationData};
+pub use check_events::{AuditData, ReconciliationData};
 pub use cloud_event::CloudEvent;
 pub use data::{AccountData, EventData, EventType};
 pub use order::{OrderData, OrderLineData};
 pub use payment::{
     DeclineData, DisputeData, ExpiredReceiptData, PaymentData, RefundData, ReversalData, WaivedPeriodData,
 };
-pub use received::{ReceivedEvent, UnreadableEvent};
+pub use received_event::{ReceivedEvent, UnreadableEvent};
 pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
 
 /// The content of an item before or after a change, from the DynamoDB stream.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::card_number::{NO_CARD_NUMBER, contains_card_number};
-use super::characters::{changes_direction, is_control, is_invisible};
+use super::character_checks::{changes_direction, is_control, is_invisible};
 
 /// The maximum length of an e-mail address (RFC 5321, section 4.5.3.1.3: a path has at most 256 characters with its
 /// brackets).

@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrique_writer::core::config::EntryDimensions;
 use metrique_writer::{Entry, EntryConfig, EntryWriter};
 
-use super::fields::EventFields;
+use super::event_fields::EventFields;
 use super::{CURRENCY, FUNCTION_NAME};
 
 /// The log events whose fields become metrics: the message, the prefix of the metrics' names, and the names of these
