@@ -17,7 +17,7 @@ pub async fn unfinished_runs(reader: &mut DayReader<'_>, today: NaiveDate) -> Re
     let days = std::iter::successors(Some(today), |day| day.checked_sub_days(Days::new(1)));
     for date in days.take(CHECKED_DAYS) {
         let day = reader.read(date).await?;
-        for (shard, walked) in day.unfinished() {
+        for (shard, walked) in day.unfinished_shards() {
             let what = match walked {
                 ShardState::Stopped => "a run stopped early or deferred rows",
                 ShardState::LeftBehind => "a run left rows that failed, are in doubt or are leased by another worker",

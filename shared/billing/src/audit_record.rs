@@ -12,7 +12,7 @@ pub const AUDIT_RETENTION: TimeDelta = TimeDelta::days(90);
 pub const MAX_STORED_VIOLATIONS: u64 = 10_000;
 
 /// The maximum number of characters of each text of a stored violation.
-const MAX_TEXT: usize = 500;
+const MAX_TEXT_CHARS: usize = 500;
 
 /// An audit of the table, running, interrupted or ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,7 +93,7 @@ impl AuditRecord {
         let number = self.violation_count();
         let count = self.violations.entry(invariant.to_owned()).or_default();
         *count = count.saturating_add(1);
-        let cut = |text: &str| text.chars().take(MAX_TEXT).collect();
+        let cut = |text: &str| text.chars().take(MAX_TEXT_CHARS).collect();
         (number < MAX_STORED_VIOLATIONS).then(|| AuditViolation {
             audit: self.id,
             number,

@@ -40,7 +40,7 @@ struct DigitGroup<'a> {
 /// because they are a part of a name.
 fn finds_card_number(text: &str, skips_names: bool) -> bool {
     let plain: String = text.chars().filter(|c| !is_ignorable(*c)).map(|c| decimal_digit(c).unwrap_or(c)).collect();
-    let groups = digit_groups(&plain);
+    let groups = split_digit_groups(&plain);
     (0..groups.len()).any(|first| {
         let mut digits = String::new();
         for (place, group) in groups.iter().enumerate().skip(first) {
@@ -58,7 +58,7 @@ fn finds_card_number(text: &str, skips_names: bool) -> bool {
 }
 
 /// Splits the ASCII digits of `text` into groups of adjacent digits.
-fn digit_groups(text: &str) -> Vec<DigitGroup<'_>> {
+fn split_digit_groups(text: &str) -> Vec<DigitGroup<'_>> {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let is_separator = |c: char| c.is_whitespace() || matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
     let mut groups = Vec::new();

@@ -16,7 +16,7 @@ pub const RECONCILIATION_RETENTION: TimeDelta = TimeDelta::days(400);
 pub const MAX_STORED_DIFFERENCES: usize = 100;
 
 /// The maximum number of characters of the description of a stored difference.
-const MAX_TEXT: usize = 300;
+const MAX_DESCRIPTION_CHARS: usize = 300;
 
 /// The comparison of the payments, refunds and disputes of one day with the gateway. A comparison whose `ended_at` is
 /// `None` is still running or was interrupted.
@@ -203,7 +203,7 @@ impl DayReconciliation {
         let count = self.differences.entry(difference.kind).or_default();
         *count = count.saturating_add(1);
         if self.first_differences.len() < MAX_STORED_DIFFERENCES {
-            let what = difference.what.chars().take(MAX_TEXT).collect();
+            let what = difference.what.chars().take(MAX_DESCRIPTION_CHARS).collect();
             self.first_differences.push(Difference { what, ..difference });
         }
     }

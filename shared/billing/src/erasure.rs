@@ -188,7 +188,7 @@ mod tests {
     use crate::PaymentMethod;
 
     /// Returns a payment method setup with the payment method that the customer has entered, if any.
-    fn setup(payment_method: Option<PaymentMethod>, expires_at: DateTime<Utc>) -> PaymentMethodSetup {
+    fn payment_method_setup(payment_method: Option<PaymentMethod>, expires_at: DateTime<Utc>) -> PaymentMethodSetup {
         PaymentMethodSetup {
             id: Ulid::nil(),
             account: "acme".parse().unwrap(),
@@ -207,9 +207,11 @@ mod tests {
         let now: DateTime<Utc> = "2027-01-31T12:00:00Z".parse().unwrap();
         let (later, token) = (now + chrono::TimeDelta::hours(1), || "pm_1".parse().unwrap());
         let entered = || Some(PaymentMethod { customer: token(), payment_method: token() });
-        for (setup, is_obstacle) in
-            [(setup(None, later), true), (setup(None, now), false), (setup(entered(), later), false)]
-        {
+        for (setup, is_obstacle) in [
+            (payment_method_setup(None, later), true),
+            (payment_method_setup(None, now), false),
+            (payment_method_setup(entered(), later), false),
+        ] {
             let setups = [setup];
             let check =
                 ErasureCheck { subscriptions: &[], refunds: &[], disputes: &[], findings: &[], setups: &setups };

@@ -88,7 +88,7 @@ pub fn check_id(text: &str) -> Result<(), IdError> {
 }
 
 /// Checks a gateway token: its length, its characters, and that it contains no card number.
-fn check_token(text: &str) -> Result<(), IdError> {
+fn check_gateway_token(text: &str) -> Result<(), IdError> {
     match has_allowed_characters(text, MAX_GATEWAY_TOKEN_CHARS) {
         false => Err(IdError::Token),
         true if token_contains_card_number(text) => Err(IdError::CardNumber),
@@ -109,7 +109,7 @@ checked_text!(
     /// A token with which the payment gateway identifies an object, such as a customer, a payment method or a payment:
     /// 1 to 255 letters, digits, `.`, `_` or `-`. A token never contains a card number.
     GatewayToken,
-    check_token
+    check_gateway_token
 );
 
 impl GatewayToken {

@@ -13,11 +13,11 @@ pub const MAX_PRICE_MINOR: i64 = 999_999_999_999;
 /// metals and tests are not allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
-crate::openapi_schema!(Currency, "Currency", schema());
+crate::openapi_schema!(Currency, "Currency", currency_schema());
 
 /// Returns the OpenAPI schema of a [`Currency`], with all accepted codes.
 #[cfg(feature = "openapi")]
-fn schema() -> utoipa::openapi::ObjectBuilder {
+fn currency_schema() -> utoipa::openapi::ObjectBuilder {
     // Finding the codes tries all 17,576 combinations of three letters, so it is done only once.
     static ACCEPTED: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
         let letters = || 'A'..='Z';

@@ -12,11 +12,11 @@ use super::Ceilings;
 /// The text for a ceiling (a daily limit on charges) that does not exist.
 const NO_CEILING: &str = "none";
 /// The allowed values of the limit `max-charges`.
-const CHARGES: RangeInclusive<u32> = 0..=u32::MAX;
+const ALLOWED_MAX_CHARGES: RangeInclusive<u32> = 0..=u32::MAX;
 /// The allowed values of the limit `max-processing-days`.
-const PROCESSING_DAYS: RangeInclusive<u32> = 1..=60;
+const ALLOWED_PROCESSING_DAYS: RangeInclusive<u32> = 1..=60;
 /// The allowed values of the limit `gateway-failures`.
-const GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
+const ALLOWED_GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 
 /// The limits of the payment batch. The table stores only the limits that differ from their defaults: the name of each
 /// limit, and its value as text.
@@ -56,7 +56,7 @@ pub enum PaymentLimit {
 /// The reason why a limit cannot be set.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PaymentLimitError {
-    #[error("there is no setting {name:?}; the settings are {}", all_names())]
+    #[error("there is no setting {name:?}; the settings are {}", all_limit_names())]
     Unknown { name: String },
     #[error("{limit} must be {allowed}, not {text:?}")]
     Invalid { limit: PaymentLimit, allowed: String, text: String },
@@ -114,14 +114,14 @@ impl PaymentLimits {
         let is_none = text == NO_CEILING;
         match limit {
             PaymentLimit::MaxCharges if is_none => self.ceilings.charges = None,
-            PaymentLimit::MaxCharges => self.ceilings.charges = Some(number(&CHARGES, ", or none")?.into()),
+            PaymentLimit::MaxCharges => self.ceilings.charges = Some(number(&ALLOWED_MAX_CHARGES, ", or none")?.into()),
             PaymentLimit::MaxSums if is_none => self.ceilings.sums = Default::default(),
             PaymentLimit::MaxSums => {
                 let allowed = "amounts by currency like EUR=100000.00,JPY=5000000, or none";
                 self.ceilings.sums = text.parse().map_err(|_| invalid(allowed.to_owned()))?;
             }
-            PaymentLimit::MaxProcessingDays => self.max_processing_days = number(&PROCESSING_DAYS, "")?,
-            PaymentLimit::GatewayFailures => self.gateway_failures = number(&GATEWAY_FAILURES, "")?,
+            PaymentLimit::MaxProcessingDays => self.max_processing_days = number(&ALLOWED_PROCESSING_DAYS, "")?,
+            PaymentLimit::GatewayFailures => self.gateway_failures = number(&ALLOWED_GATEWAY_FAILURES, "")?,
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl From<PaymentLimits> for BTreeMap<String, String> {
 }
 
 /// Returns the names of all limits, separated by commas, for an error text.
-fn all_names() -> String {
+fn all_limit_names() -> String {
     PaymentLimit::iter().map(|limit| limit.to_string()).collect::<Vec<_>>().join(", ")
 }
 

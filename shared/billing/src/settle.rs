@@ -105,14 +105,14 @@ pub fn settle(
             if is_decline {
                 Settlement { record, ..settle_decline(next, attempt, &refused, policy, today, now) }
             } else {
-                Settlement { record, ..retry_on(next, days_after(today, 1), now) }
+                Settlement { record, ..retry_payment_on(next, days_after(today, 1), now) }
             }
         }
         Outcome::Dropped => {
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
             let stopped = Decline { code: subscription.status.to_string(), hard: false };
             let record = recorded(AttemptEnd::Dropped, &stopped);
-            Settlement { record, ..retry_on(next, today, now) }
+            Settlement { record, ..retry_payment_on(next, today, now) }
         }
     };
     SettleDecision::Write(Box::new(settlement))
@@ -219,7 +219,7 @@ fn settle_decline(
     now: DateTime<Utc>,
 ) -> Settlement {
     if !next.status.is_chargeable() {
-        return retry_on(next, today, now);
+        return retry_payment_on(next, today, now);
     }
     next.next_reminder_on = None;
     let first_declined_on = *next.first_declined_on.get_or_insert(today);
@@ -234,7 +234,7 @@ fn settle_decline(
     };
     if let Some(gap_days) = gap_days.filter(|_| has_time) {
         next.status = Status::PastDue;
-        return retry_on(next, days_after(today, gap_days), now);
+        return retry_payment_on(next, days_after(today, gap_days), now);
     }
     stop_collection(next, policy, today, now)
 }
@@ -260,7 +260,7 @@ pub(super) fn stop_collection(
 /// Makes the payment of the subscription payable again on `on`, after an attempt without success. If the subscription
 /// was paused or became unpaid during the attempt, removes it from the payment index instead. If the subscription was
 /// cancelled during the attempt, waives the due month, because the outcome shows that this month is not paid.
-fn retry_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
+fn retry_payment_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
     next.next_payment_on = next.status.is_chargeable().then_some(on);
     if next.status != Status::Cancelled {
         return next.into();

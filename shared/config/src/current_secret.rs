@@ -13,14 +13,14 @@ use clock::Clock;
 use crate::ConfigError;
 
 /// How long the value of a secret is used before the secret is read again.
-const MAX_AGE: TimeDelta = TimeDelta::minutes(5);
+const MAX_SECRET_AGE: TimeDelta = TimeDelta::minutes(5);
 /// The minimum time from the last read of a secret to the next read, if the secret is read again because its value was
 /// refused. Without this limit, a sender of wrong signatures could cause a read with each request.
-const MIN_AGE: TimeDelta = TimeDelta::seconds(10);
+const MIN_AGE_TO_READ_AGAIN: TimeDelta = TimeDelta::seconds(10);
 /// The delay before a read is repeated after the first failed read. The delay doubles after each further failed read.
-const FIRST_DELAY: Duration = Duration::from_secs(1);
+const FIRST_READ_DELAY: Duration = Duration::from_secs(1);
 /// The longest delay before a read is repeated after a failed read.
-const MAX_DELAY: Duration = Duration::from_secs(60);
+const MAX_READ_DELAY: Duration = Duration::from_secs(60);
 
 /// The log message for a secret that could not be read. A metric filter in `template.yaml` matches this text.
 pub const SECRET_UNREADABLE: &str = "a secret could not be read";
@@ -43,11 +43,11 @@ pub struct CurrentSecret<T>(SecretSource<T>);
 /// The source of a secret's value: a fixed value, or a reader with the state of its reads.
 enum SecretSource<T> {
     Fixed(T),
-    Read { reader: Box<dyn SecretReader<T>>, clock: Arc<dyn Clock>, state: Mutex<State<T>> },
+    Read { reader: Box<dyn SecretReader<T>>, clock: Arc<dyn Clock>, state: Mutex<SecretState<T>> },
 }
 
 /// The value that was read last, and the times of the last and the next read.
-struct State<T> {
+struct SecretState<T> {
     /// The value of the last successful read; `None` if no read has succeeded.
     value: Option<T>,
     /// The time from which the next use of the secret reads it again.
@@ -76,7 +76,7 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
     pub fn new(reader: impl SecretReader<T> + 'static, clock: Arc<dyn Clock>) -> Self {
         let never = DateTime::<Utc>::MIN_UTC;
         let last_error = ConfigError::Invalid { name: "a secret", reason: "has not been read".to_owned() };
-        let state = State { value: None, next_read: never, last_read: never, failures: 0, last_error };
+        let state = SecretState { value: None, next_read: never, last_read: never, failures: 0, last_error };
         Self(SecretSource::Read { reader: Box::new(reader), clock, state: Mutex::new(state) })
     }
 
@@ -104,7 +104,7 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
         let SecretSource::Read { reader, clock, state } = &self.0 else { return None };
         let mut state = state.lock().await;
         let now = clock.now();
-        let may_read = now.signed_duration_since(state.last_read) >= MIN_AGE;
+        let may_read = now.signed_duration_since(state.last_read) >= MIN_AGE_TO_READ_AGAIN;
         if state.value.as_ref() == Some(refused) && may_read {
             state.read(reader.as_ref(), now).await;
         }
@@ -112,18 +112,18 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> SecretState<T> {
     /// Reads the secret with `reader`. Stores the new value, or the error, and the time of the next read.
     async fn read(&mut self, reader: &dyn SecretReader<T>, now: DateTime<Utc>) {
         self.last_read = now;
         match reader.read().await {
             Ok(value) => {
                 (self.value, self.failures) = (Some(value), 0);
-                self.next_read = now + MAX_AGE;
+                self.next_read = now + MAX_SECRET_AGE;
             }
             Err(error) => {
                 tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}");
-                let delay = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DELAY);
+                let delay = FIRST_READ_DELAY.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_READ_DELAY);
                 self.failures = self.failures.saturating_add(1);
                 self.last_error = error;
                 self.next_read = now + delay;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// Returns a secret that was not read yet, with the fake store from which it is read and with its clock.
-    fn secret() -> (Arc<FakeSecretStore>, Arc<SimulatedClock>, CurrentSecret<String>) {
+    fn unread_secret() -> (Arc<FakeSecretStore>, Arc<SimulatedClock>, CurrentSecret<String>) {
         let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
         let store = Arc::new(FakeSecretStore::default());
         let secret = CurrentSecret::new(store.clone(), clock.clone());
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn failed_reads_are_repeated_with_increasing_delays_until_one_succeeds() {
-        let (store, clock, secret) = secret();
+        let (store, clock, secret) = unread_secret();
         for (reads, delay) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60)] {
             assert!(secret.get().await.is_err() && secret.get().await.is_err());
             assert_eq!(store.reads(), reads, "a read is not repeated before the delay has passed");
@@ -186,7 +186,7 @@ mod tests {
 
     #[tokio::test]
     async fn secret_is_read_again_after_five_minutes_and_the_old_secret_stays_valid_if_the_read_fails() {
-        let (store, clock, secret) = secret();
+        let (store, clock, secret) = unread_secret();
         store.set(Some("old"));
         assert_eq!(secret.get().await.unwrap(), "old");
         store.set(Some("new"));
@@ -202,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn refused_secret_is_replaced_at_once_with_at_most_one_read_in_ten_seconds() {
-        let (store, clock, secret) = secret();
+        let (store, clock, secret) = unread_secret();
         store.set(Some("old"));
         let used = secret.get().await.unwrap();
         store.set(Some("new"));

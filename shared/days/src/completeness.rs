@@ -22,10 +22,10 @@ use store::{Batch, RunCounts, RunRecord, RunSums};
 
 /// The maximum time from the time limit of a run until the end of the run is recorded. After its time limit, a run
 /// still waits for its pending requests. In addition, the clocks of the machines may differ.
-const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
+const MAX_TIME_TO_RECORD_END: TimeDelta = TimeDelta::minutes(5);
 /// The assumed time limit of a run whose record contains no time limit, because an older version of Dueday wrote the
 /// record.
-const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
+const ASSUMED_TIME_LIMIT: TimeDelta = TimeDelta::hours(12);
 
 /// The state of one shard on one day, computed from the run records.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -140,7 +140,7 @@ impl DayRecords {
 
     /// Returns the unfinished shards, each with its state. A shard is unfinished if a run of the shard was cut off,
     /// stopped early or left rows unfinished, and no later runs have walked the shard to its end.
-    pub fn unfinished(&self) -> Vec<(u32, ShardState)> {
+    pub fn unfinished_shards(&self) -> Vec<(u32, ShardState)> {
         let unfinished_state = |shard| {
             let walks = self.walks_of_shard(&self.records, shard);
             let invalidating = self.invalidating_runs(shard, &walks);
@@ -159,7 +159,7 @@ impl DayRecords {
             false if !walks.is_complete() => walks.incomplete_state(&walks.records),
             false => match self.invalidating_runs(shard, walks) {
                 runs if !runs.is_empty() => walks.incomplete_state(&runs),
-                _ if walks.unfinished().into_iter().any(|run| self.may_be_running(run)) => ShardState::Running,
+                _ if walks.unfinished_runs().into_iter().any(|run| self.may_be_running(run)) => ShardState::Running,
                 _ => ShardState::Complete,
             },
         };
@@ -180,14 +180,14 @@ impl DayRecords {
                 ShardWalks { records: of_date.collect() }.clean_runs_reach_end(None, Some(run))
             })
         };
-        let unfinished = walks.unfinished().into_iter();
+        let unfinished = walks.unfinished_runs().into_iter();
         unfinished.filter(|run| !self.may_be_running(run) && !is_walked_later(run)).collect()
     }
 
     /// Returns whether `run` may still be running: it has no end, and its time limit has not passed.
     fn may_be_running(&self, run: &RunRecord) -> bool {
-        let limit = run.deadline.unwrap_or(run.started_at + LONGEST_RUN);
-        run.end.is_none() && self.now <= limit + TIME_TO_CLOSE
+        let limit = run.deadline.unwrap_or(run.started_at + ASSUMED_TIME_LIMIT);
+        run.end.is_none() && self.now <= limit + MAX_TIME_TO_RECORD_END
     }
 
     /// Selects from `records` the runs of `shard`.

@@ -89,18 +89,20 @@ impl<'a> DayReader<'a> {
         let kept_days = u32::try_from(self.table.receipt_retention().num_days()).unwrap_or(u32::MAX);
         let requested = RequestedDay { on, today, zone: self.zone, kept_days };
         let new = DayRecords::new(self.batch, on, self.table_shards, self.now);
-        let mut day =
-            DayRecords { may_have_expired: requested.may_have_expired(), ..new.with_records(self.records(on).await?) };
+        let mut day = DayRecords {
+            may_have_expired: requested.may_have_expired(),
+            ..new.with_records(self.read_records(on).await?)
+        };
         let mut date = on;
-        while date < today && !day.unfinished().is_empty() {
+        while date < today && !day.unfinished_shards().is_empty() {
             date = date.checked_add_days(Days::new(1)).unwrap_or(today);
-            day.later.extend(self.records(date).await?);
+            day.later.extend(self.read_records(date).await?);
         }
         Ok(day)
     }
 
     /// Returns all run records of the day `on`, from the cache or from the table.
-    async fn records(&mut self, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
+    async fn read_records(&mut self, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
         if let Some(records) = self.cache.get(&on) {
             return Ok(records.clone());
         }

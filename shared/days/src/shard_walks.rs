@@ -69,7 +69,7 @@ impl<'a> ShardWalks<'a> {
     /// Returns the unfinished runs. A run is finished if a chain of clean runs leads from the first position of the run
     /// to the end of the shard. The chain may contain only the run itself, and runs that ended or began after its
     /// start.
-    pub fn unfinished(&self) -> Vec<&'a RunRecord> {
+    pub fn unfinished_runs(&self) -> Vec<&'a RunRecord> {
         let is_unfinished = |run: &&&RunRecord| !self.clean_runs_reach_end(start_position(run), Some(run));
         self.records.iter().filter(is_unfinished).copied().collect()
     }

@@ -20,12 +20,12 @@ use store::{Batch, Paging, Settings, Table, TableError};
 const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
 
 /// How many of the newest audits are read to find the latest audit that has ended.
-const READ_AUDITS: usize = 20;
+const AUDITS_TO_READ: usize = 20;
 
 /// How many of the latest compared days are read. The differences that were found on these days are reported as
 /// problems. A difference stays a problem until it was corrected or a person has accepted it, and the day was compared
 /// again.
-const READ_COMPARISONS: usize = 100;
+const COMPARISONS_TO_READ: usize = 100;
 
 /// The state of the whole system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -112,9 +112,9 @@ impl SystemStatus {
         let charged = table.get_charge_total(today).await?;
         let open_findings = table.get_open_findings().await?.len();
         let newest = |limit| Paging { limit: Some(limit), ..Paging::all() };
-        let audits = table.get_audits(&newest(READ_AUDITS), now).await?.into_items()?;
+        let audits = table.get_audits(&newest(AUDITS_TO_READ), now).await?.into_items()?;
         let audits: Vec<LatestAudit> = audits.into_iter().map(LatestAudit::from).collect();
-        let comparisons = table.get_reconciliations(&newest(READ_COMPARISONS)).await?.into_items()?;
+        let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?.into_items()?;
         let comparisons: Vec<LatestComparison> = comparisons.into_iter().map(LatestComparison::from).collect();
         let mut status = Self {
             today,

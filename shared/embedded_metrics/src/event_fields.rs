@@ -8,16 +8,16 @@ use tracing::field::{Field, Visit};
 
 /// The message of a log event. It is read before all other fields, because most log events have no metrics.
 #[derive(Default)]
-struct Message(String);
+struct MessageVisitor(String);
 
 /// Returns the message of `event`; an empty text if the event has no message.
 pub(super) fn message_of(event: &Event<'_>) -> String {
-    let mut message = Message::default();
+    let mut message = MessageVisitor::default();
     event.record(&mut message);
     message.0
 }
 
-impl Visit for Message {
+impl Visit for MessageVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
             self.0 = format!("{value:?}");

@@ -12,7 +12,7 @@ use super::{CURRENCY, FUNCTION_NAME};
 /// The log events whose fields become metrics: the message, the prefix of the metrics' names, and the names of these
 /// fields. If the prefix is `None`, the value of the event's field `batch` is the prefix. Fields that an event does not
 /// have are left out.
-const EVENTS: [(&str, Option<&str>, &[&str]); 4] = [
+const EVENTS_WITH_METRICS: [(&str, Option<&str>, &[&str]); 4] = [
     (
         "a run has ended",
         None,
@@ -48,7 +48,7 @@ const COUNTED_EVENTS: [(&str, &str, &str); 4] = [
 ];
 
 /// The suffix of the names of fields that contain a time in milliseconds.
-const MILLISECONDS: &str = "_ms";
+const MILLISECONDS_SUFFIX: &str = "_ms";
 
 /// The additional dimension of metrics in one currency.
 static DIMENSIONS_OF_CURRENCY: EntryDimensions =
@@ -56,7 +56,7 @@ static DIMENSIONS_OF_CURRENCY: EntryDimensions =
 
 /// Returns whether log events with this message have metrics.
 pub(super) fn has_metrics(message: &str) -> bool {
-    EVENTS.iter().any(|(text, ..)| *text == message) || counted_as(message).is_some()
+    EVENTS_WITH_METRICS.iter().any(|(text, ..)| *text == message) || counted_as(message).is_some()
 }
 
 /// Returns the prefix and the name of the metric that counts log events with this message; `None` if no metric counts
@@ -82,7 +82,7 @@ impl<'a> MetricsEntry<'a> {
         if let Some((prefix, name)) = counted_as(message) {
             return Some(Self { function, currency: None, prefix, values: vec![(name, 1)] });
         }
-        let (_, prefix, names) = EVENTS.iter().find(|(text, ..)| text == message)?;
+        let (_, prefix, names) = EVENTS_WITH_METRICS.iter().find(|(text, ..)| text == message)?;
         let batch = || fields.texts.get("batch").map(String::as_str);
         let values = names.iter().filter_map(|name| Some((*name, *fields.numbers.get(name)?)));
         Some(Self {
@@ -103,7 +103,7 @@ impl Entry for MetricsEntry<'_> {
         }
         for (field, value) in &self.values {
             let name = format!("{}-{}", self.prefix, field.replace('_', "-"));
-            match field.ends_with(MILLISECONDS) {
+            match field.ends_with(MILLISECONDS_SUFFIX) {
                 true => writer.value(name, &Duration::from_millis(*value)),
                 false => writer.value(name, value),
             }

@@ -8,9 +8,9 @@ use super::*;
 
 /// An output of the layer that keeps the written lines in memory.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+struct MemoryOutput(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Lines {
+impl Write for MemoryOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -23,7 +23,7 @@ impl Write for Lines {
 
 /// Returns the lines that the layer writes for the log events that `events` logs.
 fn lines_of(events: impl FnOnce()) -> Vec<Value> {
-    let lines = Lines::default();
+    let lines = MemoryOutput::default();
     let layer = MetricsLayer::new("shop-PaymentsFunction-1".to_owned(), lines.clone());
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), events);
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();

@@ -3,7 +3,7 @@
 //! complains, so that no more mail is sent to it.
 
 use billing::{AccountId, EmailAddress, MailStatus};
-use mail::tags::{ACCOUNT, account_from_tag};
+use mail::tags::{ACCOUNT_TAG, account_from_tag};
 use serde::Deserialize;
 use store::{Table, TableError};
 
@@ -92,7 +92,7 @@ impl MailFeedbackHandler {
             ("Bounce" | "Complaint", ..) => return Err(FeedbackError::NotAnEvent),
             _ => return Ok(()),
         };
-        let account = event.mail.tags.get(ACCOUNT).and_then(|values| account_from_tag(values.first()?));
+        let account = event.mail.tags.get(ACCOUNT_TAG).and_then(|values| account_from_tag(values.first()?));
         let account = account.ok_or(FeedbackError::NoAccount)?;
         for Recipient { email_address } in recipients {
             self.set_mail_status_of_address(&account, &email_address, status).await?;

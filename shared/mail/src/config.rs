@@ -74,7 +74,7 @@ fn parse_kinds(text: &str) -> Result<Vec<MailKind>, String> {
 /// Parses kinds of mails that may be switched off.
 fn parse_kinds_off(text: &str) -> Result<Vec<MailKind>, String> {
     let kinds = parse_kinds(text)?;
-    match kinds.iter().find(|kind| !kind.may_be_off()) {
+    match kinds.iter().find(|kind| !kind.may_be_switched_off()) {
         Some(kind) => Err(format!(
             "must not contain {kind}: customers must get this mail. If another system sends it, name it in {}",
             MAILS_SENT_ELSEWHERE.name

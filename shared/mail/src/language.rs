@@ -133,7 +133,7 @@ impl Language {
         let parsed = locale.as_str().parse::<Locale>().ok();
         let supported = parsed
             .as_ref()
-            .and_then(|locale| SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == code_of(locale)));
+            .and_then(|locale| SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == language_code_of(locale)));
         match (supported, parsed) {
             (Some(texts), Some(locale)) => Self { texts, locale },
             // Use the English format for amounts and dates too, so that amounts and dates match the English text.
@@ -198,7 +198,7 @@ impl Language {
 
 /// Returns the language code of the texts for `locale`. Chinese has two sets of texts: Taiwan, Hong Kong and Macao use
 /// traditional characters (`zh-Hant`).
-fn code_of(locale: &Locale) -> &str {
+fn language_code_of(locale: &Locale) -> &str {
     let (script, region) = (locale.id.script, locale.id.region);
     let is_traditional = script.map_or_else(
         || region.is_some_and(|region| ["TW", "HK", "MO"].contains(&region.as_str())),

@@ -80,7 +80,7 @@ pub trait Mailer: Send + Sync + fmt::Debug {
 ///
 /// # Errors
 /// Returns an error if `url` is not a valid mailer URL or `from` is not a valid sender.
-pub fn mailer(url: &str, from: &str) -> Result<Arc<dyn Mailer>, MailError> {
+pub fn create_mailer(url: &str, from: &str) -> Result<Arc<dyn Mailer>, MailError> {
     match url.split_once(':') {
         Some(("outbox", folder)) => Ok(Arc::new(Outbox::new(folder, from)?)),
         Some(("ses", _)) => Err(MailError {

@@ -60,7 +60,7 @@ impl MailKind {
 
     /// Returns whether the merchant may switch off mails of this kind. Reminders and mails about failed payments cannot
     /// be switched off: the customer must get them, from Dueday or from another system.
-    pub fn may_be_off(self) -> bool {
+    pub fn may_be_switched_off(self) -> bool {
         !matches!(self, Self::Upcoming | Self::Failed | Self::CardNeeded | Self::Unpaid | Self::EndedUnpaid)
     }
 }

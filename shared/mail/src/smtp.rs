@@ -14,10 +14,10 @@ use super::mail_encoding::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
 
 /// The maximum time for which a mailer waits for a response of the mail server.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The connections to a mail server.
-type Server = AsyncSmtpTransport<Tokio1Executor>;
+type ServerConnections = AsyncSmtpTransport<Tokio1Executor>;
 
 /// The user and the password of a mail server.
 pub type Login = Credentials;
@@ -43,7 +43,7 @@ pub struct SmtpMailer {
     /// The user and the password for the mail server; `None` if the URL contains them, or if the server needs no login.
     login: Option<CurrentSecret<Login>>,
     /// The open connections, and the user and the password with which they were opened; `None` before the first use.
-    server: Mutex<Option<(Option<Login>, Server)>>,
+    server: Mutex<Option<(Option<Login>, ServerConnections)>>,
 }
 
 impl SmtpMailer {
@@ -68,7 +68,7 @@ impl SmtpMailer {
             return Err(MailError { reason, is_transient: false });
         }
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(invalid_url)?;
-        let builder = builder.timeout(Some(TIMEOUT));
+        let builder = builder.timeout(Some(RESPONSE_TIMEOUT));
         Ok(Self { builder, from: parse_sender(from)?, login: None, server: Mutex::default() })
     }
 
@@ -83,10 +83,10 @@ impl SmtpMailer {
     /// Returns an error if the server does not respond, or refuses the user or the password.
     pub async fn connect(&self) -> Result<(), MailError> {
         let login = match &self.login {
-            Some(login) => Some(login.get().await.map_err(unreadable)?),
+            Some(login) => Some(login.get().await.map_err(unreadable_login)?),
             None => None,
         };
-        match self.server(login).await.test_connection().await {
+        match self.connections(login).await.test_connection().await {
             Ok(true) => Ok(()),
             Ok(false) => {
                 Err(MailError { reason: "the mail server closed the connection".to_owned(), is_transient: true })
@@ -97,7 +97,7 @@ impl SmtpMailer {
 
     /// Returns the connections that use `login`. If the open connections use another login, because the login was
     /// replaced, returns new connections instead.
-    async fn server(&self, login: Option<Login>) -> Server {
+    async fn connections(&self, login: Option<Login>) -> ServerConnections {
         let mut server = self.server.lock().await;
         match &*server {
             Some((used, open)) if *used == login => open.clone(),
@@ -115,12 +115,12 @@ impl SmtpMailer {
     /// new login. A server that refuses the login has not accepted the message, so the mail is not sent twice.
     async fn send_message(&self, message: Message) -> Result<(), MailError> {
         let Some(login) = &self.login else {
-            return self.server(None).await.send(message).await.map(drop).map_err(mail_error);
+            return self.connections(None).await.send(message).await.map(drop).map_err(mail_error);
         };
-        let current = login.get().await.map_err(unreadable)?;
-        match self.server(Some(current.clone())).await.send(message.clone()).await {
+        let current = login.get().await.map_err(unreadable_login)?;
+        match self.connections(Some(current.clone())).await.send(message.clone()).await {
             Err(error) if is_login_refused(&error) => match login.get_replacement(&current).await {
-                Some(new) => self.server(Some(new)).await.send(message).await.map(drop).map_err(mail_error),
+                Some(new) => self.connections(Some(new)).await.send(message).await.map(drop).map_err(mail_error),
                 None => Err(mail_error(error)),
             },
             sent => sent.map(drop).map_err(mail_error),
@@ -136,7 +136,7 @@ impl Mailer for SmtpMailer {
 }
 
 /// Converts the error of an unreadable login into a [`MailError`].
-fn unreadable(error: ConfigError) -> MailError {
+fn unreadable_login(error: ConfigError) -> MailError {
     MailError { reason: error.to_string(), is_transient: true }
 }
 

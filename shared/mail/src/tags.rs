@@ -8,9 +8,9 @@
 use billing::AccountId;
 
 /// The name of the tag that contains the account's id.
-pub const ACCOUNT: &str = "account";
+pub const ACCOUNT_TAG: &str = "account";
 /// The name of the tag that contains the [`MailKind`](super::MailKind).
-pub const MAIL_KIND: &str = "occasion";
+pub const MAIL_KIND_TAG: &str = "occasion";
 
 /// Encodes `account` as the value of a tag.
 ///

@@ -10,14 +10,14 @@ use strum::IntoEnumIterator as _;
 use testkit::sample;
 
 /// The receipt number in the mails of these tests.
-const NUMBER: &str = "202603-7KQ29M-4T3XWA";
+const RECEIPT_NUMBER: &str = "202603-7KQ29M-4T3XWA";
 
 fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
 /// Returns the time at which the mails of these tests are composed.
-fn now() -> DateTime<Utc> {
+fn composed_at() -> DateTime<Utc> {
     "2026-03-24T06:00:00Z".parse().unwrap()
 }
 
@@ -36,7 +36,7 @@ fn merchant() -> Merchant {
 }
 
 /// Returns example facts for a mail of `kind` about `product`.
-fn facts(kind: MailKind, product: Label) -> MailFacts {
+fn example_facts(kind: MailKind, product: Label) -> MailFacts {
     let (amount, due_on) = (Some(Money::new(129_950, "EUR".parse().unwrap())), Some(date("2026-03-31")));
     let facts = MailFacts::new(kind, product, None);
     let next_on = Some(date("2026-04-02"));
@@ -45,7 +45,7 @@ fn facts(kind: MailKind, product: Label) -> MailFacts {
         due_on,
         paid_on: Some(date("2026-04-01")),
         card: Some(Card::new("visa", "4242").unwrap()),
-        receipt: Some(NUMBER.to_owned()),
+        receipt: Some(RECEIPT_NUMBER.to_owned()),
         ..facts.clone()
     };
     let card_url = Some("https://api.roasters.example.com/card-links/01JZXCVBNM0123456789ABCDEF".to_owned());
@@ -81,7 +81,7 @@ fn compose(kind: MailKind, locale: &str, product: &str, merchant: &Merchant) -> 
     let account =
         Account { locale: locale.parse().unwrap(), name: "Ana <Núñez> & co".parse().unwrap(), ..sample::account() };
     let product: Label = product.parse().unwrap();
-    Mail::compose(&facts(kind, product), (merchant, &account), format!("{kind}-1"), now())
+    Mail::compose(&example_facts(kind, product), (merchant, &account), format!("{kind}-1"), composed_at())
 }
 
 #[test]
@@ -103,10 +103,11 @@ fn mails_match_their_snapshots() {
 #[test]
 fn mail_about_a_shipment_without_a_tracking_number_does_not_mention_one() {
     for locale in ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"] {
-        let with_parcel = facts(MailKind::Shipped, "Coffee".parse().unwrap());
+        let with_parcel = example_facts(MailKind::Shipped, "Coffee".parse().unwrap());
         let without_parcel = MailFacts { carrier: None, tracking_number: None, ..with_parcel.clone() };
         let account = Account { locale: locale.parse().unwrap(), ..sample::account() };
-        let compose = |facts: &MailFacts| Mail::compose(facts, (&merchant(), &account), "1".to_owned(), now()).text;
+        let compose =
+            |facts: &MailFacts| Mail::compose(facts, (&merchant(), &account), "1".to_owned(), composed_at()).text;
         let (with_parcel, without_parcel) = (compose(&with_parcel), compose(&without_parcel));
         let labels = &Language::for_locale(&account.locale).texts.labels;
         for label in [&labels.carrier, &labels.tracking_number] {
@@ -137,8 +138,8 @@ fn html_escapes_texts_of_customers_and_merchants() {
 fn mails_of_a_merchant_with_only_a_name_are_complete_and_have_no_links() {
     let merchant = Merchant { name: "Shop".to_owned(), ..Merchant::default() };
     for kind in MailKind::iter() {
-        let without_link = MailFacts { card_url: None, ..facts(kind, "Gold".parse().unwrap()) };
-        let mail = Mail::compose(&without_link, (&merchant, &sample::account()), "1".to_owned(), now());
+        let without_link = MailFacts { card_url: None, ..example_facts(kind, "Gold".parse().unwrap()) };
+        let mail = Mail::compose(&without_link, (&merchant, &sample::account()), "1".to_owned(), composed_at());
         let end = "Shop\nQuestions? Just reply to this mail.";
         assert!(mail.text.trim_end().ends_with(end), "{kind}: {}", mail.text);
         assert!(!mail.html.contains("https://") && !mail.html.contains("mailto:"), "{kind}: {}", mail.html);

@@ -125,7 +125,7 @@ impl PaymentBatch {
             return Ok(None);
         }
         let skip = |stored: &Subscription| {
-            self.policy.catch_up.skip_missed_periods(stored, today, self.clock.now()).ok_or(stored.due_on)
+            self.policy.catch_up.waive_missed_periods(stored, today, self.clock.now()).ok_or(stored.due_on)
         };
         match self.table.settle(stored, skip).await? {
             RewriteOutcome::Applied(skipped) => Ok(skipped.next_payment_on),

@@ -154,7 +154,7 @@ impl ReminderBatch {
     /// Claims the reminder of the index row `due`, sends the mail, and marks the reminder as sent.
     async fn process_reminder(&self, due: &Due, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
         let token = ClaimToken(self.clock.ulid());
-        let claimed = match self.claim(due, token, today).await? {
+        let claimed = match self.claim_reminder(due, token, today).await? {
             ReminderClaimOutcome::Claimed(claimed) => *claimed,
             // Another worker has claimed the reminder. If this worker was killed before it sent the mail, a later run
             // sends the reminder, after the end of the worker's lease.
@@ -165,7 +165,7 @@ impl ReminderBatch {
             // Send no reminder while the payment method is disputed, because the payment is not charged. If the dispute
             // is won before the due date, a later run sends the reminder.
             ReminderDecision::Send(_) if claimed.disputed_at.is_some() => (ReminderOutcome::Skipped, None),
-            ReminderDecision::Send(reminder) if self.send(&claimed, reminder).await? => {
+            ReminderDecision::Send(reminder) if self.send_reminder(&claimed, reminder).await? => {
                 (ReminderOutcome::Sent, Some(reminder))
             }
             // The customer's address does not accept mails. The reminder stays due until the due date of the payment,
@@ -182,7 +182,12 @@ impl ReminderBatch {
     }
 
     /// Claims the reminder of the index row `due`, if the reminder is still due on `today`.
-    async fn claim(&self, due: &Due, token: ClaimToken, today: NaiveDate) -> Result<ReminderClaimOutcome, TableError> {
+    async fn claim_reminder(
+        &self,
+        due: &Due,
+        token: ClaimToken,
+        today: NaiveDate,
+    ) -> Result<ReminderClaimOutcome, TableError> {
         let mut expected = due.on;
         // Try at most twice: the date from the index may be stale, and then the second try uses the stored date.
         for _ in 0..2 {
@@ -205,7 +210,7 @@ impl ReminderBatch {
 
     /// Sends `reminder` to the customer of `subscription`. Returns `false`, and sends nothing, if the account's mail
     /// status forbids mail to this address.
-    async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<bool, RemindError> {
+    async fn send_reminder(&self, subscription: &Subscription, reminder: Reminder) -> Result<bool, RemindError> {
         let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
         let now = self.clock.now();
         // If the process was suspended after the claim, the reminder may be out of date, or another worker may have

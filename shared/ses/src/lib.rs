@@ -146,8 +146,8 @@ impl Mailer for Ses {
             .send_email()
             .destination(Destination::builder().to_addresses(mail.to.as_str()).build())
             .content(EmailContent::builder().raw(raw).build())
-            .email_tags(message_tag(tags::ACCOUNT, &account_tag(&mail.account))?)
-            .email_tags(message_tag(tags::MAIL_KIND, &mail.kind.to_string())?)
+            .email_tags(message_tag(tags::ACCOUNT_TAG, &account_tag(&mail.account))?)
+            .email_tags(message_tag(tags::MAIL_KIND_TAG, &mail.kind.to_string())?)
             .set_configuration_set_name(self.configuration_set.clone());
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_delay(MAX_DELAY).with_jitter();
         let mut delays = delays.without_max_times().with_total_delay(Some(TOTAL_DELAY)).build();

@@ -18,7 +18,7 @@ pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
                 "DUEDAY_MAIL_URL is set, so mails reach customers: also give --merchant with the merchant's name";
             return Err(Failure::Refused(reason.to_owned()));
         }
-        Some(url) => mail::mailer(&url, from)?,
+        Some(url) => mail::create_mailer(&url, from)?,
         None if context.options.table().is_some() => {
             let reason = "with --table, set DUEDAY_MAIL_URL to the URL of the service that sends mails";
             return Err(Failure::Refused(reason.to_owned()));

@@ -2,7 +2,7 @@ use super::*;
 use crate::{Changes, LeadDays, NewSubscription, PaymentMethod};
 
 /// Returns a subscription whose product name, e-mail address and tokens must not appear in the action log.
-fn subscription() -> Subscription {
+fn sample_subscription() -> Subscription {
     let new = NewSubscription {
         account: "acme".parse().unwrap(),
         id: SubscriptionId::new(Ulid::nil()),
@@ -22,19 +22,19 @@ fn subscription() -> Subscription {
 }
 
 /// Returns an action of `kind`, by an operator.
-fn action(kind: ActionKind) -> NewAction {
+fn new_action(kind: ActionKind) -> NewAction {
     let actor = Actor::Operator(ActorName::new("auth0|123"));
     NewAction { at: DateTime::UNIX_EPOCH, actor, kind, reason: None }
 }
 
 /// Returns `fields` as one text, for comparisons.
-fn text(fields: &BTreeMap<String, String>) -> String {
+fn joined_fields(fields: &BTreeMap<String, String>) -> String {
     fields.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn logged_action_contains_the_changed_fields_and_no_personal_data() {
-    let (stored, today) = (subscription(), "2027-01-05".parse().unwrap());
+    let (stored, today) = (sample_subscription(), "2027-01-05".parse().unwrap());
     let method =
         PaymentMethod { customer: "cus_2".parse().unwrap(), payment_method: "pm_card_mastercard".parse().unwrap() };
     // The columns are: the change, and the changed fields before and after it.
@@ -51,11 +51,15 @@ fn logged_action_contains_the_changed_fields_and_no_personal_data() {
         (Changes::default(), "", ""),
     ] {
         let changed = stored.change(&changes, LeadDays::default(), today).unwrap();
-        let entry = action(ActionKind::ChangeSubscription).on_subscription(Some(&stored), &changed);
-        assert_eq!((text(&entry.before).as_str(), text(&entry.after).as_str()), (before, after), "{changes:?}");
+        let entry = new_action(ActionKind::ChangeSubscription).on_subscription(Some(&stored), &changed);
+        assert_eq!(
+            (joined_fields(&entry.before).as_str(), joined_fields(&entry.after).as_str()),
+            (before, after),
+            "{changes:?}"
+        );
         assert_eq!((entry.account, entry.subscription), (Some(stored.account.clone()), Some(stored.id)));
     }
-    let created = format!("{:?}", action(ActionKind::CreateSubscription).on_subscription(None, &stored));
+    let created = format!("{:?}", new_action(ActionKind::CreateSubscription).on_subscription(None, &stored));
     assert!(created.contains("12.99 EUR"), "{created}");
     for secret in ["ms@example.com", "Ms Example", "cus_1", "pm_card"] {
         assert!(!created.contains(secret), "{created}");

@@ -143,11 +143,11 @@ pub enum EventData {
     #[strum_discriminants(strum(serialize = "order.returned"))]
     OrderReturned(OrderData),
 }
-crate::openapi_schema!(EventType, "EventType", schema());
+crate::openapi_schema!(EventType, "EventType", event_type_schema());
 
 /// Returns the OpenAPI schema of an [`EventType`], with the names of all types.
 #[cfg(feature = "openapi")]
-fn schema() -> utoipa::openapi::ObjectBuilder {
+fn event_type_schema() -> utoipa::openapi::ObjectBuilder {
     use strum::IntoEnumIterator as _;
 
     let names = EventType::iter().map(|event_type| event_type.to_string());

@@ -52,7 +52,7 @@ impl EndpointBackoff {
     /// Returns the back-off after a worker has claimed the probe with the id `id` at `now`. Other workers send nothing
     /// to the endpoint until the claim has expired.
     pub fn with_claimed_probe(&self, now: DateTime<Utc>, id: Ulid) -> Self {
-        Self { until: add(now, PROBE_LEASE), changed_by: Some(id), ..*self }
+        Self { until: add_wait(now, PROBE_LEASE), changed_by: Some(id), ..*self }
     }
 
     /// Returns the back-off after the try with the id `id` failed at `now`. `self` is the stored back-off now, and
@@ -68,12 +68,12 @@ impl EndpointBackoff {
         let wait = doublings.map(|doublings| {
             FIRST_WAIT.checked_mul(1 << doublings.min(8)).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
         });
-        Some(Self { failures, until: wait.and_then(|wait| add(now, wait)), changed_by: Some(id) })
+        Some(Self { failures, until: wait.and_then(|wait| add_wait(now, wait)), changed_by: Some(id) })
     }
 }
 
 /// Returns `now` plus `wait`, in whole milliseconds, which is the precision of the stored time.
-fn add(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
+fn add_wait(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
     now.checked_add_signed(wait).map(|at| at.trunc_subsecs(3))
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     /// The id of all tries in these tests.
-    const ID: Ulid = Ulid(1);
+    const TRY_ID: Ulid = Ulid(1);
 
     #[test]
     fn third_failure_of_an_endpoint_starts_a_backoff_that_each_failed_probe_doubles_up_to_15_minutes() {
@@ -91,10 +91,10 @@ mod tests {
         for _ in 0..13 {
             let before = match backoff.state(now) {
                 BackoffState::Inactive => backoff,
-                BackoffState::ProbeIsDue => backoff.with_claimed_probe(now, ID),
+                BackoffState::ProbeIsDue => backoff.with_claimed_probe(now, TRY_ID),
                 BackoffState::WaitsUntil(until) => panic!("waits until {until}"),
             };
-            backoff = before.after_failure(&before, now, ID).unwrap();
+            backoff = before.after_failure(&before, now, TRY_ID).unwrap();
             let until = backoff.until.unwrap_or(now);
             waits.push((until - now).num_seconds());
             now = until;
@@ -106,15 +106,19 @@ mod tests {
     fn only_one_worker_starts_the_probe_and_concurrent_failures_count_once() {
         let now = DateTime::UNIX_EPOCH;
         let twice = EndpointBackoff { failures: 2, until: None, changed_by: None };
-        let started = twice.after_failure(&twice, now, ID).unwrap();
-        assert_eq!(started.after_failure(&twice, now, ID), None, "a try that began before the back-off does not count");
+        let started = twice.after_failure(&twice, now, TRY_ID).unwrap();
+        assert_eq!(
+            started.after_failure(&twice, now, TRY_ID),
+            None,
+            "a try that began before the back-off does not count"
+        );
         let until = started.until.unwrap();
         assert_eq!(started.state(until - TimeDelta::milliseconds(1)), BackoffState::WaitsUntil(until));
         assert_eq!(started.state(until), BackoffState::ProbeIsDue);
-        let claimed = started.with_claimed_probe(until, ID);
+        let claimed = started.with_claimed_probe(until, TRY_ID);
         assert_eq!(claimed.state(until), BackoffState::WaitsUntil(until + PROBE_LEASE));
         assert_eq!(claimed.state(until + PROBE_LEASE), BackoffState::ProbeIsDue, "the worker was killed");
-        let again = claimed.with_claimed_probe(until + PROBE_LEASE, ID);
-        assert_eq!(again.after_failure(&claimed, now, ID), None, "the claim of the first worker has expired");
+        let again = claimed.with_claimed_probe(until + PROBE_LEASE, TRY_ID);
+        assert_eq!(again.after_failure(&claimed, now, TRY_ID), None, "the claim of the first worker has expired");
     }
 }

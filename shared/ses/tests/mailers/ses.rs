@@ -101,7 +101,7 @@ async fn every_mail_arrives_unchanged_with_its_tags() {
         let expected = [("account", "acme_-eu__1".to_owned()), ("occasion", mail.kind.to_string())];
         let expected: BTreeMap<_, _> = expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         assert_eq!(accepted.tags, expected);
-        assert_eq!(tags::account_from_tag(&accepted.tags[tags::ACCOUNT]), Some(mail.account));
+        assert_eq!(tags::account_from_tag(&accepted.tags[tags::ACCOUNT_TAG]), Some(mail.account));
     }
     assert_eq!(ses.server.mails().len(), 112, "sixteen kinds in seven languages");
 }

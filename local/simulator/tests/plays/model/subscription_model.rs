@@ -227,7 +227,7 @@ impl Model for SubscriptionModel {
             Action::TimeOut { worker } => worker::stop_waiting(self, &mut next, worker),
             Action::Crash { worker } => next.workers[worker] = Worker::default(),
             Action::SkipMissed => {
-                let waivers = self.policy.catch_up.skip_missed_periods(&next.stored, next.today(), next.now)?;
+                let waivers = self.policy.catch_up.waive_missed_periods(&next.stored, next.today(), next.now)?;
                 let before = next.stored.clone();
                 next.write_settlement(&before, &waivers, true);
             }
