@@ -183,6 +183,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Returns the payment day `n`.
     fn payday(n: i64) -> PaymentDay {
         PaymentDay::try_from(n).unwrap()
     }

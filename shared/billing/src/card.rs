@@ -78,6 +78,7 @@ impl Card {
 /// Deserializes the card of a payment. If the description of the card is invalid, returns `None` instead of an error,
 /// so that the payment can still be read.
 pub(super) fn readable_card<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Card>>, D::Error> {
+    /// A valid description of a card, or any other value.
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum ReadableCard {

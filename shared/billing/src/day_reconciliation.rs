@@ -241,6 +241,7 @@ impl DayReconciliation {
 mod tests {
     use super::*;
 
+    /// Returns a difference whose id contains `n`, with a description that is one character too long.
     fn difference(n: usize) -> Difference {
         Difference { kind: DifferenceKind::PaidTwice, id: format!("pi_{n}"), what: "é".repeat(301) }
     }

@@ -68,6 +68,7 @@ pub struct ParseCatchUpError {
     text: String,
 }
 
+/// Returns the error for a `text` that is not a value of [`CatchUp`].
 fn unknown_catch_up(text: &str) -> ParseCatchUpError {
     ParseCatchUpError { text: text.chars().take(32).collect() }
 }
@@ -91,6 +92,7 @@ pub struct ParseOnResumeError {
     text: String,
 }
 
+/// Returns the error for a `text` that is not a value of [`OnResume`].
 fn unknown_on_resume(text: &str) -> ParseOnResumeError {
     ParseOnResumeError { text: text.chars().take(32).collect() }
 }
@@ -117,6 +119,7 @@ pub struct ParseAfterWonDisputeError {
     text: String,
 }
 
+/// Returns the error for a `text` that is not a value of [`AfterWonDispute`].
 fn unknown_after_won_dispute(text: &str) -> ParseAfterWonDisputeError {
     ParseAfterWonDisputeError { text: text.chars().take(32).collect() }
 }

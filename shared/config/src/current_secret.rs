@@ -155,10 +155,12 @@ mod tests {
     }
 
     impl FakeSecretStore {
+        /// Replaces the value of the secret. With `None`, the next reads fail.
         fn set(&self, value: Option<&'static str>) {
             self.0.lock().unwrap().0 = value;
         }
 
+        /// Returns how often the secret was read.
         fn reads(&self) -> u32 {
             self.0.lock().unwrap().1
         }

@@ -136,6 +136,7 @@ mod tests {
 
     #[test]
     fn get_reads_the_variable_with_the_former_name_if_the_current_name_is_not_set() {
+        /// A variable that was renamed from `FORMER` to `PRESENT`.
         const RENAMED: Variable = Variable::new(&[], "PRESENT", "NAME", "a name").former_name("FORMER");
         for (set, expected) in [
             (&[("FORMER", "old")][..], Some("old")),

@@ -219,6 +219,7 @@ fn to_gregorian(date: NaiveDate) -> Option<Date<Gregorian>> {
 mod tests {
     use super::*;
 
+    /// Returns the language of the locale with the tag `locale`.
     fn language(locale: &str) -> Language {
         Language::for_locale(&locale.parse().unwrap())
     }

@@ -27,6 +27,7 @@ pub struct PaymentData {
 }
 
 impl PaymentData {
+    /// Creates the data from the receipt of the payment.
     pub(super) fn from_receipt(receipt: &Receipt) -> Self {
         Self {
             account: receipt.account.clone(),
@@ -59,6 +60,7 @@ pub struct DeclineData {
 }
 
 impl DeclineData {
+    /// Creates the data from the record of the attempt.
     pub(super) fn from_attempt_record(record: &AttemptRecord) -> Self {
         Self {
             account: record.account.clone(),
@@ -84,6 +86,7 @@ pub struct WaivedPeriodData {
 }
 
 impl WaivedPeriodData {
+    /// Creates the data from the record of the waived month.
     pub(super) fn from_waived_period(waived: &WaivedPeriod) -> Self {
         let WaivedPeriod { account, subscription, due_on, reason, waived_at } = waived.clone();
         Self { account, subscription, due_on, reason, waived_at }
@@ -108,6 +111,7 @@ pub struct RefundData {
 }
 
 impl RefundData {
+    /// Creates the data from the refund after the change.
     pub(super) fn from_refund(refund: &Refund) -> Self {
         Self {
             account: refund.account.clone(),
@@ -143,6 +147,7 @@ pub struct DisputeData {
 }
 
 impl DisputeData {
+    /// Creates the data from the dispute after the change.
     pub(super) fn from_dispute(dispute: &Dispute) -> Self {
         Self {
             account: dispute.account.clone(),
@@ -180,6 +185,7 @@ pub struct ReversalData {
 }
 
 impl ReversalData {
+    /// Creates the data from the dispute after the change.
     pub(super) fn from_dispute(dispute: &Dispute) -> Self {
         Self {
             account: dispute.account.clone(),
@@ -208,6 +214,7 @@ pub struct ExpiredReceiptData {
 }
 
 impl ExpiredReceiptData {
+    /// Creates the data from the receipt of the payment.
     pub(super) fn from_receipt(receipt: &Receipt) -> Self {
         Self {
             account: receipt.account.clone(),

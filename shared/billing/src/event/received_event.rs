@@ -93,6 +93,7 @@ mod tests {
     use super::*;
     use crate::MailStatus;
 
+    /// Returns an example event of the type `account.created`.
     fn account_created_event() -> CloudEvent {
         let account: AccountId = "acme".parse().unwrap();
         let data = EventData::AccountCreated(AccountData {
