@@ -15,8 +15,8 @@ pub struct Account {
     pub locale: Locale,
     pub mail_status: MailStatus,
     pub created_at: DateTime<Utc>,
-    /// When the erasure of the account was requested; `None` if it was not requested. After the request, the account
-    /// cannot be changed.
+    /// When the erasure of the account was requested; `None` if no erasure was requested. After the request, the
+    /// account cannot be changed.
     pub erasure_requested_at: Option<DateTime<Utc>>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
@@ -25,7 +25,7 @@ pub struct Account {
 /// The changes of an account that a caller requests. A field that is `None` stays unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccountChanges {
-    /// The new e-mail address. If it differs from the stored address, its mail status is deliverable at first.
+    /// The new e-mail address. If this address differs from the stored address, the mail status becomes `deliverable`.
     pub email: Option<EmailAddress>,
     pub name: Option<Label>,
     pub locale: Option<Locale>,

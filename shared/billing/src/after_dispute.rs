@@ -8,20 +8,19 @@ use super::settle::{MAX_PAST_DUE_DAYS, Settlement, stop_collection, waive_period
 use super::{AfterWonDispute, CatchUp, Dispute, Period, Policy, Status, Subscription, WaivedReason};
 
 impl Subscription {
-    /// Returns the subscription with a newly computed dispute mark: the field `disputed_at`. While it has a value, the
-    /// subscription is not charged. `disputes` are all disputes of the account. The mark is the time at which the
-    /// earliest dispute was opened. Only disputes that stop charges of the current payment method count. If an operator
-    /// decided to charge the disputed payment method, the disputes that were opened before this decision do not count.
-    /// The mark is `None` if no dispute counts.
+    /// Returns the subscription with a newly computed dispute mark: the field `disputed_at`. While this field has a
+    /// value, the subscription is not charged. `disputes` are all disputes of the account. The mark is the time at
+    /// which the earliest dispute was opened. Only disputes that stop charges of the current payment method count. If
+    /// an operator decided to charge the disputed payment method, the disputes that were opened before this decision do
+    /// not count. The mark is `None` if no dispute counts.
     pub fn with_dispute_mark(&self, disputes: &[Dispute]) -> Subscription {
         let disputed_at = self.stopping_disputes(disputes).map(|dispute| dispute.opened_at).min();
         Subscription { disputed_at, ..self.clone() }
     }
 
-    /// Returns the subscription with a newly computed dispute mark (see [`Subscription::with_dispute_mark`]) if its
-    /// payment method differs from that of `before`, the subscription before the change. If the payment method is the
-    /// same, returns the subscription unchanged, because its mark may belong to a dispute that `disputes` does not
-    /// contain yet.
+    /// Returns the subscription with a newly computed dispute mark (see [`Subscription::with_dispute_mark`]) if a
+    /// change has replaced the payment method. `before` is the subscription before the change. If the payment method is
+    /// the same, the mark stays unchanged, because it may belong to a dispute that `disputes` does not contain yet.
     pub fn with_dispute_mark_if_method_changed(self, before: &Subscription, disputes: &[Dispute]) -> Subscription {
         if self.payment_method == before.payment_method { self } else { self.with_dispute_mark(disputes) }
     }

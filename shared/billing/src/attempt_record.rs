@@ -45,8 +45,9 @@ pub struct AttemptRecord {
     pub code: String,
     /// Whether another try with the same payment method is useless.
     pub hard: bool,
-    /// Whether the failure counted as a decline, so that the next try follows the retry schedule. This is always true
-    /// for a declined attempt. It is true for a rejected attempt if it is at least the third rejected attempt in a row.
+    /// Whether the failure counted as a decline, so that the next try follows the retry schedule. A declined attempt
+    /// always counts as a decline. A rejected attempt counts as a decline if it is at least the third rejected attempt
+    /// in a row.
     pub is_decline: bool,
     pub processed_at: DateTime<Utc>,
 }

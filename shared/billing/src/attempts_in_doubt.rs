@@ -30,8 +30,8 @@ pub enum ClaimRefusal {
     OwnClaim,
     /// An attempt is open, and its lease belongs to another worker.
     Leased,
-    /// An attempt is open, and its lease has ended: the worker must take the attempt over and look it up at the
-    /// gateway.
+    /// An attempt is open, and its lease has ended: the worker must take over the attempt, and look up the attempt at
+    /// the gateway.
     InDoubt(Attempt),
     /// The subscription is due, but the date in the index was stale. Contains the stored date, with which the worker
     /// must claim again.
@@ -49,7 +49,7 @@ pub enum ClaimRefusal {
     /// The due date of a planned cancellation has been reached: the worker must cancel the subscription.
     CancellationDue,
     /// The status of the subscription does not allow charges, but the payment index contains it: the worker must remove
-    /// it from the index.
+    /// the subscription from the index.
     NotChargeable,
 }
 
@@ -78,7 +78,7 @@ pub fn claim_refusal(
 }
 
 impl Subscription {
-    /// Returns whether the month of the due date is already paid. This is so only if the item is damaged.
+    /// Returns whether the month of the due date is already paid. This happens only if the item is damaged.
     pub fn is_due_month_paid(&self) -> bool {
         self.chargeable_from.is_some_and(|from| Period::from_day(self.due_on) < from)
     }

@@ -51,8 +51,8 @@ pub struct ResolvedFinding {
 pub enum FindingReason {
     /// The period was already paid by another payment: the customer paid twice.
     PaidTwice,
-    /// The period of the payment is not the due period (for example, because it was waived), or an attempt of the
-    /// subscription is open.
+    /// The period of the payment is not the due period (for example, because the period was waived), or an attempt of
+    /// the subscription is open.
     NotDue,
     /// The amount or the currency differs from that of the attempt.
     AmountDiffers,

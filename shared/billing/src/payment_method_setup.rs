@@ -5,8 +5,8 @@ use ulid::Ulid;
 
 use crate::{AccountId, GatewayToken, PaymentMethod, SubscriptionId};
 
-/// The setup of a payment method: the checkout page of the gateway on which a customer enters a payment method, and its
-/// result.
+/// The setup of a payment method: the checkout page of the gateway on which a customer enters a payment method, and the
+/// entered payment method.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PaymentMethodSetup {
     pub id: Ulid,

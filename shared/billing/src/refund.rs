@@ -64,8 +64,8 @@ impl Refund {
     }
 
     /// Returns whether a new refund request asks for the same amount as the request for this refund, so that the new
-    /// request may be a repetition. The new request asks for `minor` minor units. If `minor` is `None`, it asks for the
-    /// whole remaining amount.
+    /// request may be a repetition. The new request asks for `minor` minor units. If `minor` is `None`, the new request
+    /// asks for the whole remaining amount.
     pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
         match (self.requested, minor) {
             (Some(RequestedAmount::Exact) | None, Some(minor)) => minor == self.amount.minor(),

@@ -46,8 +46,8 @@ pub fn decide_reminder(subscription: &Subscription, today: NaiveDate) -> Reminde
 /// Returns the subscription after the reminder batch has processed its reminder. `sent` is the sent reminder; `None` if
 /// no mail was sent.
 ///
-/// If a reminder must still be sent, because none was sent or because the amount or the due date has changed after the
-/// mail was sent, the subscription stays in the reminder index. A later run then sends the reminder.
+/// If a reminder must still be sent, because no reminder was sent or because the amount or the due date has changed
+/// after the mail was sent, the subscription stays in the reminder index. A later run then sends the reminder.
 pub fn mark_reminded(
     subscription: &Subscription,
     sent: Option<Reminder>,

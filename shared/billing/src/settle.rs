@@ -29,7 +29,7 @@ const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 /// according to the retry schedule. A rejected attempt is one whose charge request the gateway refused.
 const MAX_REJECTIONS: u32 = 3;
 
-/// The next state of a subscription and its new records, to be written in one transaction.
+/// The next state of a subscription and the new records of the subscription. One transaction writes all of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settlement {
     pub subscription: Subscription,

@@ -25,9 +25,9 @@ pub struct Changes {
 }
 
 impl Subscription {
-    /// Applies all of `changes`, or none of them if one is refused. A new amount or payment day applies from the first
-    /// month that has not fallen due (see `terms.rs`). If the amount or the date of the next payment changes after the
-    /// reminder of this payment was sent, a new reminder is planned.
+    /// Applies all of `changes`. If one of the changes is refused, applies none. A new amount or payment day applies
+    /// from the first month that has not fallen due (see `terms.rs`). If the amount or the date of the next payment
+    /// changes after the reminder of this payment was sent, a new reminder is planned.
     ///
     /// # Errors
     /// - [`Refusal::Status`] if the subscription is cancelled

@@ -41,7 +41,7 @@ impl DayState {
         matches!(self, Self::Done | Self::Running)
     }
 
-    /// Returns the state of a day with `proofs` of all its shards. A day without shards is not done.
+    /// Returns the state of a day. `proofs` are the states of all shards of the day. A day without shards is not done.
     pub fn from_proofs<'a>(proofs: impl IntoIterator<Item = &'a ShardProof>) -> Self {
         let state_of_shard = |proof: &ShardProof| match proof.walked {
             ShardState::Expired => Self::Expired,

@@ -45,7 +45,7 @@ pub struct SystemStatus {
     pub oldest_due_on: Option<NaiveDate>,
     /// The number of payments without a receipt, which a person must resolve.
     pub open_findings: usize,
-    /// The latest audit; `None` if there was none in the last 90 days.
+    /// The latest audit; `None` if there was no audit in the last 90 days.
     pub latest_audit: Option<LatestAudit>,
     /// The latest day that was compared with the gateway; `None` if no day was compared.
     pub latest_comparison: Option<LatestComparison>,

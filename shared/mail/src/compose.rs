@@ -16,7 +16,7 @@ pub struct MailFacts {
     pub email: Option<EmailAddress>,
     /// The amount of the payment, or the monthly price, depending on the kind of the mail.
     pub amount: Option<Money>,
-    /// The price before a change of the price.
+    /// The former price, if the price changes.
     pub previous_amount: Option<Money>,
     pub due_on: Option<NaiveDate>,
     /// The date on which the declined payment will be retried.
@@ -74,7 +74,8 @@ impl MailFacts {
 }
 
 impl Mail {
-    /// Composes the mail `id` from `merchant` to `account` with these `facts`, in the account's language.
+    /// Composes the mail with the id `id` from `merchant` to the customer `account`, with `facts`, in the account's
+    /// language.
     pub fn compose(
         facts: &MailFacts,
         (merchant, account): (&Merchant, &Account),

@@ -71,7 +71,7 @@ fn parse_kinds(text: &str) -> Result<Vec<MailKind>, String> {
     })
 }
 
-/// Parses kinds of mails that may be switched off.
+/// Parses kinds of mails, separated by commas. Refuses kinds that must not be switched off.
 fn parse_kinds_off(text: &str) -> Result<Vec<MailKind>, String> {
     let kinds = parse_kinds(text)?;
     match kinds.iter().find(|kind| !kind.may_be_switched_off()) {

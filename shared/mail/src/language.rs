@@ -40,12 +40,16 @@ pub struct LabelTexts {
     pub amount: String,
     pub monthly_amount: String,
     pub previous_amount: String,
+    /// The label of the month for which a payment is made.
     pub month: String,
     pub due: String,
+    /// The label of the date on which a declined payment will be retried.
     pub next: String,
     pub next_payment: String,
     pub first_payment: String,
+    /// The label of the date on which a payment succeeded.
     pub paid: String,
+    /// The label of the date on which the subscription ends.
     pub end: String,
     pub card: String,
     pub receipt: String,

@@ -1,4 +1,4 @@
-//! Composes mails to customers and sends them.
+//! Composes and sends mails to customers.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

@@ -37,8 +37,7 @@ pub struct ReminderBatch {
 pub enum ReminderOutcome {
     /// The reminder was sent, and marked as sent.
     Sent,
-    /// The reminder was not sent, because an earlier mail to the account's address bounced, or its recipient reported a
-    /// mail as spam.
+    /// The reminder was not sent, because an earlier mail to the account's address bounced or was reported as spam.
     Undeliverable,
     /// The due date of the payment has passed, and the reminder was not sent before.
     Missed,

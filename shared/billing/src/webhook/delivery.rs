@@ -143,7 +143,8 @@ impl Delivery {
         }
     }
 
-    /// Returns when the delivery was last restarted; if it was never restarted, returns when it was created.
+    /// Returns the time of the last restart of the delivery. If the delivery was never restarted, returns the time of
+    /// its creation.
     pub fn started_at(&self) -> DateTime<Utc> {
         self.restarted_at.unwrap_or(self.created_at)
     }
