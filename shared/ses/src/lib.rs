@@ -67,7 +67,7 @@ pub enum MailerError {
 
 /// Creates the mailer of a Lambda function from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail
 /// service: `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the AWS configuration `sdk`, or any URL that
-/// [`mail::mailer`] supports. `DUEDAY_MAIL_FROM` is the sender. If `DUEDAY_MAIL_LOGIN_SECRET_NAME` is set, the user and
+/// [`mail::create_mailer`] supports. `DUEDAY_MAIL_FROM` is the sender. If `DUEDAY_MAIL_LOGIN_SECRET_NAME` is set, the user and
 /// the password of the mail server are read from AWS Secrets Manager when the first mail is sent, again when they may
 /// be outdated (by the time of `clock`), and again when the server refuses them.
 ///
@@ -78,7 +78,7 @@ pub fn mailer(env: Env<'_>, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Result<Ar
     if url.starts_with("ses:") {
         return Ok(Arc::new(Ses::new(&url, &from, sdk)?));
     }
-    let Some(name) = env.get(&MAIL_LOGIN_SECRET_NAME) else { return Ok(mail::mailer(&url, &from)?) };
+    let Some(name) = env.get(&MAIL_LOGIN_SECRET_NAME) else { return Ok(mail::create_mailer(&url, &from)?) };
     let login = secrets::current_secret(sdk, (&MAIL_LOGIN_SECRET_NAME, name), parse_login, clock);
     Ok(Arc::new(SmtpMailer::new(&url, &from)?.with_login(login)))
 }
