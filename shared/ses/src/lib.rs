@@ -67,9 +67,9 @@ pub enum MailerError {
 
 /// Creates the mailer of a Lambda function from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail
 /// service: `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the AWS configuration `sdk`, or any URL that
-/// [`mail::create_mailer`] supports. `DUEDAY_MAIL_FROM` is the sender. If `DUEDAY_MAIL_LOGIN_SECRET_NAME` is set, the user and
-/// the password of the mail server are read from AWS Secrets Manager when the first mail is sent, again when they may
-/// be outdated (by the time of `clock`), and again when the server refuses them.
+/// [`mail::create_mailer`] supports. `DUEDAY_MAIL_FROM` is the sender. If `DUEDAY_MAIL_LOGIN_SECRET_NAME` is set, the
+/// user and the password of the mail server are read from AWS Secrets Manager when the first mail is sent, again when
+/// they may be outdated (by the time of `clock`), and again when the server refuses them.
 ///
 /// # Errors
 /// [`MailerError`] if a variable is missing or not valid.
