@@ -26,7 +26,7 @@ use store::{Batch, Paging, RunRecord, Table, TableError};
 pub enum DayState {
     /// Every shard is complete.
     Done,
-    /// Every shard is complete, and another run is walking one of them.
+    /// Every shard is complete, and another run is processing one of the shards again.
     Running,
     /// Run records of the day have expired, so its state cannot be determined any more.
     Expired,
@@ -35,8 +35,8 @@ pub enum DayState {
 }
 
 impl DayState {
-    /// Returns whether every shard is complete. A day that is `Running` is complete too: another run is walking a shard
-    /// that is already complete.
+    /// Returns whether every shard is complete. A day that is `Running` is complete too: another run is processing a
+    /// shard that is already complete.
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Done | Self::Running)
     }

@@ -29,9 +29,9 @@ use store::{Position, RunEnd, RunRecord};
 pub enum ShardState {
     /// A chain of runs leads from the start of the shard to its end, and left no row unfinished.
     Complete,
-    /// The shard was complete, and another run is walking it.
+    /// The shard was complete, and another run is processing the shard again.
     Running,
-    /// There is no run of the shard.
+    /// There is no record of a run of the shard.
     Missing,
     /// A run has begun and has not ended: it is still running, or was cut off.
     Open,
@@ -39,13 +39,14 @@ pub enum ShardState {
     Gap,
     /// No run reached the end of the shard.
     Unfinished,
-    /// A run stopped early or deferred rows, and no complete walk followed.
+    /// A run stopped early or deferred rows (left them to a later run), and no later runs have processed the whole
+    /// shard.
     Stopped,
-    /// The runs reached the end, but left rows that failed, are in doubt or are leased by another worker.
+    /// The runs reached the end of the shard, but left rows that failed, are in doubt or are leased by another worker.
     LeftBehind,
     /// The gateway rejected the charge of a row; a person must find the cause.
     Rejected,
-    /// Run records of the day have expired, and the remaining ones do not prove that the shard is complete.
+    /// Run records of the day have expired, and the remaining records do not prove that the shard is complete.
     Expired,
 }
 
