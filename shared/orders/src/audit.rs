@@ -1,7 +1,8 @@
 //! The audit of the order desk's table: compares each stored number with the records from which it can be computed again.
 //!
 //! A scan is not a snapshot: a number can change while the scan reads the records of this number. So a difference is
-//! reported only if a second scan finds it again, and the number had the same revision before and after the second scan.
+//! reported only if a second scan finds it again, and if the number was not written during the second scan: its
+//! revision was the same before and after this scan.
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -15,10 +16,10 @@ use dynamo::TableError;
 /// The largest number of times that the table is scanned again, to verify the differences of the first scan or to compute
 /// opening movements.
 const MAX_VERIFICATIONS: usize = 3;
-/// The number of requests that are sent at the same time.
+/// The largest number of requests that the audit sends at the same time.
 const AT_ONCE: usize = 16;
 
-/// The first scan of an audit.
+/// An audit of the order desk's table, whose first scan is not finished yet.
 #[derive(Debug)]
 pub struct OrdersAudit {
     table: OrdersTable,
@@ -36,12 +37,14 @@ pub struct AuditReport {
     pub differences: Vec<NumberDifference>,
     /// The numbers that could not be compared, because they changed during each scan.
     pub unverified: Vec<AuditedNumber>,
-    /// The stocks without an opening movement, which are not compared with their movements.
+    /// The stocks from before movements were recorded that have no opening movement yet. They are not compared with
+    /// their movements.
     pub unopened: Vec<AuditedNumber>,
     /// The errors of the items that cannot be read.
     pub unreadable: Vec<TableError>,
 }
 
+/// Returns the stock that `change` changed, as a number that the audit compares.
 fn number_of(change: &StockChange) -> AuditedNumber {
     AuditedNumber::Stock { product: change.product.clone(), warehouse: change.warehouse.clone() }
 }
@@ -57,7 +60,8 @@ async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(
     Ok(scanned.unwrap_or_default())
 }
 
-/// Does the same as [`scan_again`], and returns `None` as soon as `is_in_time`, which is called after each page, returns false.
+/// Like [`scan_again`], but calls `is_in_time` after each page of the scan. If it returns false, stops and returns
+/// `None`.
 async fn scan_in_time(
     table: &OrdersTable,
     is_in_time: &mut impl FnMut() -> bool,
@@ -73,8 +77,8 @@ async fn scan_in_time(
     Ok(Some((ledger, is_complete)))
 }
 
-/// Returns the revision of each of `numbers`. An item that cannot be read has the default revision, so it counts as
-/// unchanged; the report of the audit also lists it as unreadable.
+/// Returns the revision of each of `numbers`: a value that changes with each write of the number. An item that cannot
+/// be read has the default revision, so it counts as unchanged; the report of the audit also lists it as unreadable.
 async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<Revision>, TableError> {
     let revision = |number| async move {
         match table.revision_of(number).await {
@@ -116,8 +120,8 @@ impl OrdersAudit {
         Ok(Some(orders))
     }
 
-    /// Returns whether the first scan found differences, so that [`OrdersAudit::finish`] reads the table again: at most three
-    /// times.
+    /// Returns whether the first scan found differences. Then [`OrdersAudit::finish`] reads the whole table again, at
+    /// most three times.
     pub fn must_verify(&self) -> bool {
         !self.ledger.differences().is_empty()
     }
@@ -132,8 +136,8 @@ impl OrdersAudit {
         Ok(self.finish_in_time(always).await?.unwrap_or_default())
     }
 
-    /// Does the same as [`OrdersAudit::finish`], and returns `None` as soon as `is_in_time`, which is called after each page,
-    /// returns false.
+    /// Like [`OrdersAudit::finish`], but calls `is_in_time` after each page of a scan. If it returns false, stops and
+    /// returns `None`.
     pub async fn finish_in_time(self, mut is_in_time: impl FnMut() -> bool) -> Result<Option<AuditReport>, TableError> {
         let Self { table, ledger, mut report, .. } = self;
         report.unopened = ledger.unopened().iter().map(number_of).collect();
@@ -163,9 +167,10 @@ impl OrdersAudit {
     }
 }
 
-/// Writes the opening movement of each stock in `numbers`: the pieces that the recorded movements do not explain. Returns the
-/// number of written movements. A stock that changes during each scan gets no opening movement; a later call writes it. While an
-/// item cannot be read, no opening movement is written, because the item can be a movement.
+/// Writes the opening movement of each stock in `numbers`: a movement of the pieces that the recorded movements do not
+/// explain. Returns the number of written movements. A stock that changes during each scan gets no opening movement; a
+/// later call writes it. While an item cannot be read, no opening movement is written, because the item can be a
+/// movement.
 /// Calls `on_page` after each page of a scan.
 pub async fn open_stocks(
     table: &OrdersTable,

@@ -7,8 +7,8 @@ use billing::{EventData, ReceivedEvent, UnreadableEvent};
 
 use crate::{DeskError, OrderDesk, PlaceOutcome, RefundNews};
 
-/// The log message for a paid SKU that has no products, so that nothing is shipped. Logged once for each SKU. A metric
-/// filter in `template.yaml` matches this text, and an alarm uses the metric.
+/// The log message for a paid SKU without products, for which nothing is shipped. It is logged once for each SKU. A
+/// metric filter in `template.yaml` matches this text, and an alarm uses the metric.
 pub const SKU_WITHOUT_PRODUCTS_MESSAGE: &str = "a SKU has no products";
 
 /// The reason why an event could not be processed.

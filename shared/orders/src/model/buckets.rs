@@ -34,17 +34,17 @@ impl Buckets {
     }
 }
 
-/// The number of bytes that one read unit reads.
+/// The number of bytes that one DynamoDB read unit reads.
 const READ_UNIT_BYTES: u64 = 4_096;
 
-/// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed to read all orders in one
-/// status within one second. The formula is from "Example of modeling relational data in DynamoDB" in the Amazon
-/// DynamoDB developer guide.
+/// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed. The buckets must allow to
+/// read all orders with one status, such as `OPEN`, within one second. The formula is from "Example of modeling
+/// relational data in DynamoDB" in the Amazon DynamoDB developer guide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BucketEstimate {
     /// The number of orders in the table.
     pub orders: u64,
-    /// The share of the orders that are in the status, in percent.
+    /// The share of the orders that have the status, in percent.
     pub percent: u32,
     /// The size of one order in the index, in bytes.
     pub item_bytes: u32,

@@ -65,7 +65,7 @@ pub enum ReferenceKind {
 }
 
 impl ReferenceKind {
-    /// Returns the name of the kind, which is also the name of the field with the id.
+    /// Returns the name of the kind, which is also the name of the field that refers to such an entity in requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Region => "region",
@@ -76,7 +76,7 @@ impl ReferenceKind {
         }
     }
 
-    /// Returns the plural of the name, which is also a part of the path of the API.
+    /// Returns the plural of the name, which is also a part of the paths of the HTTP API, such as `/company/jobs`.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Region => "regions",
@@ -125,9 +125,9 @@ pub struct Employee {
 }
 
 impl Employee {
-    /// Returns the employee with `assignment` from the day `from` on; `None` means that the employee leaves the company.
-    /// A planned change that would take effect on `from` or earlier is replaced. A former employee has no planned
-    /// change.
+    /// Returns the employee with `assignment` from the day `from` on; `None` means that the employee leaves the
+    /// company. A planned change with a first day on or before `from` is removed. If the employee leaves, any planned
+    /// change is removed.
     #[must_use]
     pub fn reassigned(&self, assignment: Option<Assignment>, from: NaiveDate) -> Self {
         let left_on = assignment.is_none().then_some(from);
@@ -147,8 +147,8 @@ impl Employee {
         self.assignment.as_ref().is_some_and(|assignment| assignment.represents_customers)
     }
 
-    /// Returns whether the employee can become the representative of a customer on the day `today`: the employee is a
-    /// customer representative, and no planned change that should have been made by this day ends that.
+    /// Returns whether the employee can become the representative of a customer on the day `today`. The employee must
+    /// be a customer representative. Also, no planned change whose first day is `today` or earlier may end this work.
     pub fn takes_customers_on(&self, today: NaiveDate) -> bool {
         let due = self.planned.as_ref().filter(|planned| planned.from <= today);
         let represents = |assignment: &Assignment| assignment.represents_customers;
@@ -184,14 +184,15 @@ pub struct EmployeeCorrection {
     pub hired_on: Option<NaiveDate>,
     /// The salary per year.
     pub salary: Option<Money>,
+    /// The correct first day of a later job; `None` if no first day is corrected.
     pub job_start: Option<JobStart>,
 }
 
 /// A correction of the first day of a later job of an employee: a job that is not the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobStart {
-    /// The first day in the job history.
+    /// The first day of the job that the job history contains before the correction.
     pub recorded: NaiveDate,
-    /// The first day in the corrected job history.
+    /// The correct first day of the job.
     pub correct: NaiveDate,
 }

@@ -23,10 +23,11 @@ pub struct ShippingAddress {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Customer {
     pub account: AccountId,
-    /// The employee who looks after the customer and to whom the customer's orders are credited. `None` if the company
-    /// had no customer representative when the customer was created; a later hand-over can set it.
+    /// The employee who looks after the customer and to whom the orders of the customer are credited. `None` if the
+    /// company had no customer representative when the customer was created. Handing over the customer sets a
+    /// representative.
     pub representative: Option<EmployeeId>,
-    /// The shipping address. `None` until it is set; until then, orders without an address of their own are
+    /// The shipping address; `None` until an address is set. Until then, orders that have no address of their own are
     /// backordered.
     pub address: Option<ShippingAddress>,
     pub created_at: DateTime<Utc>,

@@ -24,34 +24,39 @@ impl fmt::Display for FillTarget {
     }
 }
 
-/// A request to try to fill the backordered orders of a target, because the stock of the product or the shipping address of
-/// the customer changed.
+/// A request to try to fill the backordered orders of a target, for example because the stock of a product or the
+/// shipping address of a customer changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FillTask {
     pub target: FillTarget,
-    /// The identifier of the latest change of the target's stock or address. Each such change replaces the identifier.
+    /// The identifier of the latest change that requested the task, such as a delivery. Each further change replaces
+    /// this identifier.
     pub change: Ulid,
-    /// Further products whose backordered orders are to be tried. Each of them gets a task of its own before the tasks are
-    /// worked on. So a transaction requests to fill the orders of many products with one action.
+    /// Further products whose backordered orders this task tries to fill. Before the work on the tasks begins, each
+    /// further product gets a task of its own. So a transaction can request to fill the orders of many products with
+    /// only one write.
     pub further: Vec<ProductId>,
-    /// The current pass over the backordered orders of the target; `None` before the first order of a pass was tried.
+    /// The current pass over the backordered orders of the target (from the oldest order to the newest); `None` if no
+    /// order of a pass was tried yet.
     pub pass: Option<FillPass>,
 }
 
 /// One pass over the backordered orders of a target, from the oldest to the newest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FillPass {
-    /// The identifier of the latest change at the start of the pass. If there is a later change, another pass follows.
+    /// The identifier of the latest change that had requested the task when the pass started. If another change
+    /// requests the task later, another pass follows.
     pub change: Ulid,
     pub started_at: DateTime<Utc>,
     /// The last order that was tried; `None` if no order was tried yet.
     pub after: Option<WaitingOrder>,
     /// The products of which no warehouse had enough for an order of this pass. A newer order that contains such a
-    /// product is not filled in this pass.
+    /// product is not filled in this pass, so that the older order comes first.
     pub out_of_stock: Vec<ProductId>,
 }
 
-/// The position of a backordered order among the orders of a target: they are sorted by the time of the payment.
+/// A backordered order, and its position in the list of the orders of a target. The list is sorted by the time of the
+/// payment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitingOrder {
     pub order: OrderId,
@@ -60,7 +65,8 @@ pub struct WaitingOrder {
 }
 
 impl FillTask {
-    /// Returns the pass that is under way, or a new pass that starts at `now` with the oldest order.
+    /// Returns the current pass over the backordered orders of the target. If there is none, returns a new pass, which
+    /// starts at `now` with the oldest order.
     pub fn pass_at(&self, now: DateTime<Utc>) -> FillPass {
         self.pass.clone().unwrap_or(FillPass {
             change: self.change,

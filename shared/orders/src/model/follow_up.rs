@@ -70,10 +70,11 @@ pub enum FollowUpError {
     AllInStock,
 }
 
-/// Checks that `lines` contains all products of `part`, each with at least the quantity in `part`.
+/// Checks that `part` is a part of `lines`: `lines` must contain all products of `part`, each with at least the
+/// quantity in `part`.
 ///
 /// # Errors
-/// `part` is empty, or contains a product that is not in `lines`, or more pieces of it than `lines`.
+/// `part` is empty, contains a product that is not in `lines`, or contains more pieces of a product than `lines`.
 pub fn check_part(lines: &[OrderLine], part: &[OrderLine]) -> Result<(), FollowUpError> {
     if part.is_empty() {
         return Err(FollowUpError::NoLines);
@@ -91,7 +92,7 @@ pub fn check_part(lines: &[OrderLine], part: &[OrderLine]) -> Result<(), FollowU
 /// of `lines`.
 ///
 /// # Errors
-/// The errors of [`check_part`]; or no line is left.
+/// The errors of [`check_part`], and [`FollowUpError::NothingLeft`] if no line is left.
 pub fn lines_without(lines: &[OrderLine], part: &[OrderLine]) -> Result<Vec<OrderLine>, FollowUpError> {
     check_part(lines, part)?;
     let left = |line: &OrderLine| {
@@ -104,7 +105,7 @@ pub fn lines_without(lines: &[OrderLine], part: &[OrderLine]) -> Result<Vec<Orde
 }
 
 impl Order {
-    /// Checks that the order can be split into two orders: it is not picked yet.
+    /// Checks that the order can be split into two orders: its status must be `BACKORDERED` or `OPEN`.
     ///
     /// # Errors
     /// The order is neither backordered nor open.
@@ -115,7 +116,7 @@ impl Order {
         }
     }
 
-    /// Checks that products of the order can be replaced: they were shipped.
+    /// Checks that products of the order can be replaced: its status must be `SHIPPED`, `DELIVERED` or `RETURNED`.
     ///
     /// # Errors
     /// The order was not shipped.
@@ -126,10 +127,11 @@ impl Order {
         }
     }
 
-    /// Returns the main order with one more follow-up order, and the id of the new follow-up order.
+    /// Returns this main order after its number of follow-up orders is increased by 1, and the id of the new follow-up
+    /// order.
     ///
     /// # Errors
-    /// The payment was refunded in full, or the month already has the largest allowed number of follow-up orders.
+    /// The payment was refunded in full, or the paid month already has 98 follow-up orders, which is the maximum.
     pub fn with_follow_up(&self) -> Result<(Self, OrderId), FollowUpError> {
         if self.is_refunded_in_full() {
             return Err(FollowUpError::Refunded(self.id));
@@ -139,14 +141,15 @@ impl Order {
         Ok((Self { follow_ups, ..self.clone() }, id))
     }
 
-    /// Returns the ids of all follow-up orders that the month of this main order ever had.
+    /// Returns the ids of all follow-up orders that were ever created for the paid month of this main order.
     pub fn follow_up_ids(&self) -> impl Iterator<Item = OrderId> + use<> {
         let id = self.id;
         (1..=self.follow_ups).filter_map(move |number| id.follow_up(number))
     }
 
-    /// Returns the backordered follow-up order `id` of this order, with `lines` as its products. Backordered orders are
-    /// filled in the sequence of their payments, so the follow-up order keeps the time of the payment of this order.
+    /// Returns a new backordered follow-up order with the identifier `id`, which follows this order, with `lines` as
+    /// its products. Backordered orders are filled in the sequence of their payments, so the follow-up order keeps the
+    /// payment time of this order.
     pub fn followed_by(
         &self,
         id: OrderId,

@@ -38,8 +38,8 @@ identifier!(
 );
 
 /// The identifier of an order. It consists of the due date and the subscription of the order's payment. A subscription
-/// has only one receipt for each due date, so each paid month has at most one main order. The id of a follow-up order also
-/// contains its part number, from 2 to 99; the main order is the part 1, and its id does not contain the number.
+/// has only one receipt for each due date, so each paid month has at most one main order. The id of a follow-up order
+/// also contains its part number, from 2 to 99. The main order has the part number 1, which its id does not contain.
 ///
 /// ```
 /// use orders::OrderId;

@@ -10,7 +10,9 @@ use billing::{Currency, Money};
 /// A stored item that the audit reads: a stored number, or a record from which a number can be computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AuditedItem {
-    /// The stock of a product in a warehouse, in pieces. `is_opened` is whether the stock is the sum of its movements.
+    /// The stock of a product in a warehouse, in pieces. `is_opened` is whether the stock must be the sum of its
+    /// recorded movements. It is false for a stock from before movements were recorded, until its opening movement is
+    /// written.
     Stock {
         product: ProductId,
         warehouse: WarehouseId,
@@ -22,7 +24,7 @@ pub enum AuditedItem {
         product: ProductId,
         pieces: u64,
     },
-    /// The changes of the stock by a movement.
+    /// The changes of the stock by a movement, such as a delivery or a transfer.
     Movement(Vec<StockChange>),
     Order(Box<Order>),
     QuarterTotal(QuarterTotal),
@@ -46,22 +48,23 @@ pub struct NumberDifference {
     pub found: Option<i64>,
 }
 
+/// The stored stock of a product in a warehouse, and the sum of its recorded movements, in pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct StockEntry {
     /// The stored stock; `None` if there is no item.
     pieces: Option<i64>,
     is_opened: bool,
-    /// The sum of the movements.
+    /// The sum of the recorded movements.
     moved: i64,
 }
 
-/// The stored numbers and the sums of the records, as they were read. Its size depends on the numbers of products,
-/// warehouses, representatives and quarters, not on the number of orders.
+/// The stored numbers, and the sums of the records, that one scan of the table has read. The size of a ledger depends
+/// on the numbers of products, warehouses, representatives and quarters, not on the number of orders.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ledger {
     stocks: BTreeMap<(ProductId, WarehouseId), StockEntry>,
     total_stocks: BTreeMap<ProductId, i64>,
-    /// The stored total, and the sum of the orders, in minor units.
+    /// The stored quarter total, and the sum of the orders that count in this total, in minor units of the currency.
     quarter_totals: BTreeMap<(EmployeeId, Quarter, Currency), (Option<i64>, i64)>,
 }
 
@@ -93,7 +96,7 @@ impl AuditedNumber {
 }
 
 impl Ledger {
-    /// Adds a stored item.
+    /// Adds a stored item: saves the number that it contains, or adds its record to the sum for the number.
     pub fn add(&mut self, item: &AuditedItem) {
         match item {
             AuditedItem::Stock { product, warehouse, pieces, is_opened } => {
@@ -123,8 +126,8 @@ impl Ledger {
         }
     }
 
-    /// Returns all stored numbers that differ from the records. A stock without an opening movement is not compared with its
-    /// movements.
+    /// Returns all stored numbers that differ from the records. A stock from before movements were recorded is compared
+    /// with its movements only if it has an opening movement.
     pub fn differences(&self) -> Vec<NumberDifference> {
         let mut all = Vec::new();
         let mut compare = |number: AuditedNumber, expected: i64, found: Option<i64>| {
@@ -154,7 +157,8 @@ impl Ledger {
         all
     }
 
-    /// Returns the stocks that have no opening movement, each with the pieces that its recorded movements do not explain.
+    /// Returns the stocks from before movements were recorded that have no opening movement yet. Each is returned with
+    /// the pieces that its recorded movements do not explain.
     pub fn unopened(&self) -> Vec<StockChange> {
         let unopened = self.stocks.iter().filter(|(_, entry)| !entry.is_opened && entry.pieces.is_some());
         let opening = |((product, warehouse), entry): (&(ProductId, WarehouseId), &StockEntry)| StockChange {
@@ -170,16 +174,19 @@ impl Ledger {
 mod tests {
     use super::*;
 
+    /// Returns the stored item with the stock of the product `beans` in `warehouse`.
     fn stock(warehouse: &str, pieces: u64, is_opened: bool) -> AuditedItem {
         let (product, warehouse) = ("beans".parse().unwrap(), warehouse.parse().unwrap());
         AuditedItem::Stock { product, warehouse, pieces, is_opened }
     }
 
+    /// Returns the item of a movement that changed the stock of `beans` in `warehouse` by `pieces`.
     fn moved(warehouse: &str, pieces: i64) -> AuditedItem {
         let (product, warehouse) = ("beans".parse().unwrap(), warehouse.parse().unwrap());
         AuditedItem::Movement(vec![StockChange { product, warehouse, pieces }])
     }
 
+    /// Returns the stored item with the total stock of `beans` in all warehouses.
     fn total(pieces: u64) -> AuditedItem {
         AuditedItem::TotalStock { product: "beans".parse().unwrap(), pieces }
     }

@@ -6,7 +6,8 @@ use super::{OrderLine, ProductId};
 
 /// The largest quantity of a product in one line of a SKU or an order, or in one delivery to a warehouse.
 pub const MAX_QUANTITY: u64 = 1_000_000_000;
-/// The largest number of products of a SKU or an order. An order of more products might not fit into one DynamoDB transaction.
+/// The largest number of products of a SKU or an order. An order with more products might not fit into one DynamoDB
+/// transaction.
 pub const MAX_LINES: usize = 20;
 
 /// The reason why [`check_lines`] rejects the lines of a SKU or an order.

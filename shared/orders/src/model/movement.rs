@@ -38,7 +38,7 @@ pub enum MovementKind {
     Transfer,
 }
 
-/// A movement of a product that a person or a program requested.
+/// A movement of the stock of a product that a person or a program requested, such as a delivery or a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Movement {
     /// The identifier that the caller chose, by which a repeated request is recognized.
@@ -58,11 +58,12 @@ pub struct Movement {
     pub reason: Option<Label>,
 }
 
-/// The movement of the products of an order between its warehouse and its customer.
+/// A movement of the stock that an order caused: its products were taken from the stock of a warehouse, or were
+/// returned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderMovement {
     pub order: OrderId,
-    /// The version that the order got from the change.
+    /// The version of the order after the change that caused the movement.
     pub version: u64,
     pub effect: StockEffect,
     /// When the movement was recorded.
@@ -75,18 +76,18 @@ pub struct OrderMovement {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderMovementLine {
     pub product: ProductId,
-    /// The number of pieces in the order; 0 if the product was replaced by another one.
+    /// The number of pieces in the order; 0 if another product replaced this product.
     pub quantity: u32,
     /// The change of the stock, in pieces: 0 for returned products that are not sellable.
     pub stock_change: i64,
 }
 
-/// The change of the stock of a product in a warehouse by a movement.
+/// The change of the stock of a product in a warehouse that a movement causes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StockChange {
     pub product: ProductId,
     pub warehouse: WarehouseId,
-    /// The number of pieces; negative if the stock becomes smaller.
+    /// The number of added pieces; negative if the stock becomes smaller.
     pub pieces: i64,
 }
 
@@ -112,7 +113,7 @@ pub enum MovementError {
     StockTooLarge,
 }
 
-/// Returns the change from `before` to `after` pieces; `None` if the number is too large.
+/// Returns the change of a stock from `before` to `after` pieces; `None` if the change is too large for an `i64`.
 fn difference(before: u64, after: u64) -> Option<i64> {
     i64::try_from(i128::from(after).checked_sub(i128::from(before))?).ok()
 }
@@ -201,7 +202,8 @@ impl Movement {
         [change(&self.warehouse, self.stock_change)].into_iter().chain(to).collect()
     }
 
-    /// Returns whether `other` was requested with the same values. The stock, and so the change of the stock, can differ.
+    /// Returns whether `other` was requested with the same values. The change of the stock is not compared: for a
+    /// count, it depends on the stock at the time of the request.
     pub fn is_same_request_as(&self, other: &Self) -> bool {
         let values = |movement: &Self| {
             let Self { product, kind, warehouse, to, quantity, reason, .. } = movement.clone();
@@ -212,9 +214,10 @@ impl Movement {
 }
 
 impl OrderMovement {
-    /// Returns the movement of the products `lines` of `order` by the change that gives the order the version `version`, with
-    /// `effect` on the stock. Returns `None` if no product moves: the effect is `None`, or no warehouse has shipped or
-    /// reserved the products.
+    /// Returns the movement of the products `lines` of `order` that a change of the order causes. `effect` is the
+    /// effect of the change on the stock. `version` is the version of the order after the change, and `at` is the time
+    /// of the change. Returns `None` if no product moves: `effect` is [`StockEffect::None`], or the order has no
+    /// warehouse.
     pub fn of_change(
         order: &Order,
         lines: &[OrderLine],
@@ -236,8 +239,9 @@ impl OrderMovement {
         Some(Self { order: order.id, version, effect, at, warehouse, lines })
     }
 
-    /// Returns the movement by the change of the products of `order` from `old` to `new`, which gives the order the version
-    /// `version`. Returns `None` if no product moves: the products are the same, or the order has no warehouse.
+    /// Returns the movement that the change of the products of `order` from `old` to `new` causes. `version` is the
+    /// version of the order after the change, and `at` is the time of the change. Returns `None` if no product moves:
+    /// the products are the same, or the order has no warehouse.
     pub fn of_exchange(
         order: &Order,
         (old, new): (&[OrderLine], &[OrderLine]),
@@ -278,6 +282,8 @@ impl OrderMovement {
 mod tests {
     use super::*;
 
+    /// Returns the request for a movement of `quantity` pieces from the warehouse `ams`. A kind that is not listed is a
+    /// transfer from `ams` to `ams`.
     fn request(kind: &str, quantity: u64) -> MovementRequest {
         let (ams, nyc): (WarehouseId, WarehouseId) = ("ams".parse().unwrap(), "nyc".parse().unwrap());
         let reason: Label = "shelf 3".parse().unwrap();

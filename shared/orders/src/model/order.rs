@@ -36,33 +36,36 @@ pub struct OrderLine {
     pub quantity: u32,
 }
 
-/// An order of the products for one paid month, or of a part of them.
+/// An order of the products for one paid month of a subscription, or of some of these products.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Order {
     pub id: OrderId,
-    /// The order that this order follows, and the reason; `None` for the main order of a paid month.
+    /// For a follow-up order: the order that was split or is replaced, and the reason. `None` for the main order of a
+    /// paid month.
     pub follow_up: Option<FollowUp>,
-    /// The number of follow-up orders that the paid month ever had. 0 for a follow-up order: its main order counts them.
+    /// The number of follow-up orders that were ever created for the paid month. Only the main order counts them: a
+    /// follow-up order has 0.
     pub follow_ups: u8,
     pub customer: AccountId,
     /// The employee to whom the order is credited. `None` if the customer had no representative.
     pub representative: Option<EmployeeId>,
     pub status: OrderStatus,
-    /// Why the order is backordered; `None` in any other status.
+    /// Why the order is backordered; `None` if its status is not `BACKORDERED`.
     pub waits_for: Option<BackOrderReason>,
-    /// The products that were missing when the order began to wait for stock. Later changes of the stock do not change this list.
-    /// Empty if the order does not wait for stock, or if each product was in stock, but in different warehouses.
+    /// The products of which no warehouse had enough when the order began to wait for stock, each with the number of
+    /// missing pieces. A later change of the stock does not change a list that is not empty. The list is empty if the
+    /// order does not wait for stock. It is also empty if each product was in stock, but in different warehouses.
     pub missing: Vec<OrderLine>,
-    /// The lines of the order, which can change until the order is picked. The order's own item contains them too, so that
-    /// each event of the order contains them. Empty in the item of an order that an earlier version of Dueday placed, until
-    /// the status or the products of the order change.
+    /// The lines of the order, which can change until the order is picked. The order's own item contains a copy of the
+    /// lines, so that each event of the order contains them. If an earlier version of Dueday placed the order, the copy
+    /// is empty until the status or the products of the order change.
     pub lines: Vec<OrderLine>,
-    /// The warehouse from whose stock the products were deducted. If the order is cancelled or returned, they are added
-    /// to this stock again. `None` if no stock was ever deducted.
+    /// The warehouse from whose stock the products were deducted; `None` if no products were ever deducted. If the
+    /// order is cancelled or returned, sellable products are added to this stock again.
     pub warehouse: Option<WarehouseId>,
-    /// The address that the order is shipped to: the address that the customer had when the order was placed, or a later
-    /// correction. If the customer had none, it is `None` until the products are deducted from the stock. `None` after the
-    /// account was erased.
+    /// The address that the order is shipped to: the address that the customer had when the order was placed, or a
+    /// later correction. If the customer had no address then, this field is `None` until the products are deducted from
+    /// the stock. It is also `None` after the account was erased.
     pub address: Option<ShippingAddress>,
     /// How the order was shipped; `None` until it is shipped.
     pub shipment: Option<Shipment>,
@@ -70,11 +73,11 @@ pub struct Order {
     pub is_written_off: bool,
     /// The amount of the payment; 0 for a follow-up order, because its main order has the amount.
     pub total: Money,
-    /// The part of the payment that was refunded. It does not count in the quarter total of the representative.
+    /// The part of the payment that was refunded. The quarter total of the representative does not include this part.
     pub refunded: Money,
     /// When the payment was made, which counts as the time at which the order was placed.
     pub placed_at: DateTime<Utc>,
-    /// The bucket of the order in GSI-2, the index over all orders.
+    /// The index of the bucket that contains the order: one of the partitions of GSI-2, the index over all orders.
     pub bucket: u32,
     pub version: u64,
 }
@@ -95,14 +98,15 @@ pub struct Parcel {
     pub tracking_number: Option<Label>,
 }
 
-/// A request to advance an order.
+/// A request to change an order to its next status, or to return or cancel the order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The status that the order shall get: `PICKED`, `SHIPPED`, `DELIVERED`, `RETURNED` or `CANCELLED`.
     pub next: OrderStatus,
-    /// The parcel, if `next` is `SHIPPED`.
+    /// The parcel in which the order is shipped. Used only if `next` is `SHIPPED`.
     pub parcel: Parcel,
-    /// Whether the returned products are not sellable, if `next` is `RETURNED`: they are not added to the stock again.
+    /// Whether the returned products are not sellable, so that they are not added to the stock again. Used only if
+    /// `next` is `RETURNED`.
     pub is_unsellable: bool,
 }
 
@@ -157,8 +161,8 @@ pub struct TransitionError {
 }
 
 impl Order {
-    /// Returns the order without the address, and without the carrier and the tracking number: the carrier shows the recipient
-    /// to everyone who knows this number.
+    /// Returns the order without the address, the carrier and the tracking number. The tracking number is personal
+    /// data, because the carrier shows the recipient to everyone who knows this number.
     pub fn without_personal_data(&self) -> Self {
         let shipment =
             self.shipment.as_ref().map(|shipment| Shipment { parcel: Parcel::default(), ..shipment.clone() });
@@ -180,8 +184,8 @@ impl Order {
         self.follow_up.is_none() && self.refunded == self.total
     }
 
-    /// Returns the order with the refunded amount of `refunds`. An order that is refunded in full and still has to be shipped
-    /// is cancelled.
+    /// Returns the order with the sum of `refunds` as its refunded amount. If the whole payment is refunded and the
+    /// order is not shipped yet, the returned order is cancelled.
     pub fn refunded_by(&self, refunds: &OrderRefunds) -> Self {
         let refunded = Money::new(refunds.refunded_minor().clamp(0, self.total.minor()), self.total.currency());
         let order = Self { refunded, ..self.clone() };
@@ -191,12 +195,14 @@ impl Order {
         }
     }
 
-    /// Returns the quarter in which the order was placed: its amount is part of the totals of this quarter.
+    /// Returns the quarter in which the order was placed. The amount of the order is part of the quarter total of its
+    /// representative in this quarter.
     pub fn quarter(&self) -> Quarter {
         Quarter::from_day(self.placed_at.date_naive())
     }
 
-    /// Returns the order with the address of `customer`, or unchanged if it has an address.
+    /// Returns the order with the address of `customer`. If the order already has an address, returns the order
+    /// unchanged.
     pub fn with_address_of(&self, customer: &Customer) -> Self {
         Self { address: self.address.clone().or_else(|| customer.address.clone()), ..self.clone() }
     }
@@ -210,8 +216,9 @@ impl Order {
         Ok(Self { warehouse: Some(warehouse), ..filled })
     }
 
-    /// Returns the backordered order, which waits for `reason`. `missing` are the products that are missing now. An order
-    /// that already waits for stock keeps its earlier list of missing products, unless that list is empty.
+    /// Returns this backordered order with `reason` as the reason why it waits, and with `missing`, the products that
+    /// are missing now. An order that already waits for stock keeps its earlier list of missing products, unless the
+    /// earlier list is empty.
     pub fn waiting_for(&self, reason: BackOrderReason, missing: Vec<OrderLine>) -> Self {
         if self.waits_for == Some(reason) && (!self.missing.is_empty() || missing.is_empty()) {
             return self.clone();
@@ -243,11 +250,11 @@ impl Order {
         }
     }
 
-    /// Returns the order after `step` at the time `now`.
+    /// Returns the order after the change of its status that `step` requests, made at the time `now`.
     ///
     /// # Errors
-    /// The order cannot change from its status to the next one, or the next status is `OPEN`: only [`Order::filled_from`]
-    /// opens an order.
+    /// The order cannot change from its status to the requested status. The requested status `OPEN` is always refused:
+    /// only [`Order::filled_from`] opens an order.
     pub fn advanced_by(&self, step: &Step, now: DateTime<Utc>) -> Result<Self, TransitionError> {
         match step.next {
             OrderStatus::Open => Err(TransitionError { from: self.status, to: step.next }),
@@ -260,6 +267,7 @@ impl Order {
         }
     }
 
+    /// Returns the order with the status `next`. The returned order no longer waits for stock or for an address.
     fn with_status(&self, next: OrderStatus) -> Result<Self, TransitionError> {
         if !self.status.can_become(next) {
             return Err(TransitionError { from: self.status, to: next });
@@ -267,8 +275,8 @@ impl Order {
         Ok(Self { status: next, waits_for: None, missing: Vec::new(), ..self.clone() })
     }
 
-    /// Returns whether the change of the order from `self` to `next` may let other orders be filled: the change restores stock,
-    /// or cancels a backordered order for which newer orders had to wait.
+    /// Returns whether other orders may be filled after this order changes from `self` to `next`. This is the case if
+    /// the change restores stock, or if it cancels a backordered order for which newer orders had to wait.
     pub fn unblocks_others(&self, next: &Order) -> bool {
         let is_cancelled_backorder = self.status == OrderStatus::BackOrdered && next.status == OrderStatus::Cancelled;
         is_cancelled_backorder || self.transition_effects(next).stock == StockEffect::Restored
@@ -294,6 +302,7 @@ mod tests {
     use super::super::KnownRefund;
     use super::*;
 
+    /// Returns a sample order with the status `status`, whose payment of 12.99 EUR is not refunded.
     fn order(status: OrderStatus) -> Order {
         Order {
             id: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),

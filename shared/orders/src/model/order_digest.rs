@@ -1,4 +1,4 @@
-//! The digest of a set of orders, by which two sets that are too large for the memory are compared.
+//! The digest of a set of orders. By their digests, two sets of orders can be compared that do not fit into the memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::OrderId;
 
-/// The digest of a set of orders: for each due date, the number of its orders and the sum of the hashes of their ids. It does
-/// not depend on the sequence in which the orders are added. Its size depends on the number of due dates, not on the number of
-/// orders.
+/// The digest of a set of orders: for each due date, the number of its orders and the sum of the hashes of their ids.
+/// The digest does not depend on the sequence in which the orders are added. Its size depends on the number of due
+/// dates, not on the number of orders.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OrderDigest(BTreeMap<NaiveDate, (u64, u128)>);
 
@@ -26,7 +26,7 @@ impl OrderDigest {
         (*count, *sum) = (count.saturating_add(1), sum.wrapping_add(hash(order)));
     }
 
-    /// Returns the due dates of which the two sets have different orders.
+    /// Returns the due dates for which the two sets contain different orders.
     pub fn different_due_dates(&self, other: &Self) -> BTreeSet<NaiveDate> {
         let dates = self.0.keys().chain(other.0.keys());
         dates.filter(|date| self.0.get(date) != other.0.get(date)).copied().collect()
@@ -37,6 +37,7 @@ impl OrderDigest {
 mod tests {
     use super::*;
 
+    /// The identifiers of the subscriptions whose orders are compared.
     const SUBSCRIPTIONS: [&str; 4] = [
         "01JZXCVBNM0123456789ABCD00",
         "01JZXCVBNM0123456789ABCD01",
@@ -44,7 +45,8 @@ mod tests {
         "01JZXCVBNM0123456789ABCD03",
     ];
 
-    /// Returns the digest of the orders with these days of January and numbers of subscriptions.
+    /// Returns the digest of `orders`. Each order is given as the day of its due date in January 2027, and the index of
+    /// its subscription in `SUBSCRIPTIONS`.
     fn digest(orders: &[(u32, usize)]) -> OrderDigest {
         let mut digest = OrderDigest::default();
         for (day, subscription) in orders {

@@ -1,5 +1,6 @@
-//! The events of an order. They are computed from the item of the order before and after a change, which the stream of the
-//! table contains. So a repeated computation gives equal events with equal ids.
+//! The events of an order, such as `order.shipped`. They are computed from the item of the order before and after a
+//! change, which the stream of the table contains. So if the events of a change are computed again, they are the same
+//! events with the same ids.
 
 use billing::{Event, EventData, OrderData, OrderLineData};
 use chrono::{DateTime, Utc};
@@ -9,10 +10,10 @@ use super::{Order, OrderLine, OrderStatus, Parcel, Shipment};
 /// The constructor of an [`EventData`] variant with the data of an order, such as [`EventData::OrderShipped`].
 type EventConstructor = fn(OrderData) -> EventData;
 
-/// Returns the events of the change of an order from `old` to `new` at the time `at`. `old` is `None` for a new order: then
-/// the events are `order.placed` and the event of the status. A change of the status has one event, except that `PICKED` has
-/// none. A change of the products, or of the reason for which a backordered order waits, has the event of the current status
-/// again. Other changes, such as a corrected address, have no event.
+/// Returns the events of the change of an order from `old` to `new` at the time `at`. `old` is `None` for a new order:
+/// then the events are `order.placed` and the event of its status. A new status has one event, except that `PICKED` has
+/// none. If the products change, or the reason why a backordered order waits, the event of the current status is
+/// returned again. Other changes, such as a corrected address, have no event.
 pub fn order_events(old: Option<&Order>, new: &Order, at: DateTime<Utc>) -> Vec<Event> {
     let has_new_status = old.is_none_or(|old| {
         // The item of an order that an earlier version of Dueday placed can have no lines.

@@ -1,13 +1,13 @@
-//! The refunds of the payment of an order, as the events of the payments report them: in any sequence, and perhaps more than
-//! once.
+//! The refunds of an order's payment. Payment events report the refunds, in any sequence. Several events can report the
+//! same refund.
 
 use super::OrderId;
 use billing::{AccountId, Money, RefundData};
 
-/// The content of an event about a refund.
+/// A refund, as an event `payment.refunded` or `payment.refund_failed` reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefundNews {
-    /// The identifier of the order of the refunded payment. The order may not be placed yet.
+    /// The identifier of the order whose payment was refunded. The order may not be placed yet.
     pub order: OrderId,
     pub account: AccountId,
     /// The id of the refund.
@@ -18,7 +18,8 @@ pub struct RefundNews {
 }
 
 impl RefundNews {
-    /// Returns the content of the event `payment.refunded`, or of `payment.refund_failed` if `has_failed` is true.
+    /// Returns the refund that the event `payment.refunded` with `data` reports, or the event `payment.refund_failed`
+    /// if `has_failed` is true.
     pub fn new(data: RefundData, has_failed: bool) -> Self {
         let order = OrderId::of_month(data.due_on, data.subscription);
         Self { order, account: data.account, refund: data.refund, amount: data.amount, has_failed }
@@ -34,7 +35,7 @@ pub struct KnownRefund {
     pub has_failed: bool,
 }
 
-/// All recorded refunds of the payment of an order.
+/// All recorded refunds of an order's payment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderRefunds {
     pub order: OrderId,
@@ -43,13 +44,14 @@ pub struct OrderRefunds {
 }
 
 impl OrderRefunds {
-    /// Creates the empty list of refunds of an order without recorded refunds.
+    /// Creates an empty list of refunds for `order`.
     pub fn none(order: OrderId) -> Self {
         Self { order, refunds: Vec::new(), version: 1 }
     }
 
-    /// Returns the refunds with the refund of the event `news` added, or marked as failed. Returns `None` if the event changes
-    /// nothing. A refund that is marked as failed stays failed, also if the event `payment.refunded` arrives later.
+    /// Returns the refunds after the event `news`: adds the refund of the event, or marks the recorded refund as
+    /// failed. Returns `None` if the event changes nothing. A failed refund stays failed, even if the event
+    /// `payment.refunded` arrives later.
     pub fn after(&self, news: &RefundNews) -> Option<Self> {
         let mut refunds = self.refunds.clone();
         match refunds.iter_mut().find(|known| known.id == news.refund) {

@@ -21,15 +21,15 @@ pub fn choose_warehouse<'a>(
     let first_line_stock = |warehouse: &Warehouse| lines.first().map_or(0, |line| quantity_in(warehouse, line));
     warehouses.iter().filter(has_all).max_by(|a, b| {
         let rank = |warehouse: &Warehouse| (warehouse.region == *region, first_line_stock(warehouse));
-        // Among warehouses for which the values before are equal, choose the smallest id.
+        // Among warehouses with equal ranks, choose the smallest id.
         rank(a).cmp(&rank(b)).then_with(|| b.id.cmp(&a.id))
     })
 }
 
-/// Returns the part of `lines` that one warehouse has in stock: of each product the needed pieces, or as many as there are.
-/// Considers the warehouses in `region` if one of them has one of the products; otherwise considers all warehouses. Among
-/// the considered warehouses, chooses the one that has the most of the products, then the most pieces, and then the smallest
-/// id. Returns an empty list if no warehouse has any of the products.
+/// Returns the part of `lines` that one warehouse has in stock: the needed pieces of each product, or fewer if the
+/// stock does not suffice. Considers the warehouses in `region` if one of them has one of the products; otherwise
+/// considers all warehouses. Among the considered warehouses, chooses the one that has the most of the products, then
+/// the most pieces, and then the smallest id. Returns an empty list if no warehouse has any of the products.
 pub fn lines_in_stock(
     region: &PlaceId,
     lines: &[OrderLine],
@@ -48,14 +48,15 @@ pub fn lines_in_stock(
     let parts = warehouses.iter().map(|warehouse| (warehouse, part_in(warehouse)));
     let best = parts.filter(|(_, part)| !part.is_empty()).max_by_key(|(warehouse, part)| {
         let pieces: u64 = part.iter().fold(0, |sum, line| sum.saturating_add(line.quantity.into()));
-        // Among warehouses for which the first three values are equal, choose the smallest id.
+        // Among warehouses for which the region, the products and the pieces are equal, choose the smallest id.
         (warehouse.region == *region, part.len(), pieces, std::cmp::Reverse(warehouse.id.clone()))
     });
     best.map(|(_, part)| part).unwrap_or_default()
 }
 
-/// Returns the lines of which no warehouse has the needed quantity, each with the number of pieces that the warehouse with
-/// the largest stock of the product lacks. Empty if each product is in stock, but in different warehouses.
+/// Returns the products of which no warehouse has the needed quantity. The quantity of each is the number of pieces
+/// that the warehouse with the largest stock of the product lacks. Empty if each product is in stock, even if in
+/// different warehouses.
 pub fn missing_lines(lines: &[OrderLine], stock: &[Stock]) -> Vec<OrderLine> {
     let largest_stock = |line: &OrderLine| {
         let of_product = stock.iter().filter(|stock| stock.product == line.product);
