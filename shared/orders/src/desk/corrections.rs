@@ -12,9 +12,10 @@ impl OrderDesk {
     /// stored data are correct already.
     ///
     /// # Errors
-    /// - The hire date is before 1970, or the first day of the later job is not after the first day of the job before it.
-    /// - One of these days is in the future, not before the first day of the next job, or not before the day on which the
-    ///   employee left or should have got the planned assignment.
+    /// - The correct hire date is before 1970, or the correct first day of a later job is not after the first day of
+    ///   the job before it.
+    /// - The corrected day is in the future, is not before the first day of the next job, or is not before the day on
+    ///   which the employee left or a planned change begins.
     /// - No later job begins on the recorded day.
     /// - The employee does not exist.
     /// - Other requests changed the employee at the same time.
@@ -54,11 +55,13 @@ impl OrderDesk {
     }
 }
 
-/// Returns the job history `jobs` of `employee` with the corrected first days. Job histories are sorted, current job first.
+/// Returns the job history `jobs` of `employee` after the correction of the first days of jobs. A job history is
+/// sorted, current job first.
 ///
 /// # Errors
-/// No later job begins on the recorded day, or a corrected day is not between the first days of the job before and the job
-/// after it, or is after `today`, or is not before the end of the job.
+/// - No later job begins on the recorded day.
+/// - A corrected day is not between the first days of the job before and the job after.
+/// - A corrected day is after `today`, or is not before the day on which the employee left or a planned change begins.
 fn corrected_jobs(
     employee: &Employee,
     jobs: &[JobRecord],

@@ -9,12 +9,14 @@ use billing::AccountId;
 use dynamo::Paging;
 
 impl OrderDesk {
-    /// Sets the shipping address of a customer, and requests to fill the customer's backordered orders. Creates the
-    /// customer if it does not exist. Returns the changed customer.
+    /// Sets the shipping address of a customer, and requests to fill the backordered orders of the customer. Creates
+    /// the customer if the account has none yet. Returns the changed customer.
     ///
     /// # Errors
-    /// There are warehouses, but none in the region of the address; the region, the country or the account does not exist; other
-    /// requests changed the customer at the same time; or the table cannot be used.
+    /// - There are warehouses, but none in the region of the address.
+    /// - The region, the country or the account does not exist.
+    /// - Other requests changed the customer at the same time.
+    /// - The table cannot be used.
     pub async fn set_shipping_address(
         &self,
         account: &AccountId,
@@ -23,8 +25,8 @@ impl OrderDesk {
         self.set_shipping_address_if(account, address, |_| Ok(())).await
     }
 
-    /// Does the same as [`OrderDesk::set_shipping_address`] if `precondition` returns `Ok` for the stored customer
-    /// (`None` if the customer does not exist).
+    /// Like [`OrderDesk::set_shipping_address`], but changes the customer only if `precondition` returns `Ok` for the
+    /// stored customer (`None` if the customer does not exist).
     ///
     /// # Errors
     /// The errors of [`OrderDesk::set_shipping_address`], and the error of `precondition`.
@@ -45,9 +47,9 @@ impl OrderDesk {
         self.change_customer(account, precondition, change, None).await
     }
 
-    /// Applies `change` to the stored customer, and writes the result. Creates the customer first if it does not exist.
-    /// On a write conflict, reads the customer again and retries. If `representative` is set, the transaction also
-    /// checks that this employee did not change after the caller read it.
+    /// Applies `change` to the stored customer, and writes the result. Applies `change` to a new customer if no
+    /// customer is stored. On a write conflict, reads the customer again and retries. If `representative` is set, the
+    /// transaction also checks that this employee did not change after the caller read the employee.
     async fn change_customer<E: From<DeskError>>(
         &self,
         account: &AccountId,
@@ -83,13 +85,16 @@ impl OrderDesk {
 
     /// Makes the employee `to` the representative of a customer, and of the customer's orders that were placed in
     /// `days` and still have to be shipped. Returns the number of orders that were handed over. If the process stops
-    /// before all orders are handed over, a repeated call hands over the remaining orders. A repeated call also hands over
-    /// an order that was placed immediately before the first call, and that the index did not contain yet.
+    /// before all orders are handed over, a repeated call hands over the remaining orders. If an order was placed
+    /// immediately before the first call, and the index did not contain it yet, a repeated call hands over this order,
+    /// too.
     ///
     /// # Errors
-    /// `to` is not a customer representative; a planned change that is due ends the work of `to` as a representative; a
-    /// concurrent request handed the customer over to another representative; other requests changed the customer or an
-    /// order at the same time; or the table cannot be used.
+    /// - `to` is not a customer representative, or a planned change that is due ends the work of `to` as a
+    ///   representative.
+    /// - A concurrent request handed the customer over to another representative.
+    /// - Other requests changed the customer or an order at the same time.
+    /// - The table cannot be used.
     pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: DateRange) -> Result<u32, DeskError> {
         let employee = self.table.get_employee(to).await?.filter(Employee::represents_customers);
         let employee = employee.ok_or_else(|| DeskError::NotRepresentative(to.clone()))?;
@@ -100,8 +105,8 @@ impl OrderDesk {
         let customer =
             self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;
         let mut handed_over = 0;
-        // Read the lists in the sequence in which an order changes its status. An order that gets its next status during
-        // this loop is then in the list of that next status.
+        // Read the lists in the sequence in which an order changes its status. If an order gets its next status during
+        // this loop, the list of that next status, which is read later, contains the order.
         for status in [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked] {
             let orders = self.table.orders_of_customer(account, &[status], days, &Paging::all()).await?;
             for order in orders.into_items()? {
@@ -111,8 +116,8 @@ impl OrderDesk {
         Ok(handed_over)
     }
 
-    /// Makes `to` the representative of an order of `customer`. Returns false without a change if the order was already
-    /// shipped or cancelled, or if `to` already is its representative.
+    /// Makes `to` the representative of an order of `customer`. Returns false without a change if the order does not
+    /// have to be shipped any more, or if `to` already is its representative.
     ///
     /// The transaction checks that `customer` is unchanged. Without this check, after two concurrent hand-overs the customer
     /// could have one representative, and the customer's orders the other representative.

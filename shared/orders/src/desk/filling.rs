@@ -1,8 +1,9 @@
 //! Filling backordered orders, oldest first: the desk deducts the products of an order from the stock of a warehouse,
 //! and the order becomes `OPEN`.
 //!
-//! A change that may let backordered orders be filled only writes a fill task, in its own transaction. The orders function
-//! works on the tasks page by page, until shortly before its deadline, and saves its position after each page.
+//! A change after which backordered orders may be filled, such as a delivery, only writes a fill task in its own
+//! transaction. The orders function works on the tasks page by page, until shortly before its deadline, and saves its
+//! position after each page.
 
 use std::collections::VecDeque;
 
@@ -18,10 +19,10 @@ use dynamo::{Page, TableError};
 const FILL_PAGE: usize = 25;
 
 impl OrderDesk {
-    /// Works on all fill tasks, one page of orders of each task in turn, until the tasks are done or until `deadline`. If
-    /// an order fails, the error is logged and counted, the other orders are still tried, and the task is kept for another
-    /// pass. A later call continues with the unfinished tasks where this call stopped. It is safe to run several calls at
-    /// the same time.
+    /// Works on all fill tasks until the tasks are done or until `deadline`. Tries one page of orders of each task in
+    /// turn. If an order fails, the error is logged and counted, the other orders are still tried, and the task is kept
+    /// for another pass over its orders. A later call continues with the unfinished tasks where this call stopped. It
+    /// is safe to run several calls at the same time.
     pub async fn fill_waiting_orders(&self, deadline: DateTime<Utc>) -> FillCounts {
         let mut counts = FillCounts::default();
         let mut tasks = match self.separate_fill_tasks().await {
@@ -55,14 +56,14 @@ impl OrderDesk {
         FillCounts { unfinished_tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX), ..counts }
     }
 
-    /// Returns the fill tasks, after each further product of a task has got a task of its own.
+    /// Writes a separate fill task for each further product of a task, and then returns all fill tasks.
     async fn separate_fill_tasks(&self) -> Result<Page<FillTask>, TableError> {
         let tasks = self.table.fill_tasks().await?;
         if tasks.items.iter().all(|task| task.further.is_empty()) {
             return Ok(tasks);
         }
         for task in tasks.items.iter().filter(|task| !task.further.is_empty()) {
-            // A task that cannot be separated keeps its further products for the next invocation.
+            // If the separation of a task fails, the task keeps its further products, and the next call tries it again.
             if let Err(error) = self.separate_fill_task(task).await {
                 tracing::error!(target = %task.target, %error, error_type = "Table", "failed to separate the products of a fill task");
             }
@@ -78,8 +79,8 @@ impl OrderDesk {
         self.table.remove_further_products(task).await
     }
 
-    /// Tries the next page of the orders of `task`, and saves the position. Returns the task if its pass is not finished,
-    /// and adds the orders to `counts`.
+    /// Tries to fill the next page of the orders of `task`, and saves the position. Adds the numbers of filled and
+    /// failed orders to `counts`. Returns the task if its pass over the orders is not finished.
     async fn fill_page(
         &self,
         task: &FillTask,
@@ -95,7 +96,8 @@ impl OrderDesk {
                 break;
             }
             match self.fill_order(waiting.order, &mut pass.out_of_stock).await {
-                // Another worker filled or cancelled the order, or the order still waits.
+                // The order is no longer backordered, because another request filled or cancelled it, or it still
+                // waits.
                 Ok(None | Some(OrderStatus::BackOrdered)) => {}
                 Ok(Some(_)) => counts.filled += 1,
                 Err(error) => {
@@ -117,8 +119,8 @@ impl OrderDesk {
             let is_saved = self.table.save_fill_pass(&task.target, &pass).await?;
             return Ok(is_saved.then(|| FillTask { pass: Some(pass), ..task.clone() }));
         }
-        // The index lags behind the table. A pass that started soon after the change may have missed an order, so the
-        // task is then not deleted, but restarted.
+        // The index lags behind the table, so a pass that started soon after the latest change may have missed an
+        // order. In this case, keep the task and start another pass.
         let is_settled = pass.started_at >= DateTime::<Utc>::from(pass.change.datetime()) + self.index_delay;
         if !(is_settled && self.table.delete_fill_task(&task.target, &pass).await?) {
             self.table.restart_fill_task(&task.target).await?;
@@ -145,7 +147,7 @@ impl OrderDesk {
             if lines.iter().any(|line| out_of_stock.contains(&line.product)) {
                 return Ok(Some(before.status));
             }
-            // An order without an address gets that of its customer.
+            // An order without an address gets the address of its customer.
             let customer = match &before.address {
                 Some(_) => None,
                 None => Some(self.find_or_create_customer(&before.customer).await?),

@@ -12,7 +12,7 @@ use dynamo::{IdempotentRequest, Replayed, StoredResponse};
 /// A follow-up order, and the order that it follows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreatedFollowUp {
-    /// The order that was split or is replaced, after the change.
+    /// The order that was split, or whose products are replaced, after the change.
     pub order: Order,
     pub follow_up: Order,
 }
@@ -26,7 +26,7 @@ pub enum FollowUpOutcome {
     Replayed(Replayed),
 }
 
-/// The products to replace, and the reason.
+/// A request to send products of a shipped order again, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplacementRequest {
     /// The products to send again; `None` for all products of the order.
@@ -35,7 +35,7 @@ pub struct ReplacementRequest {
     pub reason: Label,
 }
 
-/// The stored orders from which a follow-up order is computed.
+/// The stored orders and the customer from which a new follow-up order is computed.
 struct StoredOrders {
     order: Order,
     /// The main order of the month. It is `order` itself, unless `order` is a follow-up order.
@@ -44,8 +44,8 @@ struct StoredOrders {
 }
 
 impl StoredOrders {
-    /// Returns the description of the transaction that writes the orders in `created`. `main` is the main order of the month after
-    /// the change. `reason` is why products are replaced; `None` for a split.
+    /// Returns the input of the transaction that writes the orders in `created`. `main` is the main order of the month
+    /// after the change. `reason` is why products are replaced; `None` for a split.
     fn new_follow_up<'a>(
         &'a self,
         main: &'a Order,
@@ -64,14 +64,14 @@ impl StoredOrders {
     }
 }
 
-/// Returns `request` with the response to save: the JSON of the orders in `created`, without personal data.
+/// Returns `request` together with the response to save: the JSON of the orders in `created`, without personal data.
 fn with_response(
     request: &IdempotentRequest,
     to_json: impl Fn(&CreatedFollowUp) -> String,
     created: &CreatedFollowUp,
 ) -> IdempotentRequest {
     let CreatedFollowUp { order, follow_up } = created;
-    // The saved response outlives an erasure of the account, so it contains no address.
+    // The saved response outlives an erasure of the account, so it contains no address and no tracking number.
     let created =
         CreatedFollowUp { order: order.without_personal_data(), follow_up: follow_up.without_personal_data() };
     let response = StoredResponse { json: to_json(&created), version: created.order.version };
@@ -79,18 +79,22 @@ fn with_response(
 }
 
 impl OrderDesk {
-    /// Splits an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order. The order keeps the
-    /// products `keep`; if `keep` is `None`, it keeps the products that one warehouse has in stock. A new follow-up order gets the
-    /// other products. If the order is backordered and one warehouse has all the products that the order keeps, the order is
-    /// filled in the same transaction, and a fill task tries to fill the follow-up order later. The follow-up order of an open
-    /// order is open, too: the stock stays reserved. If `request` is set, the response is saved under the idempotency key of
-    /// `request`, and a repeated request gets the saved response.
+    /// Splits an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored order. The order
+    /// keeps the products `keep`; if `keep` is `None`, the order keeps the products that one warehouse has in stock. A
+    /// new follow-up order gets the other products. If the order is open, the follow-up order is open, too: the stock
+    /// stays reserved. If the order is backordered, and one warehouse has all the products that it keeps, the order is
+    /// filled in the same transaction, and a fill task tries to fill the follow-up order later. If `request` is set,
+    /// the response is saved under the idempotency key of `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
-    /// The order does not exist, or is neither backordered nor open; [`check_lines`] rejects `keep`, or `keep` is not a part of
-    /// the products of the order; without `keep`, the order is open, or the customer has no address, or no warehouse has any of
-    /// the products in stock, or one warehouse has all of them; the payment was refunded in full; other requests changed the
-    /// same items at the same time; the table cannot be used; or the error of `precondition`.
+    /// - The order does not exist, or is neither backordered nor open.
+    /// - [`check_lines`] rejects `keep`, or `keep` is not a part of the products of the order.
+    /// - `keep` is `None`, and the order is open, or neither the order nor its customer has an address.
+    /// - `keep` is `None`, and no warehouse has any of the products in stock, or one warehouse has all of them.
+    /// - The payment was refunded in full, or the paid month has the largest number of follow-up orders.
+    /// - Other requests changed the same items at the same time.
+    /// - The table cannot be used.
+    /// - `precondition` returned an error for the stored order.
     pub async fn split<E: From<DeskError>>(
         &self,
         id: OrderId,
@@ -125,9 +129,12 @@ impl OrderDesk {
     /// idempotency key of `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
-    /// The order does not exist or was not shipped; [`check_lines`] rejects the lines, or the lines are not a part of the
-    /// products of the order; the payment was refunded in full; the account does not exist or is being erased; other requests
-    /// changed the same items at the same time; or the table cannot be used.
+    /// - The order does not exist, or was not shipped.
+    /// - [`check_lines`] rejects the lines, or the lines are not a part of the products of the order.
+    /// - The payment was refunded in full, or the paid month has the largest number of follow-up orders.
+    /// - The account does not exist or is being erased.
+    /// - Other requests changed the same items at the same time.
+    /// - The table cannot be used.
     pub async fn replace(
         &self,
         id: OrderId,
@@ -153,6 +160,7 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") })
     }
 
+    /// Returns the response that is saved for `request`; `None` if `request` is `None` or no response is saved.
     async fn saved_follow_up(&self, request: Option<&IdempotentRequest>) -> Result<Option<Replayed>, DeskError> {
         match request {
             Some(request) => Ok(self.table.saved_response(request).await?),
@@ -176,7 +184,7 @@ impl OrderDesk {
         Ok(StoredOrders { order, main, customer })
     }
 
-    /// Returns the two orders into which the order is split, and the main order of the month after the split.
+    /// Returns the two orders into which the order is split, and the main order of the month after the change.
     async fn split_stored(
         &self,
         stored: &StoredOrders,
@@ -211,7 +219,8 @@ impl OrderDesk {
         Ok((CreatedFollowUp { order, follow_up }, main))
     }
 
-    /// Returns the replacement, and the main order of its month.
+    /// Returns the new replacement order with the order whose products it replaces, and the main order of the month
+    /// after the change.
     async fn replace_stored(
         &self,
         stored: &StoredOrders,
@@ -246,7 +255,8 @@ impl OrderDesk {
         if part.is_empty() { Err(FollowUpError::NothingInStock.into()) } else { Ok(part) }
     }
 
-    /// Returns the backordered `order` filled from a warehouse that has all its products, or with the reason why it waits.
+    /// Returns the backordered `order` after it is filled from a warehouse that has all its products. If there is no
+    /// such warehouse, returns the order with the reason why it waits.
     async fn filled_or_waiting(&self, order: Order, customer: &Customer) -> Result<Order, DeskError> {
         let addressed = order.with_address_of(customer);
         Ok(match self.find_warehouse_with_stock(addressed.address.as_ref(), &order.lines).await? {
@@ -256,8 +266,9 @@ impl OrderDesk {
         })
     }
 
-    /// Returns the backordered `follow_up` with the reason why it waits. `kept` is the order that was split. If `kept` is open,
-    /// the transaction of the split deducts the products of `kept` from the stock, so they do not count as available.
+    /// Returns the backordered `follow_up` with the reason why it waits. `kept` is the order that was split. If `kept`
+    /// is open, the transaction of the split takes the products of `kept` from the stock, so these pieces do not count
+    /// as available.
     async fn waiting(&self, follow_up: Order, customer: &Customer, kept: &Order) -> Result<Order, DeskError> {
         if follow_up.with_address_of(customer).address.is_none() {
             return Ok(follow_up.waiting_for(BackOrderReason::Address, Vec::new()));

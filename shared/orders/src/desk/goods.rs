@@ -1,4 +1,4 @@
-//! The products that are shipped for each SKU.
+//! Changes of the products that are shipped for each paid month of a SKU.
 
 use super::super::table::WriteOutcome;
 use super::super::{OrderLine, check_lines};

@@ -31,8 +31,8 @@ use super::{
     missing_lines,
 };
 
-/// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
-/// other requests change the same items between the read and the write.
+/// The maximum number of times that the order desk reads the items of a change and then tries to write the change. The
+/// conditional write fails if other requests change the same items between the read and the write.
 const MAX_RETRIES: usize = 8;
 
 /// The outcome of placing the order of a paid month.
@@ -56,15 +56,16 @@ pub enum AdvanceOutcome {
     Replayed(Replayed),
 }
 
-/// The result of working on the fill tasks.
+/// The result of working on the fill tasks: the stored requests to try again to fill backordered orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FillCounts {
     /// The number of orders for which the stock was reserved. Their status is `OPEN` now.
     pub filled: u32,
-    /// The number of tasks whose orders were not all tried before the deadline. A later call continues with them.
+    /// The number of fill tasks that have orders which were not tried before the deadline. A later call continues with
+    /// these tasks.
     pub unfinished_tasks: u32,
-    /// The number of orders and tasks that failed with an error, which is logged. A later call tries them again. If the
-    /// tasks cannot even be listed, this number is 1.
+    /// The number of orders and fill tasks that failed with an error. Each error is logged, and a later call tries the
+    /// order or the task again. If the tasks cannot even be listed, this number is 1.
     pub failed: u32,
 }
 
@@ -89,14 +90,15 @@ pub struct OrderDesk {
 }
 
 impl OrderDesk {
-    /// Creates an order desk on `table`. `buckets` is the number of partitions over which new orders are spread in
-    /// GSI-2, the index over all orders.
+    /// Creates an order desk that stores its data in `table`. `buckets` is the number of partitions over which new
+    /// orders are spread in GSI-2, the index over all orders.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
         Self { table, clock, buckets, index_delay: TimeDelta::zero() }
     }
 
-    /// Sets the longest time that the indexes lag behind the table. A fill task is kept until a pass has started at least this
-    /// long after the latest change: an earlier pass may have missed an order that was not in the index yet.
+    /// Sets the longest time that the indexes lag behind the table. A fill task is deleted only after a pass over its
+    /// orders that started at least this long after the latest change: an earlier pass may have missed an order that
+    /// was not in the index yet.
     pub fn with_index_delay(self, index_delay: TimeDelta) -> Self {
         Self { index_delay, ..self }
     }
@@ -118,8 +120,9 @@ impl OrderDesk {
     }
 
     /// Places the order for a paid month. If the order exists already, nothing changes, so the same payment event can
-    /// be processed again. If stock arrives while an order that waits for this stock is placed, a fill task of a product of
-    /// the order is written again, because the last pass of the task may have missed the new order.
+    /// be processed again. Stock can arrive while the order is placed as backordered, and the pass of a fill task may
+    /// then miss the new order. So if a warehouse has enough stock afterwards, a fill task of a product of the order is
+    /// written again.
     ///
     /// # Errors
     /// Other requests changed the same items at the same time, or the table cannot be used. After a time-out the order
@@ -175,7 +178,8 @@ impl OrderDesk {
                     return Ok(PlaceOutcome::Placed(order.status));
                 }
                 WriteOutcome::Refused(0) => {
-                    // An earlier process may have placed the order as backordered, and stopped before it requested the fill.
+                    // An earlier process may have placed the order as backordered, and stopped before it wrote the fill
+                    // task.
                     if order.status == OrderStatus::Open {
                         self.request_fill_if_in_stock(&order).await?;
                     }
@@ -188,8 +192,8 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })
     }
 
-    /// Writes the fill task of a product of `order` if a warehouse has enough stock of all its lines. The task tries the orders
-    /// that contain this product.
+    /// If one warehouse has enough stock of all lines of `order`, writes the fill task of its first product. The task
+    /// tries to fill all backordered orders that contain this product.
     async fn request_fill_if_in_stock(&self, order: &Order) -> Result<(), DeskError> {
         if let (StockSource::Warehouse(_), Some(line)) =
             (self.find_warehouse_with_stock(order.address.as_ref(), &order.lines).await?, order.lines.first())
@@ -199,7 +203,8 @@ impl OrderDesk {
         Ok(())
     }
 
-    /// Returns the customer of `account`. If the customer does not exist, creates it and chooses its representative.
+    /// Returns the customer of `account`. If the customer does not exist, creates the customer and chooses a
+    /// representative.
     async fn find_or_create_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
         if let Some(customer) = self.table.get_customer(account).await? {
             return Ok(customer);
@@ -215,8 +220,9 @@ impl OrderDesk {
         }
     }
 
-    /// Returns the new customer of `account`, with its representative, and without an address. Stores nothing. A
-    /// representative whose leaving is due, but waits until the customers are handed over, gets no new customer.
+    /// Returns a new customer for `account`, with a representative, and without an address. Stores nothing. If a
+    /// planned change that is due ends the work of a representative, but waits until the customers are handed over,
+    /// this representative gets no new customer.
     async fn new_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
         let today = self.today();
         let mut representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
@@ -253,11 +259,15 @@ impl OrderDesk {
         Ok(futures::future::try_join_all(queries).await?.concat())
     }
 
-    /// Advances an order by `step`. Returns an order that already has the requested status without a change.
+    /// Changes the status of an order as `step` requests. If the order already has the requested status, returns the
+    /// order without a change.
     ///
     /// # Errors
-    /// The order does not exist or cannot change to this status, other requests changed the same items at the same time, or
-    /// the table cannot be used.
+    /// - The order does not exist, or cannot change to this status.
+    /// - The order already has this status, but was shipped with another parcel, or was returned with sellable
+    ///   products.
+    /// - Other requests changed the same items at the same time.
+    /// - The table cannot be used.
     pub async fn advance(&self, id: OrderId, step: impl Into<Step>) -> Result<Order, DeskError> {
         match self.advance_idempotent(id, &step.into(), None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
             AdvanceOutcome::Done(order, _) => Ok(*order),
@@ -265,9 +275,9 @@ impl OrderDesk {
         }
     }
 
-    /// Does the same as [`OrderDesk::advance`] if `precondition` returns `Ok` for the stored order. If `request` is
-    /// set, the response (`to_json` of the order and its lines, without personal data) is saved under the idempotency key of
-    /// `request`, and a repeated request gets the saved response.
+    /// Like [`OrderDesk::advance`], but changes the order only if `precondition` returns `Ok` for the stored order. If
+    /// `request` is set, the response (`to_json` of the order and its lines, without personal data) is saved under the
+    /// idempotency key of `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
     /// The errors of [`OrderDesk::advance`], and the error of `precondition`.
@@ -280,7 +290,7 @@ impl OrderDesk {
         precondition: impl Fn(&Order) -> Result<(), E>,
     ) -> Result<AdvanceOutcome, E> {
         let with_response = |order: &Order, lines: &[OrderLine]| {
-            // The saved response outlives an erasure of the account, so it contains no address.
+            // The saved response outlives an erasure of the account, so it contains no address and no tracking number.
             let json = || to_json(&order.without_personal_data(), lines);
             let response = || StoredResponse { json: json(), version: order.version };
             request.map(|request| IdempotentRequest { response: response(), ..request.clone() })
@@ -324,12 +334,15 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 
-    /// Corrects the address that an order is shipped to, if `precondition` returns `Ok` for the stored order. If the order
-    /// waits for an address, requests to fill the backordered orders of its customer. Returns the changed order and its lines.
+    /// Corrects the address that an order is shipped to, if `precondition` returns `Ok` for the stored order. If the
+    /// order waits for an address, also writes the fill task of its customer. Returns the changed order and its lines.
     ///
     /// # Errors
-    /// The order does not exist, or was shipped or cancelled; the region, the country or the account does not exist; other
-    /// requests changed the order at the same time; the table cannot be used; or the error of `precondition`.
+    /// - The order does not exist, or was shipped, returned or cancelled.
+    /// - The region, the country or the account does not exist.
+    /// - Other requests changed the order at the same time.
+    /// - The table cannot be used.
+    /// - `precondition` returned an error for the stored order.
     pub async fn correct_address<E: From<DeskError>>(
         &self,
         id: OrderId,

@@ -12,10 +12,13 @@ impl OrderDesk {
     /// products are added to this stock again. The amount of the order does not change. Returns the changed order.
     ///
     /// # Errors
-    /// The order does not exist, or is neither backordered nor open; [`check_lines`] rejects the lines; there are no
-    /// lines, or more than [`MAX_LINES`] products change; a product does not exist; the warehouse of the order does not
-    /// have enough of a product; other requests changed the same items at the same time; the table cannot be used; or
-    /// the error of `precondition`.
+    /// - The order does not exist, or is neither backordered nor open.
+    /// - There are no lines, or [`check_lines`] rejects the lines.
+    /// - More than [`MAX_LINES`] products change.
+    /// - A product does not exist, or the warehouse of the order does not have enough of a product.
+    /// - Other requests changed the same items at the same time.
+    /// - The table cannot be used.
+    /// - `precondition` returned an error for the stored order.
     pub async fn change_lines<E: From<DeskError>>(
         &self,
         id: OrderId,
@@ -47,9 +50,9 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 
-    /// Reads an order with its lines, if `check` returns `Ok` for the stored order. The item of an order that an
-    /// earlier version of Dueday placed does not contain the lines. Then this method first stores the lines in the
-    /// item, because the events of the order are computed from its item; this increases the version of the order.
+    /// Reads an order with its lines, if `check` returns `Ok` for the stored order. If an earlier version of Dueday
+    /// placed the order, its own item may not contain the lines. Then this method first stores the lines in this item,
+    /// because the events of the order are computed from the item. This increases the version of the order.
     pub(super) async fn order_with_lines<E: From<DeskError>>(
         &self,
         id: OrderId,
@@ -71,16 +74,18 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 
-    /// Stores the lines of an order in the item of the order. An earlier version of Dueday stored the lines only in the
-    /// relations to the products. Returns `Refused` if another request changes the order at the same time.
+    /// Stores the lines of an order in the order's own item. An earlier version of Dueday stored the lines only in the
+    /// items that relate the order to its products. Returns `Refused` if another request changed the order at the same
+    /// time.
     async fn store_lines(&self, order: &Order, lines: &[OrderLine]) -> Result<WriteOutcome, DeskError> {
         let with_lines = Order { version: order.version.saturating_add(1), ..order.clone() };
         let (table, records) = (self.table.without_requester(), ChangeRecords::default());
         Ok(table.change_order(order, &with_lines, lines, records, self.clock.ulid()).await?)
     }
 
-    /// Checks that the changed products of `after` exist, and that the warehouse of the order has enough of them.
-    /// Returns `after` with its next version and, if the order is backordered, with the reason why it waits.
+    /// Checks that the changed products of `after` exist, and that the warehouse of the order has enough of them. `old`
+    /// are the products before the change. Returns `after` with its next version and, if the order is backordered, with
+    /// the reason why it waits.
     async fn check_exchange(&self, before: &Order, old: &[OrderLine], after: Order) -> Result<Order, DeskError> {
         let changed = after.lines.iter().filter(|line| !old.contains(line));
         let removed = old.iter().filter(|line| after.lines.iter().all(|new| new.product != line.product));
@@ -111,7 +116,8 @@ impl OrderDesk {
             Some(address) => Some(address.clone()),
             None => self.table.get_customer(&before.customer).await?.and_then(|customer| customer.address),
         };
-        // The fill task of the change tries the order again, so it waits for stock until then.
+        // The transaction of this change also writes a fill task, which later tries to fill the order. Until then, the
+        // order waits for stock.
         Ok(match self.find_warehouse_with_stock(address.as_ref(), &after.lines).await? {
             StockSource::NoAddress => after,
             StockSource::Warehouse(_) => Order { missing: Vec::new(), ..after },

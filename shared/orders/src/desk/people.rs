@@ -7,10 +7,11 @@ use super::super::{Assignment, Confidential, Employee, EmployeeId, PlannedChange
 use super::{DeskError, MAX_RETRIES, OrderDesk};
 use dynamo::Paging;
 
-/// How many days before its first day a change of an assignment can be planned.
+/// The largest number of days in the future on which a planned change of an assignment can begin.
 const MAX_DAYS_AHEAD: u64 = 366;
 
-/// Returns an error if `date`, the value of the field `field`, is not in the range from `earliest` to `latest`.
+/// Returns an error if `date` is not in the range from `earliest` to `latest`. `field` is the name of the request field
+/// that contains the date.
 pub(super) fn check_date(
     field: &'static str,
     date: NaiveDate,
@@ -46,9 +47,9 @@ impl OrderDesk {
     }
 
     /// Gives an employee a new assignment from the day `from` on. If `assignment` is `None`, the employee leaves the
-    /// company on that day. A change with a day in the future is planned, and replaces the planned change of the
-    /// employee; [`OrderDesk::apply_due_changes`] makes it on its day. Changes nothing if the employee has this
-    /// assignment or this planned change already, or already leaves on that day.
+    /// company on that day. If `from` is in the future, the change is only planned, and replaces an earlier planned
+    /// change of the employee; [`OrderDesk::apply_due_changes`] makes the change on its day. Changes nothing if the
+    /// employee already has this assignment or this planned change, or already leaves on that day.
     ///
     /// # Errors
     /// - `from` is before 1970, or more than 366 days in the future.
@@ -86,8 +87,9 @@ impl OrderDesk {
             let written = match planned {
                 Some(_) => self.table.plan_change(&before, planned).await.map_err(DeskError::from)?,
                 None => {
-                    // The first day of the current job can be the hire date, which is confidential. So it is checked last: a
-                    // caller who tries one day after the other to find the hire date would also make the change.
+                    // The first day of the current job can be the hire date, which is confidential, and this check
+                    // shows whether it is after `from`. So this check is the last one: a caller who tries several days
+                    // to find the hire date makes the change with the first day that is allowed.
                     self.check_customers(&before, assignment).await?;
                     let job = self.table.current_job(id, today).await.map_err(DeskError::from)?;
                     if job.is_some_and(|job| job.from > from) {
@@ -123,7 +125,7 @@ impl OrderDesk {
         }
     }
 
-    /// Removes the planned change of an employee. Changes nothing if there is none.
+    /// Removes the planned change of an employee. Changes nothing if no change is planned.
     ///
     /// # Errors
     /// The employee does not exist, other requests changed the employee at the same time, the table cannot be used, or
@@ -146,8 +148,9 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the employee {id}") }.into())
     }
 
-    /// Makes the planned changes whose day has come, and returns how many failed (1 if they cannot be listed). If a change fails,
-    /// the error is logged, and the other changes are still made. A later call tries the failed changes again. Call this regularly.
+    /// Makes the planned changes of employees whose first day is today or earlier. Returns the number of changes that
+    /// failed; 1 if the changes cannot be listed. If a change fails, the error is logged, and the other changes are
+    /// still made. A later call tries the failed changes again. A schedule must call this method regularly.
     pub async fn apply_due_changes(&self) -> u32 {
         let due = match self.table.employees_with_due_changes(self.today()).await {
             Ok(due) => due,
@@ -166,6 +169,7 @@ impl OrderDesk {
         failed
     }
 
+    /// Makes the planned change of an employee. Changes nothing if no planned change is due any more.
     async fn apply_due_change(&self, id: &EmployeeId) -> Result<(), DeskError> {
         for _ in 0..MAX_RETRIES {
             let before = self.existing_employee(id).await?;

@@ -1,5 +1,5 @@
-//! The regions, countries, locations, jobs and departments of the company, and the checks that a request refers only to
-//! existing ones.
+//! The regions, countries, locations, jobs and departments of the company, and the checks that requests refer only to
+//! existing entities.
 
 use super::super::table::{ReferencedEntity, WriteOutcome};
 use super::super::{Assignment, Country, PlaceId, ReferenceKind, ShippingAddress};
@@ -7,11 +7,11 @@ use super::{DeskError, MAX_RETRIES, OrderDesk};
 use billing::Label;
 use dynamo::Paging;
 
-/// The maximum number of existing ids in an error message.
+/// The maximum number of existing ids or names that an error message lists.
 const MAX_LISTED_IDS: usize = 20;
 
-/// Returns the clause of an error message about the ids or names `texts` of the entities of `kind`: the first
-/// [`MAX_LISTED_IDS`] of them as a list, and how many there are more. `what` is "ids" or "names".
+/// Returns the clause of an error message that lists the existing entities of `kind`: the first [`MAX_LISTED_IDS`] of
+/// `texts`, which are their ids or names, and the number of further ones. `what` is "ids" or "names".
 fn clause_of_existing(kind: ReferenceKind, what: &str, mut texts: Vec<String>) -> String {
     if texts.is_empty() {
         return format!("there are no {} yet", kind.plural());
@@ -23,8 +23,8 @@ fn clause_of_existing(kind: ReferenceKind, what: &str, mut texts: Vec<String>) -
 }
 
 impl OrderDesk {
-    /// Creates or replaces a region, a country, a location, a job or a department. If the entity refers to another entity, the
-    /// caller must have checked that the other entity exists.
+    /// Creates or replaces an entity: a region, a country, a location, a job or a department. If the entity refers to
+    /// another entity, the caller must have checked that the other entity exists.
     ///
     /// # Errors
     /// Other requests changed the entity at the same time, or the table cannot be used.

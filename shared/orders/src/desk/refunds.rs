@@ -50,8 +50,8 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the order {}", news.order) })
     }
 
-    /// Cancels the follow-up orders of `main` that are not shipped yet, if the payment of the month is refunded in full. After a
-    /// refund in full, the order desk refuses to create further follow-up orders.
+    /// If the payment of the month is refunded in full, cancels the follow-up orders of the main order `main` that are
+    /// not shipped yet. After a refund in full, the order desk refuses to create further follow-up orders.
     async fn cancel_refunded_follow_ups(&self, main: &Order) -> Result<(), DeskError> {
         if !main.is_refunded_in_full() {
             return Ok(());

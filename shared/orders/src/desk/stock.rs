@@ -11,9 +11,10 @@ impl OrderDesk {
     /// orders that contain the product. A repeated call with the same `delivery` id changes nothing.
     ///
     /// # Errors
-    /// The product or the warehouse does not exist, the `delivery` id was used with another quantity or warehouse or for
-    /// another movement of the product, other requests changed the stock at the same time, or the table cannot be used.
-    /// After a time-out the stock may have been added; it is safe to repeat the call.
+    /// - The product or the warehouse does not exist.
+    /// - The `delivery` id was used before: with another quantity or warehouse, or for another movement of the product.
+    /// - Other requests changed the stock at the same time.
+    /// - The table cannot be used. After a time-out the stock may have been added; it is safe to repeat the call.
     pub async fn receive_stock(
         &self,
         product: &ProductId,
@@ -41,8 +42,8 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the stock of {product}") })
     }
 
-    /// Sets the initial stock of a product in a warehouse. Returns `Refused` if the product was in this warehouse before, or
-    /// if the product does not exist.
+    /// Sets the initial stock of a product in a warehouse. Returns `Refused` if a stock of the product in this
+    /// warehouse is stored already, or if the product does not exist.
     pub async fn set_initial_stock(
         &self,
         product: &ProductId,
@@ -54,14 +55,16 @@ impl OrderDesk {
         Ok(self.table.set_initial_stock(&initial, change).await?)
     }
 
-    /// Counts, writes off or transfers stock of a product as `request` says, and records the movement `id`. If the stock of a
-    /// warehouse grows, requests to fill the backordered orders that contain the product. A repeated call with the same `id`
-    /// changes nothing. Returns the recorded movement.
+    /// Counts, writes off or transfers stock of a product as `request` requests, and records the change as the movement
+    /// `id`. If the stock of a warehouse grows, also requests to fill the backordered orders that contain the product.
+    /// A repeated call with the same `id` changes nothing. Returns the recorded movement.
     ///
     /// # Errors
-    /// The product or a warehouse does not exist; more pieces are requested than the stock has, or a transfer leads to its
-    /// own warehouse; the `id` was used for another movement of the product; other requests changed the stock at the same
-    /// time; or the table cannot be used. After a time-out the stock may have been changed; it is safe to repeat the call.
+    /// - The product or a warehouse does not exist.
+    /// - More pieces are requested than the stock has, or both warehouses of a transfer are the same.
+    /// - The `id` was used for another movement of the product.
+    /// - Other requests changed the stock at the same time.
+    /// - The table cannot be used. After a time-out the stock may have been changed; it is safe to repeat the call.
     pub async fn move_stock(
         &self,
         product: &ProductId,
@@ -79,7 +82,8 @@ impl OrderDesk {
             };
             let now = self.clock.now();
             if let Some(stored) = stored {
-                // The stock of the first request is not known any more, and is not a part of the request.
+                // The stock at the time of the first request is not known any more, and is not compared. So compute the
+                // movement from a stock that suffices.
                 let is_same = request
                     .movement_from(request.quantity(), id, product, now)
                     .is_ok_and(|repeated| stored.is_same_request_as(&repeated));
@@ -116,7 +120,7 @@ impl OrderDesk {
         Ok(self.table.get_stock(product, Some(warehouse)).await?.first().map(|stock| stock.quantity))
     }
 
-    /// Returns the movement of `quantity` pieces that arrive in a warehouse.
+    /// Returns the movement that records that `quantity` pieces arrived in a warehouse.
     fn arrival(
         &self,
         kind: MovementKind,

@@ -1,4 +1,5 @@
-//! Reading of the whole table for the audit, and the opening movements of stock from before movements were recorded.
+//! Reading of the whole table for the audit. Also writes the opening movements: the movements with which the stock from
+//! before movements were recorded becomes the sum of its movements.
 
 use std::collections::HashMap;
 
@@ -12,22 +13,24 @@ use super::{OrdersTable, keys};
 use billing::{AccountId, Money};
 use dynamo::{Entity as _, Item, Items, Key, Scan, TableError, from_item, key_of};
 
-/// The items of the table that the audit compares, read page by page. At most one page is in memory.
+/// A scan of the items that the audit compares. It reads the table page by page, so that at most one page is in memory.
 #[derive(Debug)]
 pub struct AuditScan(Items);
 
-/// The orders of the table, read page by page.
+/// A scan of the orders in the table, page by page.
 #[derive(Debug)]
 pub struct OrdersScan(AuditScan);
 
-/// The character between the partition key and the sort key in a position of a scan. No key contains this character.
+/// The character between the partition key and the sort key in the text of a position in a scan. No key contains this
+/// character.
 const POSITION_SEPARATOR: char = '\n';
 
-/// The state of a stored number. Each change of the number changes its revision, even if the number is the same afterwards.
+/// A value that changes with each write of an audited number, even if the number is the same afterwards. By comparing
+/// two revisions, the audit notices that a number was written during a scan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Revision(Vec<u64>);
 
-/// The stock of a product in a warehouse from before movements were recorded.
+/// The stock of a product in a warehouse from before movements were recorded. It has no opening movement yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnopenedStock {
     /// The number of pieces.
@@ -60,7 +63,8 @@ fn read_audited(item: &Item) -> Result<Option<AuditedItem>, TableError> {
 }
 
 impl AuditScan {
-    /// Returns the compared items of the next page, or their errors; `None` after the last page. Sends one Scan request.
+    /// Returns the items of the next page that the audit compares, or their errors; `None` after the last page. Sends
+    /// one Scan request.
     pub async fn next_page(&mut self) -> Result<Option<Vec<Result<AuditedItem, TableError>>>, TableError> {
         let page = self.0.page().await?;
         Ok(page.map(|items| items.iter().map(read_audited).filter_map(Result::transpose).collect()))
@@ -97,15 +101,17 @@ impl OrdersTable {
         AuditScan(self.dynamo.scan(Scan::all()))
     }
 
-    /// Creates a scan of the orders after `position`, which [`OrdersScan::position`] returned; of all orders if `position` is
-    /// `None`. The orders have the sequence of the strongly consistent Scan requests, which [`OrdersScan::next_page`] sends.
+    /// Creates a scan of the orders after `position`, which [`OrdersScan::position`] returned; of all orders if
+    /// `position` is `None`. The orders are in the sequence in which DynamoDB scans the table.
+    /// [`OrdersScan::next_page`] sends the strongly consistent Scan requests.
     pub fn orders_after(&self, position: Option<&str>) -> OrdersScan {
         let after = position.and_then(|text| text.split_once(POSITION_SEPARATOR));
         let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
         OrdersScan(AuditScan(self.dynamo.scan(Scan::all().after(after))))
     }
 
-    /// Returns the revision of a stored number. Sends one strongly consistent request.
+    /// Returns the revision of the audited number `number`, which changes with each write, so that the audit notices a
+    /// change during the scan. Sends one strongly consistent request.
     pub async fn revision_of(&self, number: &AuditedNumber) -> Result<Revision, TableError> {
         let of_stock = |item: &Item| {
             let StockItem { stock, movements, .. } = from_item(item)?;
@@ -129,8 +135,8 @@ impl OrdersTable {
         }
     }
 
-    /// Returns the stock `number` if it was stored before movements were recorded, and has no opening movement yet. Otherwise
-    /// returns `None`. Sends one strongly consistent GetItem request.
+    /// Returns the stock `number` if movements were not recorded yet when it was stored, and if it has no opening
+    /// movement yet. Otherwise returns `None`. Sends one strongly consistent GetItem request.
     pub async fn unopened_stock(&self, number: &AuditedNumber) -> Result<Option<UnopenedStock>, TableError> {
         let AuditedNumber::Stock { product, warehouse } = number else { return Ok(None) };
         let (_, key) = self.stock_keys(product, warehouse);
@@ -161,9 +167,9 @@ impl OrdersTable {
         self.transaction().create(opening.to_item()).update(key, &expression, &condition, values).commit().await
     }
 
-    /// Returns the amount of the payment of each of `orders`, each given with its customer; `None` for an order that
-    /// does not exist, and an error for an order that cannot be read. Sends one strongly consistent BatchGetItem
-    /// request for each 100 orders.
+    /// Returns the amount of the payment of each of `orders`. Each order is given together with its customer. The
+    /// amount is `None` for an order that does not exist, and an error for an order that cannot be read. Sends one
+    /// strongly consistent BatchGetItem request for each 100 orders.
     pub async fn totals_of_orders(
         &self,
         orders: &[(OrderId, AccountId)],

@@ -11,8 +11,8 @@ use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label};
 use dynamo::{Cursor, Item, Key, Page, Paging, TableError, from_item, key_of};
 
-/// A region, a country, a location, a job or a department. All its fields are stored in its own item, and in each of its
-/// relations.
+/// A region, a country, a location, a job or a department. All its fields are stored in its own item, and also in each
+/// of its relations (items that relate it to another entity or to a name).
 pub trait ReferencedEntity: Clone + PartialEq + Serialize + DeserializeOwned {
     /// The kind of the entity.
     const KIND: ReferenceKind;
@@ -20,10 +20,12 @@ pub trait ReferencedEntity: Clone + PartialEq + Serialize + DeserializeOwned {
     /// Returns the merchant's identifier of the entity.
     fn id(&self) -> &str;
 
-    /// Returns the sort keys of the relations by which GSI-1 finds the entity: the keys of its name and of other entities.
+    /// Returns the sort keys of the items by which GSI-1 finds the entity: the key of its name, and the keys of the
+    /// entities to which it refers.
     fn ends(&self) -> Vec<String>;
 
-    /// Returns the kind of the entry of the action log for a change, and the fields of the entity in this entry.
+    /// Returns what the entry of the action log for a change of the entity contains: the kind of the entry, and the
+    /// fields of the entity.
     fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>);
 }
 
@@ -126,22 +128,22 @@ impl OrdersTable {
         Ok(self.dynamo.get(keys::key_of_own_item(keys::key_of_reference(kind, id))).await?.is_some())
     }
 
-    /// Returns the ids of all entities of `kind`, sorted. Queries the list's partition of GSI-1.
+    /// Returns the ids of all entities of `kind`, sorted. Queries the partition of GSI-1 that lists these entities.
     pub async fn ids_of(&self, kind: ReferenceKind) -> Result<Vec<String>, TableError> {
         let prefix = keys::key_of_reference(kind, "");
         let items = self.query_relations_to(keys::list_of_references(kind), Selection::all_items()).await?;
         Ok(items.iter().filter_map(|item| key_of(item).pk.strip_prefix(&prefix).map(str::to_owned)).collect())
     }
 
-    /// Returns whether there is a country with this name. Queries the name's partition of GSI-1.
+    /// Returns whether there is a country with this name. Queries the partition of GSI-1 that belongs to the name.
     pub async fn has_country_named(&self, name: &Label) -> Result<bool, TableError> {
         let selection = Selection { limit: Some(1), ..Selection::with_sort_key_prefix(keys::COUNTRY_PREFIX) };
         Ok(!self.query_relations_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
     }
 
-    /// Returns a list page of the entities of a kind, sorted by id. Queries the list's partition of GSI-1. The
-    /// relations of entities that an earlier version of Dueday imported contain no fields. Such entities are listed as
-    /// unreadable until [`OrdersTable::put_entity`] writes them again.
+    /// Returns a list page of the entities of a kind, sorted by id. Queries the partition of GSI-1 that lists these
+    /// entities. If an earlier version of Dueday imported an entity, its item in this list contains no fields. Such an
+    /// entity is listed as unreadable until [`OrdersTable::put_entity`] writes it again.
     pub async fn get_entities<E: ReferencedEntity>(&self, paging: &Paging) -> Result<Page<E>, TableError> {
         let (list, prefix) = (keys::list_of_references(E::KIND), keys::key_of_reference(E::KIND, ""));
         Ok(self.page_of_entities_related_to(list, &prefix, paging).await?.read(|item| from_item(&item)))
@@ -152,16 +154,17 @@ impl OrdersTable {
         Self::cursor_of_list(&keys::list_of_references(kind), &keys::key_of_reference(kind, ""), text)
     }
 
-    /// Creates or replaces an entity and its relations, and deletes its stored relations that it no longer has. Queries
-    /// the stored items. If they differ from `entity`, writes all changes in one transaction. Returns `Refused` if
-    /// another request changed a relation between the query and the transaction.
+    /// Creates or replaces an entity and its relations (items that relate it to another entity or to a name), and
+    /// deletes stored relations that the entity no longer has. First queries the stored items. If they differ from
+    /// `entity`, writes all changes in one transaction. Returns `Refused` if another request changed a relation between
+    /// the query and the transaction.
     pub async fn put_entity<E: ReferencedEntity>(&self, entity: &E) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_reference(E::KIND, entity.id());
         let list = keys::list_of_references(E::KIND);
         let stored = self.query_partition(partition.clone(), Selection::all_items()).await?;
         let find = |sk: &str| stored.iter().find(|item| key_of(item).sk == sk);
-        // The relation to the list of all entities contains the fields of the stored entity. An entity that an earlier
-        // version of Dueday wrote has no such relation or no fields in it, so it is written again.
+        // The item by which the entity is listed contains the fields of the stored entity. If an earlier version of
+        // Dueday wrote the entity, this item is missing or contains no fields, so the entity is written again.
         let before = find(&list).and_then(|item| from_item::<E>(item).ok());
         if before.as_ref() == Some(entity) {
             return Ok(WriteOutcome::Done);

@@ -1,4 +1,4 @@
-//! Reading and writing of customers, and of the relations to their representatives.
+//! Reading and writing of customers, and of the items by which GSI-1 finds the customers of a representative.
 
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
@@ -10,7 +10,7 @@ use super::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange};
 use dynamo::{Entity as _, Key, Page, Paging, TableError};
 
-/// Returns the key of the relation from a customer to its representative.
+/// Returns the key of the relation from a customer to its representative: the item that relates the two.
 fn representative_relation_key(customer: &Customer) -> Key {
     keys::key_of_relation(
         keys::key_of_customer(&customer.account),
@@ -39,9 +39,9 @@ impl OrdersTable {
         item.map(|item| Customer::from_item(&item)).transpose()
     }
 
-    /// Creates `customer` and the relation to its representative, in one transaction. Returns `Refused` if the customer
-    /// exists, and `NoAccount` if the table has a requester and the account does not exist in the payments table or is
-    /// being erased.
+    /// Creates `customer`, and the relation (item) by which GSI-1 finds the customer by its representative, in one
+    /// transaction. Returns `Refused` if the customer exists. Returns `NoAccount` if the table has a requester and the
+    /// account does not exist in the payments table or is being erased.
     pub async fn create_customer(&self, customer: &Customer) -> Result<WriteOutcome, TableError> {
         let Key { pk, sk } = representative_relation_key(customer);
         let writes = self.transaction().create(customer.to_item()).create(relation(pk.clone(), sk, pk));
@@ -52,11 +52,12 @@ impl OrdersTable {
             .await
     }
 
-    /// Changes a customer from `before` to `after`, and its relation if the representative changes, in one transaction. If
-    /// `representative` is set, the transaction also checks that this employee is unchanged. If the shipping address
-    /// changes, the transaction also writes the fill task of the customer, with the change `change`. Returns `Refused` if
-    /// the stored customer or the stored employee changed since it was read. If the shipping address changes, returns
-    /// `NoAccount` in the same cases as [`OrdersTable::create_customer`].
+    /// Changes a customer from `before` to `after` in one transaction. If the representative changes, the transaction
+    /// also replaces the relation from the customer to the representative. If `representative` is set, the transaction
+    /// also checks that this employee is unchanged. If the shipping address changes, the transaction also writes the
+    /// fill task of the customer, with `change` as the identifier of the change. Returns `Refused` if the stored
+    /// customer or the stored employee changed since it was read. If the shipping address changes, returns `NoAccount`
+    /// in the same cases as [`OrdersTable::create_customer`].
     pub async fn change_customer(
         &self,
         before: &Customer,
@@ -83,10 +84,11 @@ impl OrdersTable {
         writes.log(ActionKind::ChangeCustomer, entry).commit().await
     }
 
-    /// Removes the shipping address of the customer `account`, and the addresses and the parcels of its orders, except for
-    /// orders that must still be shipped. Returns the number of changed items. Sends a GetItem request, a Query of GSI-1 for
-    /// each status, and a GetItem and an UpdateItem request for each item with an address. The index can miss an order whose
-    /// status is changing, so call this method until it returns 0.
+    /// Removes the shipping address of the customer `account`. Also removes the addresses and the parcels (carrier and
+    /// tracking number) of its orders, except for orders that must still be shipped. Returns the number of changed
+    /// items. Sends a GetItem request, a Query of GSI-1 for each status, and a GetItem and an UpdateItem request for
+    /// each order with an address or a parcel. The index can miss an order whose status is changing, so call this
+    /// method until it returns 0.
     pub async fn remove_addresses(&self, account: &AccountId) -> Result<u64, TableError> {
         let mut removed: u64 = 0;
         if let Some(stored) = self.get_customer(account).await?.filter(|customer| customer.address.is_some()) {
@@ -109,8 +111,8 @@ impl OrdersTable {
         Ok(removed)
     }
 
-    /// Returns the number of orders of the customer `account` that must still be shipped. Sends a Query of GSI-1 for each
-    /// status before the shipment, in parallel.
+    /// Returns the number of orders of the customer `account` that must still be shipped. Sends a Query of GSI-1 for
+    /// each status that an order can have before it is shipped, in parallel.
     pub async fn count_orders_to_ship(&self, account: &AccountId) -> Result<usize, TableError> {
         let statuses: Vec<OrderStatus> = OrderStatus::iter().filter(|status| status.needs_shipping()).collect();
         let orders = self.orders_of_customer(account, &statuses, all_days(), &Paging::all()).await?;

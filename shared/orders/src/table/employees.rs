@@ -41,8 +41,8 @@ pub enum EmployeeList<'a> {
 }
 
 impl EmployeeList<'_> {
-    /// Returns the key of the list, which its cursors contain. Unless the list is sorted by hire date, this is the key of the
-    /// entity or of the name to which its employees have relations.
+    /// Returns the key of the list, which the cursors of the list contain. Unless the list is sorted by hire date, this
+    /// is the key of the entity or of the name by which GSI-1 finds the employees.
     pub(super) fn key(self) -> String {
         match self {
             Self::WithName(name) => keys::key_of_employee_name(name),
@@ -53,9 +53,9 @@ impl EmployeeList<'_> {
         }
     }
 
-    /// Returns the part of the partition of GSI-1 in which the employees are: `Data` must begin with the key prefix of
-    /// employees, because the partition of a title, a department or a warehouse also contains relations from other
-    /// entities. The partition by hire date contains only employees.
+    /// Returns the part of a partition of GSI-1 that contains the employees of the list. `Data` must begin with the key
+    /// prefix of employees, because the partition of a title, a department or a warehouse also contains items of other
+    /// entities. The partition for the list by hire date contains only employees.
     fn range(self) -> PartitionRange {
         let Self::Hired { after, today } = self else {
             return PartitionRange::of_entities(Partition::relations_to(self.key()), keys::EMPLOYEE_PREFIX);
@@ -70,7 +70,7 @@ impl EmployeeList<'_> {
     }
 }
 
-/// Returns the relations by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
+/// Returns the items by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
 /// representatives, and in the list of planned changes.
 fn relations_of(employee: &Employee) -> Vec<Item> {
     let partition = keys::key_of_employee(&employee.id);
@@ -89,6 +89,7 @@ fn relations_of(employee: &Employee) -> Vec<Item> {
     relations
 }
 
+/// Returns the entry of the job history for an assignment that begins on the day `from`.
 fn new_job_record(employee: &EmployeeId, assignment: &Assignment, from: NaiveDate) -> JobRecord {
     let Assignment { job, job_title, department, .. } = assignment.clone();
     JobRecord { employee: employee.clone(), from, job, job_title, department }
@@ -109,8 +110,9 @@ fn log_entry_of(before: Option<&Employee>, after: &Employee) -> ItemChange {
 }
 
 impl OrdersTable {
-    /// Creates an employee with the first assignment, its relations, the job history and the confidential data, in one
-    /// transaction. Returns `Refused` if an employee with this id exists.
+    /// Creates an employee with the first assignment. The transaction also writes the items by which GSI-1 finds the
+    /// employee, the first entry of the job history, and the confidential data. Returns `Refused` if an employee with
+    /// this id exists.
     pub async fn hire(
         &self,
         employee: &Employee,
@@ -126,8 +128,8 @@ impl OrdersTable {
     }
 
     /// Gives `employee` another assignment from the day `from` on; `None` means that the employee leaves the company.
-    /// Changes the item, the relations and the job history of the employee in one transaction. Returns `Refused` if the
-    /// stored employee changed since it was read.
+    /// Changes all items of the employee and the job history in one transaction. Returns `Refused` if the stored
+    /// employee changed since it was read.
     pub async fn reassign(
         &self,
         employee: &Employee,
@@ -138,16 +140,16 @@ impl OrdersTable {
         let confidential = self.get_confidential_data(&employee.id).await?;
         let mut writes = self.change_of_employee(employee, &after, confidential.as_ref().map(|same| (same, same)));
         if let Some(assignment) = assignment {
-            // If the employee gets two new assignments from the same day on, the entry of the second replaces the entry
-            // of the first.
+            // If the employee gets two new assignments from the same day on, the job history keeps only the second: its
+            // entry replaces the entry of the first.
             writes = writes.put(items::job_record_item(&new_job_record(&employee.id, assignment, from)));
         }
         let after = Employee { version: employee.version.saturating_add(1), ..after };
         writes.log(ActionKind::ChangeEmployee, || log_entry_of(Some(employee), &after)).commit().await
     }
 
-    /// Changes the planned change of `employee` to `planned`. Returns `Refused` if the stored employee changed since it
-    /// was read.
+    /// Sets the planned change of `employee` to `planned`; `None` removes the planned change. Returns `Refused` if the
+    /// stored employee changed since it was read.
     pub async fn plan_change(
         &self,
         employee: &Employee,
@@ -169,8 +171,8 @@ impl OrdersTable {
         (jobs, corrected_jobs): (&[JobRecord], &[JobRecord]),
     ) -> Result<WriteOutcome, TableError> {
         let mut writes = self.change_of_employee(before, after, Some((stored, corrected)));
-        // A corrected job can begin on the day on which another job began before the correction. Its entry then replaces the
-        // entry of the other job.
+        // After the correction, a job can begin on the day on which another job began before. The entry of the
+        // corrected job then replaces the entry of the other job.
         for removed in jobs.iter().filter(|job| corrected_jobs.iter().all(|corrected| corrected.from != job.from)) {
             writes = writes.delete(key_of(&items::job_record_item(removed)));
         }
@@ -193,9 +195,9 @@ impl OrdersTable {
         writes.log(ActionKind::ChangeEmployee, entry).commit().await
     }
 
-    /// Writes the confidential data of `employee` under their present key, if an earlier version wrote them under
-    /// another key. Returns `Refused` if the stored employee changed since it was read. Sends one query, and a second
-    /// one and a transaction if the key changes.
+    /// Writes the confidential data of `employee` under their present key, if an earlier version of Dueday wrote them
+    /// under another key. Returns `Refused` if the stored employee changed since it was read. Sends one query. If the
+    /// key changes, also sends a second query and a transaction.
     pub async fn renew_confidential_data(&self, employee: &Employee) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_employee(&employee.id);
         let stored = self.query_partition(partition, Selection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;
@@ -207,9 +209,10 @@ impl OrdersTable {
         }
     }
 
-    /// Returns a transaction that changes an employee from `before` to `after`, together with the relations and the
-    /// confidential item, which contain a copy of the employee. `confidential` are the stored and the new confidential data;
-    /// an item under the key of an earlier version is deleted. The version of the employee always changes, because the
+    /// Returns a transaction that changes an employee from `before` to `after`. The transaction also changes the other
+    /// items that contain a copy of the employee: those by which GSI-1 finds the employee, and the item with the
+    /// confidential data. `confidential` are the stored and the new confidential data; if an earlier version of Dueday
+    /// stored them under another key, that item is deleted. The version of the employee always changes, because the
     /// confidential data can be new although `after` equals `before`.
     fn change_of_employee(
         &self,
@@ -271,8 +274,8 @@ impl OrdersTable {
         Ok(page.read(|item| items::employee_id_in(&item)))
     }
 
-    /// Returns the employees with a planned change that takes effect on the day `today` or took effect before it, the
-    /// earliest change first. Queries the partition `PLANNED-CHANGES` of GSI-1 with `Data` up to this day.
+    /// Returns the employees with a planned change whose first day is `today` or earlier, the earliest change first.
+    /// Queries the partition `PLANNED-CHANGES` of GSI-1 with `Data` up to this day.
     pub async fn employees_with_due_changes(&self, today: NaiveDate) -> Result<Vec<EmployeeId>, TableError> {
         let due = Selection::with_sort_key_between((all_days().0.to_string(), today.to_string()));
         let items = self.query_relations_to(keys::PLANNED_CHANGES, due).await?;
@@ -288,14 +291,15 @@ impl OrdersTable {
         items.first().map(items::read_confidential).transpose()
     }
 
-    /// Returns a list page of `list`. Sends a query of GSI-1.
+    /// Returns a list page of the list `list` of employees. Sends a query of GSI-1.
     pub async fn employees(&self, list: EmployeeList<'_>, paging: &Paging) -> Result<Page<Employee>, TableError> {
         let page = self.page_of_ranges(&list.key(), vec![list.range()], paging).await?;
         self.read_employee_relations(page).await
     }
 
-    /// Reads the employees from their relations. Sends no request, except one GetItem request for each relation without
-    /// attributes. An earlier version of Dueday wrote such relations.
+    /// Reads the employees from the items of a list page, which contain all their attributes. If an earlier version of
+    /// Dueday wrote such an item without attributes, sends a GetItem request for this employee. Otherwise sends no
+    /// request.
     async fn read_employee_relations(&self, page: Page<Item>) -> Result<Page<Employee>, TableError> {
         let read = async |relation: &Item| match items::read_employee_relation(relation)? {
             Some(employee) => Ok(Some(employee)),

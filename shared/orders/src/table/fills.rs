@@ -1,9 +1,10 @@
 //! Fill tasks. Each task requests to try again to fill the backordered orders of a product or of a customer. All tasks are in
 //! the partition `FILLS`, so that one query finds them.
 //!
-//! Two workers can work on the same task at the same time, because each order is filled in a conditional transaction. A
-//! task is deleted only if its latest change is the change with which the pass started. So a change during a pass is
-//! never lost: the task is kept, and another pass follows.
+//! Two workers can work on the same task at the same time, because each order is filled in a conditional transaction.
+//! Each change that requests a task replaces the identifier of the change in the task. A task is deleted only if this
+//! identifier is still the same as at the start of the pass over its orders. So a change during a pass is never lost:
+//! the task is kept, and another pass follows.
 
 use std::collections::HashMap;
 
@@ -36,14 +37,15 @@ impl OrdersTable {
         Ok(Page { items, unreadable: Vec::new(), next: None }.read(|item| FillTask::from_item(&item)))
     }
 
-    /// Creates the fill task of `target`, or adds the change `change` to the existing task: a pass that is under way
-    /// continues, and then another pass follows. Sends one UpdateItem request.
+    /// Creates the fill task of `target`, or requests the existing task again: its current pass continues, and then
+    /// another pass over its orders follows. `change` is the identifier of the change that requests the task. Sends one
+    /// UpdateItem request.
     pub async fn request_fill(&self, target: &FillTarget, change: Ulid) -> Result<(), TableError> {
         self.dynamo.send_update(self.build_fill_request(target, change), ReturnValue::None).await.map(drop)
     }
 
-    /// Builds the update of [`OrdersTable::request_fill`]. The update has no condition, so a transaction that contains it is
-    /// never refused because of it.
+    /// Builds the update of [`OrdersTable::request_fill`]. The update has no condition, so a transaction never fails
+    /// because of it.
     pub(super) fn build_fill_request(&self, target: &FillTarget, change: Ulid) -> Update {
         let expression = format!("SET #{CHANGE} = :change");
         Update::builder()
@@ -56,8 +58,9 @@ impl OrdersTable {
             .expect("key and update are set")
     }
 
-    /// Builds the update that requests to fill the orders of all `products` with the fill task of the first one: the others are
-    /// its further products. It has no condition, so it never refuses a transaction. Returns `None` if there are no products.
+    /// Builds the update that requests to fill the orders of all `products` with one fill task: the task of the first
+    /// product, which contains the others as its further products. The update has no condition, so a transaction never
+    /// fails because of it. Returns `None` if there are no products.
     pub(super) fn build_fill_request_for_all(&self, products: &[&ProductId], change: Ulid) -> Option<Update> {
         let (first, further) = products.split_first()?;
         let target = FillTarget::Product((*first).clone());
@@ -79,8 +82,9 @@ impl OrdersTable {
         Some(update.expect("key and update are set"))
     }
 
-    /// Removes the further products of `task`, after each of them has got a task of its own. Changes nothing if there was a change
-    /// since the task was read, which may have added products. Sends one UpdateItem request.
+    /// Removes the further products of `task`, after each of them has got a task of its own. Changes nothing if another
+    /// change has requested the task after it was read, because that change may have added products. Sends one
+    /// UpdateItem request.
     pub async fn remove_further_products(&self, task: &FillTask) -> Result<(), TableError> {
         let (key, condition) = (keys::key_of_fill_task(&task.target), format!("#{CHANGE} = :change"));
         let values = HashMap::from([(":change".to_owned(), s(task.change))]);
@@ -88,8 +92,9 @@ impl OrdersTable {
         self.dynamo.send_update(update, ReturnValue::None).await.map(drop)
     }
 
-    /// Saves the position of a pass. Returns false without a change if the task does not exist any more, or if a pass
-    /// with another change has started. Sends one UpdateItem request.
+    /// Saves the position of a pass over the orders of `target` in its fill task. Returns false without a change if the
+    /// task does not exist any more, or if a pass that belongs to another change has started. Sends one UpdateItem
+    /// request.
     pub async fn save_fill_pass(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
         let condition = format!("{PRESENT} AND (attribute_not_exists(#{PASS}) OR #{PASS}.#{CHANGE} = :change)");
         let position = AttributeValue::M(to_item(&PassItem::from(pass.clone())));
@@ -99,25 +104,26 @@ impl OrdersTable {
         Ok(matches!(self.dynamo.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
     }
 
-    /// Deletes the task of `target` after the end of `pass`. Returns false without a change if there was a change after
-    /// the start of the pass, or if a further product has no task of its own yet. Sends one DeleteItem request.
+    /// Deletes the fill task of `target` after the end of `pass`. Returns false without a change if a change has
+    /// requested the task after the start of the pass, or if a further product has no task of its own yet. Sends one
+    /// DeleteItem request.
     pub async fn delete_fill_task(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
         let values = values([(":change", s(pass.change))]);
         let condition = format!("#{CHANGE} = :change AND attribute_not_exists(#{FURTHER})");
         self.dynamo.delete_if(keys::key_of_fill_task(target), &condition, values).await
     }
 
-    /// Ends the pass of the task of `target` and keeps the task, so that the next pass starts with the oldest order. Does
-    /// nothing if the task does not exist. Sends one UpdateItem request.
+    /// Ends the current pass of the fill task of `target` and keeps the task, so that the next pass starts with the
+    /// oldest order. Does nothing if the task does not exist. Sends one UpdateItem request.
     pub async fn restart_fill_task(&self, target: &FillTarget) -> Result<(), TableError> {
         let (key, expression) = (keys::key_of_fill_task(target), format!("REMOVE #{PASS}"));
         let update = self.dynamo.build_update(key, &expression, PRESENT, HashMap::new());
         self.dynamo.send_update(update, ReturnValue::None).await.map(drop)
     }
 
-    /// Returns the backordered orders of `target` that follow the order `after`, oldest first; without `after`, from the
-    /// oldest order on. At most `limit` orders are returned. Sends one query of the target's partition of GSI-1; `Data`
-    /// must begin with the status `BACKORDERED`.
+    /// Returns at most `limit` backordered orders of `target` that follow the order `after`, oldest first. If `after`
+    /// is `None`, begins with the oldest order. Sends one query of the target's partition of GSI-1; `Data` must begin
+    /// with the status `BACKORDERED`.
     pub async fn waiting_orders(
         &self,
         target: &FillTarget,

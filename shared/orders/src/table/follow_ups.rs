@@ -1,4 +1,4 @@
-//! Creating follow-up orders.
+//! The transaction that creates a follow-up order, with which an order is split or its products are replaced.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ use dynamo::{Entity as _, IdempotentRequest, TableError};
 /// A follow-up order, and everything that the same transaction changes or checks.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFollowUp<'a> {
-    /// The main order of the month before and after the change.
+    /// The main order of the paid month, before and after the change of its number of follow-up orders.
     pub main: (&'a Order, &'a Order),
-    /// The order that is split or replaced, before and after the change. If this order is the main order, the change
-    /// also adds 1 to its number of follow-up orders (`follow_ups`).
+    /// The order that is split, or whose products are replaced, before and after the change. If this order is the main
+    /// order, the change also adds 1 to its number of follow-up orders (`follow_ups`).
     pub order: (&'a Order, &'a Order),
     pub follow_up: &'a Order,
     /// The customer of the orders. The transaction is refused if the customer changed since it was read.
@@ -34,16 +34,19 @@ pub struct NewFollowUp<'a> {
 }
 
 impl OrdersTable {
-    /// Creates a follow-up order with its relations, counts it in the main order, changes the lines and the relations
-    /// of an order that is split, and deducts the products of orders that become `OPEN` from the stock, in one
-    /// transaction. The transaction also requests, with the change `change`, to fill the orders of a product of each
-    /// order that waits for stock, and of each product that both parts of a backordered order contain: newer orders had
-    /// to wait for the order, and each part needs less. Returns `Refused` if an order or the customer changed since it
-    /// was read, or if the stock does not suffice; and `NoAccount` if the table has a requester, products are replaced,
-    /// and the account does not exist or is being erased.
+    /// Creates a follow-up order and its relations (items that relate the order to other entities), and counts it in
+    /// the main order, in one transaction. If an order is split, the transaction also changes its lines and relations.
+    /// It deducts the products of each order that becomes `OPEN` from the stock. Returns `Refused` if an order or the
+    /// customer changed since it was read, or if the stock does not suffice. Returns `NoAccount` if the table has a
+    /// requester, products are replaced, and the account does not exist or is being erased.
     ///
-    /// A transaction has at most 100 actions. A split of an order of 20 products has at most 91: 20 relations of the
-    /// order and 20 of the follow-up order, two actions for each of 20 products whose stock changes, and 11 others.
+    /// The transaction also writes a fill task, with `change` as the identifier of the change, for these products: one
+    /// product of each of the two orders that waits for stock, and, if a backordered order is split, each product that
+    /// both parts contain. Newer orders had to wait for this order, and each part needs fewer pieces.
+    ///
+    /// A transaction has at most 100 actions. The split of an order with 20 products needs at most 91 actions: 20 for
+    /// the product relations of the order and 20 for those of the follow-up order, two actions for each of 20 products
+    /// whose stock changes, and 11 others.
     pub async fn create_follow_up(&self, new: &NewFollowUp<'_>, change: Ulid) -> Result<WriteOutcome, TableError> {
         let (before, after) = new.order;
         let (follow_up, at) = (new.follow_up, DateTime::from(change.datetime()));
@@ -94,7 +97,8 @@ impl OrdersTable {
     }
 }
 
-/// Adds the changes of the relations of an order that is split.
+/// Adds writes that change the relations of an order that is split: the items that relate the order to its
+/// representative, its products and its warehouse.
 fn change_relations<'a>(mut writes: WriteTransaction<'a>, before: &Order, after: &Order) -> WriteTransaction<'a> {
     let order = keys::key_of_order(before.id);
     let has_new_status = before.status != after.status;
@@ -115,9 +119,9 @@ fn change_relations<'a>(mut writes: WriteTransaction<'a>, before: &Order, after:
     }
 }
 
-/// Adds the movements of the products that were reserved for the order that is split, and are now reserved for the
-/// follow-up order. The stock of the warehouse does not change, but its number of movements does. So an audit that runs
-/// at the same time notices the new movements.
+/// Adds the movements of the products that the order reserved before the split, and that the follow-up order reserves
+/// now. The stock of the warehouse does not change, but the stored number of its movements does, so that an audit that
+/// runs at the same time notices the new movements.
 fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: DateTime<Utc>) -> WriteTransaction<'a> {
     let ((before, after), follow_up) = (new.order, new.follow_up);
     let from = OrderMovement::of_exchange(before, (&before.lines, &after.lines), after.version, at);
@@ -130,7 +134,8 @@ fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: 
     from.into_iter().chain(to).fold(writes, |writes, movement| writes.create(movement.to_item()))
 }
 
-/// Returns the entry of the action log: of the order that is split, or of the replacement.
+/// Returns the entry of the action log for a split, which belongs to the order that is split, or for a replacement,
+/// which belongs to the follow-up order.
 fn log_entry(new: &NewFollowUp<'_>) -> ItemChange {
     let ((before, after), follow_up) = (new.order, new.follow_up);
     if before.lines == after.lines {

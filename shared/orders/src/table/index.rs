@@ -7,7 +7,7 @@ use super::items::{BUCKET, DATA};
 use super::{GSI_1, GSI_2, OrdersTable};
 use dynamo::{Item, Items, Key, Query, TableError, n, s, values};
 
-/// The condition of a query on the sort key of the items.
+/// The condition for the sort keys of the items that a query returns.
 #[derive(Clone, Debug)]
 pub(super) enum SortKeyCondition {
     All,
@@ -35,14 +35,17 @@ pub(super) struct ItemPosition {
 }
 
 impl Selection {
+    /// Selects all items of a partition, in ascending order.
     pub fn all_items() -> Self {
         Self { sort_key: SortKeyCondition::All, is_ascending: true, limit: None, after: None }
     }
 
+    /// Selects all items whose sort key begins with `prefix`, in ascending order.
     pub fn with_sort_key_prefix(prefix: impl Into<String>) -> Self {
         Self { sort_key: SortKeyCondition::BeginsWith(prefix.into()), ..Self::all_items() }
     }
 
+    /// Selects all items whose sort key lies between `from` and `to`, both included, in ascending order.
     pub fn with_sort_key_between((from, to): (String, String)) -> Self {
         Self { sort_key: SortKeyCondition::Between(from, to), ..Self::all_items() }
     }
@@ -66,7 +69,7 @@ impl Partition {
     }
 
     /// Returns the partition of GSI-1 whose partition key, the attribute `SK`, is `end`. The partition contains the
-    /// relations to the entity `end`, sorted by `Data`.
+    /// relations (items that relate two entities) whose second entity has the key `end`, sorted by `Data`.
     pub fn relations_to(end: impl Into<String>) -> Self {
         Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort_key: DATA }
     }
@@ -88,7 +91,8 @@ impl OrdersTable {
         self.query(&Partition::of_table(partition), selection).first(limit).await
     }
 
-    /// Returns the relations to the entity `end` that match `selection`: the items in the partition `end` of GSI-1.
+    /// Returns the relations whose second entity has the key `end`, and that match `selection`: the items in the
+    /// partition `end` of GSI-1.
     pub(super) async fn query_relations_to(
         &self,
         end: impl Into<String>,
@@ -98,8 +102,8 @@ impl OrdersTable {
         self.query(&Partition::relations_to(end), selection).first(limit).await
     }
 
-    /// Creates a query for the items of `partition` that match `selection`. It uses the limit of `selection` only as
-    /// the size of each result page, so the caller must stop at the limit.
+    /// Creates a query for the items of `partition` that match `selection`. The query uses the limit of `selection`
+    /// only as the size of each result page, so the caller must stop reading at the limit.
     pub(super) fn query(&self, partition: &Partition, selection: Selection) -> Items {
         let Partition { index, key: (key, value), sort_key } = partition;
         let mut keys = format!("#{key} = :partition");

@@ -14,8 +14,9 @@ use super::super::{
 use billing::{AccountId, Currency, Sku};
 use dynamo::{Instant, Key};
 
+/// The character that separates the parts of a key.
 const SEPARATOR: char = '#';
-/// Separates the status and the time of the payment in the `Data` of an order.
+/// The character that separates the status and the time of the payment in the `Data` of an order.
 const STATUS_END: char = '-';
 
 // The key prefixes of entities, by which a query distinguishes the kinds of entities.
@@ -35,44 +36,47 @@ pub const SKU_PREFIX: &str = "SKU#";
 const REFUNDS: &str = "REFUNDS";
 /// The prefix of the sort keys of the entries of an employee's job history.
 pub const JOB_HISTORY_PREFIX: &str = "JH#";
-/// The sort key of the items with an employee's confidential data, and the partition of GSI-1 that lists them by hire date.
-/// Earlier versions appended the year of the hire date, so it is also a prefix of sort keys.
+/// The sort key of the items with the confidential data of employees. The partition of GSI-1 with this key lists the
+/// employees by hire date. Earlier versions of Dueday appended the year of the hire date, so this text is also a prefix
+/// of sort keys.
 pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL";
-/// The sort key of the relations by which all customer representatives are listed.
+/// The sort key of the items by which GSI-1 lists all customer representatives.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
-/// The sort key of the relations by which the employees with a planned change are listed.
+/// The sort key of the items by which GSI-1 lists the employees with a planned change.
 pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
-/// The sort key that the list entries of all warehouses share. `SK` is the partition key of GSI-1, so a
-/// query of GSI-1 with this key returns all warehouses.
+/// The sort key of the items by which GSI-1 lists all warehouses. `SK` is the partition key of GSI-1, so a query of
+/// GSI-1 with this key returns all warehouses.
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
-/// The sort key of the relations by which all products are listed.
+/// The sort key of the items by which GSI-1 lists all products.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";
-/// The prefix of the sort keys of the movements of a product or of an order.
+/// The prefix of the sort keys of stock movements, in the partition of a product or of an order.
 pub const MOVEMENT_PREFIX: &str = "MOVEMENT#";
-/// The partition key of all fill tasks.
+/// The partition key of all fill tasks: the requests to try again to fill backordered orders.
 pub const FILLS: &str = "FILLS";
 
 /// The number of digits of the largest amount in minor units. Amounts are padded with zeros to this length, so that
 /// their texts sort like the numbers.
 const AMOUNT_DIGITS: usize = 19;
 
-/// The number of digits of an order's version in the key of a movement. Versions are padded with zeros to this length, so
-/// that the movements of an order are sorted.
+/// The number of digits of an order's version in the sort key of a movement. Versions are padded with zeros to this
+/// length, so that the movements of an order are sorted by version.
 const MOVEMENT_DIGITS: usize = 6;
 
 /// A text that sorts after every identifier.
 pub const AFTER_ANY_ID: &str = "~";
 
-/// Returns the key of the item with the data of an entity. Its `PK` and its `SK` are both `partition`.
+/// Returns the key of the own item of an entity, which contains the data of the entity. Its `PK` and its `SK` are both
+/// `partition`.
 pub fn key_of_own_item(partition: String) -> Key {
     Key { sk: partition.clone(), pk: partition }
 }
 
-/// Returns the key of the relation from `from` to `to`.
+/// Returns the key of the relation from `from` to `to`: the item that relates two entities with these keys.
 pub fn key_of_relation(from: String, to: impl Into<String>) -> Key {
     Key { pk: from, sk: to.into() }
 }
 
+/// Returns the key of the employee `id`.
 pub fn key_of_employee(id: &EmployeeId) -> String {
     format!("{EMPLOYEE_PREFIX}{id}")
 }
@@ -84,10 +88,12 @@ pub fn key_of_representative(id: Option<&EmployeeId>) -> String {
     id.map_or_else(|| format!("{EMPLOYEE_PREFIX}-"), key_of_employee)
 }
 
+/// Returns the key of the customer of `account`.
 pub fn key_of_customer(account: &AccountId) -> String {
     format!("{CUSTOMER_PREFIX}{account}")
 }
 
+/// Returns the key of the order `id`. The own item of the order has another sort key: the key of the customer.
 pub fn key_of_order(id: OrderId) -> String {
     format!("{ORDER_PREFIX}{id}")
 }
@@ -97,22 +103,27 @@ pub fn key_of_refunds(order: OrderId) -> Key {
     key_of_relation(key_of_order(order), REFUNDS)
 }
 
+/// Returns the key of the product `id`.
 pub fn key_of_product(id: &ProductId) -> String {
     format!("{PRODUCT_PREFIX}{id}")
 }
 
+/// Returns the key of the warehouse `id`.
 pub fn key_of_warehouse(id: &WarehouseId) -> String {
     format!("{WAREHOUSE_PREFIX}{id}")
 }
 
+/// Returns the key of the region `id`.
 pub fn key_of_region(id: &PlaceId) -> String {
     format!("{REGION_PREFIX}{id}")
 }
 
+/// Returns the key of the location `id`.
 pub fn key_of_location(id: &LocationId) -> String {
     format!("{LOCATION_PREFIX}{id}")
 }
 
+/// Returns the key of the department `id`.
 pub fn key_of_department(id: &DepartmentId) -> String {
     format!("{DEPARTMENT_PREFIX}{id}")
 }
@@ -129,7 +140,7 @@ pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
     format!("{prefix}{id}")
 }
 
-/// Returns the sort key of the relations by which all entities of `kind` are listed.
+/// Returns the sort key of the items by which GSI-1 lists all entities of `kind`.
 pub fn list_of_references(kind: ReferenceKind) -> String {
     let list = match kind {
         ReferenceKind::Region => "REGIONS",
@@ -141,13 +152,14 @@ pub fn list_of_references(kind: ReferenceKind) -> String {
     list.to_owned()
 }
 
+/// Returns the key of the SKU `sku`.
 pub fn key_of_sku(sku: &Sku) -> String {
     format!("{SKU_PREFIX}{sku}")
 }
 
-/// Returns the sort key of the relation by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
-/// white space. The key is in Unicode normalization form C: a letter with an accent has the same key, whether it is
-/// written as one character or as two.
+/// Returns the sort key of the items by which GSI-1 finds entities by their `name`, ignoring case and extra white
+/// space. `kind` says which kind of name it is. The key is in Unicode normalization form C: a letter with an accent has
+/// the same key, whether it is written as one character or as two.
 fn build_name_key(kind: &str, name: &str) -> String {
     format!("{kind}{SEPARATOR}{}", normalize_name(name))
 }
@@ -160,38 +172,45 @@ pub fn normalize_name(name: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Returns the sort key of the items by which GSI-1 finds employees with this name.
 pub fn key_of_employee_name(name: &str) -> String {
     build_name_key("NAME", name)
 }
 
+/// Returns the sort key of the items by which GSI-1 finds employees and jobs with this job title.
 pub fn key_of_job_title(title: &str) -> String {
     build_name_key("TITLE", title)
 }
 
+/// Returns the sort key of the items by which GSI-1 finds regions with this name.
 pub fn key_of_region_name(name: &str) -> String {
     build_name_key("REGION-NAME", name)
 }
 
+/// Returns the sort key of the items by which GSI-1 finds the country with this name, and its locations.
 pub fn key_of_country_name(name: &str) -> String {
     build_name_key("COUNTRY-NAME", name)
 }
 
+/// Returns the sort key of the items by which GSI-1 finds products with this name.
 pub fn key_of_product_name(name: &str) -> String {
     build_name_key("PRODUCT-NAME", name)
 }
 
-/// Returns the sort key of the entry of a job history for the job that started on the day `from`.
+/// Returns the sort key of the entry in the job history for the job that an employee started on the day `from`.
 pub fn key_of_job_record(from: NaiveDate) -> String {
     format!("{JOB_HISTORY_PREFIX}{from}")
 }
 
-/// Returns the sort key under which earlier versions stored the confidential data of an employee who was hired on `hired_on`.
+/// Returns the sort key under which earlier versions of Dueday stored the confidential data of an employee who was
+/// hired on `hired_on`.
 pub fn earlier_key_of_confidential_data(hired_on: NaiveDate) -> String {
     format!("{CONFIDENTIAL}{SEPARATOR}{}", hired_on.year())
 }
 
-/// Returns the sort key of the totals of `quarter` in `currency` that are in `bucket`. GSI-1 uses this key as its
-/// partition key. The totals are spread over several partitions, because every order changes a total.
+/// Returns the sort key of the quarter totals in `bucket` for `quarter` and `currency`. GSI-1 uses this key as its
+/// partition key. The totals of a quarter are spread over several partitions ("buckets"), because every order changes a
+/// total.
 pub fn key_of_quarter_totals(quarter: Quarter, currency: Currency, bucket: u32) -> String {
     format!("{quarter}{SEPARATOR}{currency}{SEPARATOR}{bucket}")
 }
@@ -201,18 +220,19 @@ pub fn parse_quarter(sk: &str) -> Option<Quarter> {
     sk.split(SEPARATOR).next()?.parse().ok()
 }
 
-/// Returns the key of the movement `id` of a product.
+/// Returns the key of the stock movement `id` of a product.
 pub fn key_of_movement(product: &ProductId, id: Ulid) -> Key {
     key_of_relation(key_of_product(product), format!("{MOVEMENT_PREFIX}{id}"))
 }
 
-/// Returns the key of the movement by the change that gave an order the version `version`.
+/// Returns the key of the stock movement that a change of `order` recorded. `version` is the version of the order after
+/// this change.
 pub fn key_of_order_movement(order: OrderId, version: u64) -> Key {
     key_of_relation(key_of_order(order), format!("{MOVEMENT_PREFIX}{version:0MOVEMENT_DIGITS$}"))
 }
 
-/// Returns the key of the item by which an earlier version of Dueday recorded that a delivery was added to the stock. This
-/// version records a movement instead.
+/// Returns the key of the item with which an earlier version of Dueday recorded that a delivery was added to the stock.
+/// The present version records a movement instead.
 pub fn key_of_delivery_record(id: &ProductId, delivery: Ulid) -> Key {
     key_of_relation(key_of_product(id), format!("ARRIVAL#{delivery}"))
 }
@@ -222,8 +242,8 @@ pub fn key_of_no_products_report(id: &Sku) -> Key {
     key_of_relation(key_of_sku(id), "WITHOUT-PRODUCTS")
 }
 
-/// Returns the key of the product or of the customer whose orders a fill task tries to fill. The relations from these
-/// orders have this key as their sort key.
+/// Returns the key of the product or the customer whose orders a fill task tries to fill. In the items that relate
+/// these orders to the product or the customer, this key is the sort key.
 pub fn key_of_fill_target(target: &FillTarget) -> String {
     match target {
         FillTarget::Product(product) => key_of_product(product),
@@ -231,7 +251,7 @@ pub fn key_of_fill_target(target: &FillTarget) -> String {
     }
 }
 
-/// Returns the target whose key is `key`, or `None` for any other key.
+/// Returns the target of a fill task (a product or a customer) whose key is `key`, or `None` for any other key.
 pub fn parse_fill_target(key: &str) -> Option<FillTarget> {
     let product = id_after_prefix(key, PRODUCT_PREFIX).map(FillTarget::Product);
     product.or_else(|| id_after_prefix(key, CUSTOMER_PREFIX).map(FillTarget::Customer))
@@ -247,12 +267,13 @@ pub fn key_of_settings() -> Key {
     key_of_own_item("SETTINGS".to_owned())
 }
 
-/// Returns the `Data` of an order and of its relations: the status and the time of the payment.
+/// Returns the value of `Data` in the own item of an order and in its relations: the status and the time of the
+/// payment.
 pub fn status_data(order: &Order) -> String {
     build_status_data(order.status, order.placed_at)
 }
 
-/// Returns the `Data` of an order that has `status` and was paid at `placed_at`.
+/// Returns the value of `Data` in the items of an order that has `status` and was paid at `placed_at`.
 pub fn build_status_data(status: OrderStatus, placed_at: DateTime<Utc>) -> String {
     format!("{}{}", status_prefix(status), Instant(placed_at).to_text())
 }
@@ -266,13 +287,13 @@ pub fn instant_text_bounds(from: NaiveDate, to: NaiveDate) -> (String, String) {
     (from.to_string(), end.to_string())
 }
 
-/// Returns the prefix of the `Data` of orders in `status`.
+/// Returns the prefix of the attribute `Data` of orders in `status`.
 pub fn status_prefix(status: OrderStatus) -> String {
     format!("{status}{STATUS_END}")
 }
 
-/// Returns the status, and the time of the payment as text, from the `Data` of an order. Returns `None` if `data` has
-/// another format.
+/// Parses the attribute `Data` of an order: returns the status, and the time of the payment as text. Returns `None` if
+/// `data` has another format.
 pub fn parse_status_data(data: &str) -> Option<(OrderStatus, &str)> {
     let (status, at) = data.split_once(STATUS_END)?;
     Some((status.parse().ok()?, at))

@@ -1,22 +1,23 @@
 //! The table of the order desk: an adjacency list as in "Example of modeling relational data in DynamoDB" in the Amazon
 //! DynamoDB developer guide, with one method for each of its fourteen access patterns.
 //!
-//! A *relation* is an item that relates two entities. Its partition key is the key of the first entity, and its sort key
-//! is the key of the second entity. GSI-1 (`SK`, `Data`) finds the relations by their second entity.
+//! A *relation* is an item that relates two entities, such as an order and a product. Its partition key is the key of
+//! the first entity, and its sort key is the key of the second entity. GSI-1 (`SK`, `Data`) finds the relations by
+//! their second entity.
 //!
 //! Invariants:
-//! - Every entity has its own item, whose `PK` and `SK` are both the key of the entity. The item of an order is an
-//!   exception: its `SK` is the key of its customer. Orders, customers, employees, products, warehouses, SKUs and
-//!   quarter totals have a version, because each change depends on the stored item. Each change is conditional on the
-//!   version.
+//! - Every entity has its own item, whose `PK` and `SK` are both the key of the entity. Only the own item of an order
+//!   has another `SK`: the key of its customer. Orders, customers, employees, products, warehouses, SKUs and quarter
+//!   totals have a version, because each change depends on the stored item. Each change is conditional on the version.
 //! - An item that GSI-1 must find has the attribute `Data`. All other items leave it out, so they are not in the index
 //!   and cost nothing there.
 //! - An order, its relations, the change of the stock and the change of the representative's total are written in one
 //!   transaction.
-//! - Each change of the stock of a product in a warehouse writes a movement in the same transaction, so that the stock is the
-//!   sum of its movements.
-//! - Each transaction that adds stock or sets a shipping address also writes a fill task (see `fills.rs`). So the waiting
-//!   orders are filled later even if the process stops after the transaction.
+//! - Each change of the stock of a product in a warehouse writes a stock movement (the record of the change) in the
+//!   same transaction, so that the stock is the sum of its movements.
+//! - Each transaction that adds stock or sets a shipping address also writes a fill task: a request to try again to
+//!   fill backordered orders (see `fills.rs`). So the orders are filled later even if the process stops after the
+//!   transaction.
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 

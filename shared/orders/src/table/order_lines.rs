@@ -1,4 +1,4 @@
-//! Writing of changed products of an order.
+//! The transaction that changes the products of an order.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,15 @@ use chrono::DateTime;
 use dynamo::TableError;
 
 impl OrdersTable {
-    /// Replaces the products `old` of the order `before` by those of `after`, together with the relations of the order
-    /// and the stock of its warehouse, in one transaction. The transaction also writes fill tasks with the change
-    /// `change`: if the order is open, for each product whose stock grows. If the order is backordered, for one of its
-    /// products, and for each product of which the order now needs fewer pieces, because newer orders had to wait for
-    /// this order. Returns `Refused` if the stored order changed since it was read, or if the stock does not suffice.
+    /// Replaces the products `old` of the order `before` by those of `after`, in one transaction, which also changes
+    /// the items that relate the order to products and to its warehouse, and the stock of the warehouse. Returns
+    /// `Refused` if the stored order changed since it was read, or if the stock does not suffice.
+    ///
+    /// The transaction also writes fill tasks, with `change` as the identifier of the change:
+    /// - If the order is open: for each product whose stock grows.
+    /// - If the order is backordered: for one of its products, and for each product of which the order now needs fewer
+    ///   pieces, because newer orders had to wait for this order.
+    ///
     /// The transaction has at most four actions for each changed product, and seven others.
     pub async fn change_lines(
         &self,

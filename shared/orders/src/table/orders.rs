@@ -1,5 +1,6 @@
-//! The requests that read and write orders. The same transaction also writes the stock of the ordered products, the sales
-//! total of the account representative, and the relations of the order (items that lead from another entity to the order).
+//! The requests that read and write orders. The transaction that writes an order also writes the stock of its products,
+//! the quarter total of its representative, and its relations: the items that relate the order to its products, its
+//! representative and its warehouse.
 
 use super::super::{
     BackOrderReason, Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderRefunds,
@@ -14,7 +15,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use dynamo::{Entity as _, IdempotentRequest, Item, Page, Paging, Replayed, TableError, from_item, key_of};
 use ulid::Ulid;
 
-/// The part of an order that is stored in the relation to its representative.
+/// The part of an order that is stored in the item that relates the order to its representative.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CreditedOrder {
     pub order: OrderId,
@@ -26,7 +27,7 @@ pub struct CreditedOrder {
     pub refunded: Money,
 }
 
-/// The part of an order that is stored in the relation to one of its products.
+/// The part of an order that is stored in the item that relates the order to one of its products.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ProductOrder {
     pub order: OrderId,
@@ -36,26 +37,30 @@ pub struct ProductOrder {
     pub quantity: u32,
 }
 
-/// The items besides the order that the transaction of a change of an order writes or checks.
+/// The other items that a transaction writes or checks when it changes an order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangeRecords<'a> {
     /// The request whose response is saved.
     pub request: Option<&'a IdempotentRequest>,
-    /// The recorded refunds of the payment before and after the change.
+    /// The recorded refunds of the payment, before and after the change. `None` as the value before means that no
+    /// refunds were recorded.
     pub refunds: Option<(Option<&'a OrderRefunds>, &'a OrderRefunds)>,
-    /// The customer that must not have changed since it was read, because the order gets its address or still waits for one.
+    /// The customer, if the order gets the address of the customer or still waits for an address. The transaction is
+    /// refused if the customer changed since it was read.
     pub customer: Option<&'a Customer>,
 }
 
 /// The first and the last day of a range of days (UTC), both included.
 pub type DateRange = (NaiveDate, NaiveDate);
 
+/// Reads the status of an order and the time of the payment from the attribute `Data` of an item of the order.
 pub(super) fn read_status_and_instant(item: &Item) -> Result<(OrderStatus, DateTime<Utc>), TableError> {
     let parsed =
         keys::parse_status_data(items::data_attribute(item)?).and_then(|(status, at)| Some((status, at.parse().ok()?)));
     parsed.ok_or_else(|| TableError::unreadable(key_of(item), "the attribute Data has no order status and instant"))
 }
 
+/// Reads an order from the item that relates the order to one of its products.
 pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError> {
     let ((status, placed_at), QuantityItem { quantity }) = (read_status_and_instant(item)?, from_item(item)?);
     Ok(ProductOrder { order: items::order_id_in(item)?, status, placed_at, quantity })
@@ -63,10 +68,10 @@ pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError
 
 impl OrdersTable {
     /// Returns an order and its lines, or `None` if the order does not exist. The lines are read from the order's own
-    /// item, not from the relations to the products: a query can return some items from before a concurrent transaction
-    /// and others from after it. The item of an order that an earlier version of Dueday placed can have no lines; then
-    /// the lines are those of the relations, which have never changed. Sends one strongly consistent query with `PK =
-    /// order`.
+    /// item, not from the items that relate the order to its products: a query can return some items from before a
+    /// concurrent transaction and others from after it. If an earlier version of Dueday placed the order, its own item
+    /// can have no lines. Then the lines are read from the other items, because they have never changed. Sends one
+    /// strongly consistent query with `PK = order`.
     pub async fn get_order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
         let (mut order, mut lines) = (None::<Order>, Vec::new());
         for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
@@ -134,11 +139,12 @@ impl OrdersTable {
         Ok(page.read(read))
     }
 
-    /// Creates an order with its relations, deducts its products from the stock if the order is `OPEN`, and adds its
-    /// amount to the representative's quarter total, in one transaction. `at` is the current time, which the movement
-    /// of the stock records. `refunds` are the refunds that were recorded before the order is placed. Returns
-    /// `Refused(0)` if the order exists. Returns `Refused` with another number if the stock does not suffice, or if
-    /// `customer`, `refunds` or the quarter total changed since it was read.
+    /// Creates an order with its relations (items that relate it to other entities) in one transaction. If the order is
+    /// `OPEN`, the transaction also deducts its products from the stock. It also adds the amount of the order to the
+    /// representative's quarter total. `at` is the current time, which the movement of the stock records. `refunds` are
+    /// the refunds that were recorded before the order is placed. Returns `Refused(0)` if the order exists. Returns
+    /// `Refused` with another number if the stock does not suffice, or if `customer`, `refunds` or the quarter total
+    /// changed since it was read.
     pub async fn create_order(
         &self,
         order: &Order,
@@ -162,11 +168,12 @@ impl OrdersTable {
         writes.check_unchanged(customer).check_refunds(order.id, refunds).commit().await
     }
 
-    /// Changes an order from `before` to `after`, together with its relations, the stock of its products and the
-    /// representative's quarter total, in one transaction. The transaction also writes `records`. If other
-    /// orders may be filled after the change, because it restores stock or because a backordered order is cancelled, the
-    /// transaction also writes the fill task of each product, with the change `change`. Returns `Refused` if the stored
-    /// order, the total, or an item of `records` changed since it was read, or if the stock does not suffice.
+    /// Changes an order from `before` to `after`, together with its relations (items that relate it to other entities),
+    /// the stock of its products and the representative's quarter total, in one transaction. The transaction also
+    /// writes or checks `records`. Other orders may be filled after the change, because it restores stock or cancels a
+    /// backordered order. Then the transaction also writes the fill task of each product, with `change` as the
+    /// identifier of the change. Returns `Refused` if the stored order, the total, or an item of `records` changed
+    /// since it was read, or if the stock does not suffice.
     pub async fn change_order(
         &self,
         before: &Order,
@@ -176,14 +183,14 @@ impl OrdersTable {
         change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let (effects, data) = (before.transition_effects(after), keys::status_data(after));
-        // The event of this change is computed from the item of the order, so the item must contain the lines. The item of an
-        // order that an earlier version of Dueday placed does not contain them yet.
+        // The event of this change is computed from the own item of the order, so this item must contain the lines. If
+        // an earlier version of Dueday placed the order, the item does not contain them yet.
         let after = &Order { lines: lines.to_vec(), ..after.clone() };
         let mut writes = self.transaction().change(before, after);
         let relation = items::representative_relation(after);
         writes = match before.refunded == after.refunded {
             true => writes.update_relation_data(key_of(&relation), &data),
-            // The relation to the representative also contains the refunded amount.
+            // The item that relates the order to its representative also contains the refunded amount.
             false => writes.put(relation),
         };
         for line in lines {
@@ -192,8 +199,8 @@ impl OrdersTable {
                 &data,
             );
         }
-        // Put the relation to the warehouse instead of updating it: an order that an earlier version of Dueday filled
-        // has no such relation.
+        // Put the item that relates the order to its warehouse, instead of updating it: if an earlier version of Dueday
+        // filled the order, this item does not exist.
         if let Some(relation) = items::warehouse_relation(after, lines) {
             writes = writes.put(relation);
         }
@@ -220,10 +227,10 @@ impl OrdersTable {
         writes.save_response(records.request).log(ActionKind::ChangeOrder, entry).commit().await
     }
 
-    /// Changes the address of an order from that of `before` to that of `after`, in one transaction. If the order waits
-    /// for an address, the transaction also writes the fill task of its customer, with the change `change`. Returns
-    /// `Refused` if the stored order changed since it was read, and `NoAccount` if the table has a requester and the
-    /// account is being erased.
+    /// Changes the address of an order from the address of `before` to the address of `after`, in one transaction. If
+    /// the order waits for an address, the transaction also writes the fill task of its customer, with `change` as the
+    /// identifier of the change. Returns `Refused` if the stored order changed since it was read. Returns `NoAccount`
+    /// if the table has a requester and the account does not exist or is being erased.
     pub async fn correct_address(
         &self,
         before: &Order,
@@ -238,8 +245,8 @@ impl OrdersTable {
         writes.log(ActionKind::ChangeOrder, entry).commit().await
     }
 
-    /// Saves the response to `request`, which requests the status that `order` already has. Returns `Refused` if the stored
-    /// order changed since it was read, or if a response is already saved. Sends one TransactWriteItems request.
+    /// Saves the response to `request`, which requested the status that `order` already has. Returns `Refused` if the
+    /// stored order changed since it was read, or if a response is already saved. Sends one TransactWriteItems request.
     pub async fn save_response(&self, order: &Order, request: &IdempotentRequest) -> Result<WriteOutcome, TableError> {
         self.transaction().check_unchanged(order).save_response(Some(request)).commit().await
     }
@@ -274,9 +281,9 @@ impl OrdersTable {
     }
 }
 
-/// Adds to `writes` the movement of the products of `order`, and the changes of their stock: for each product, the stock in
-/// the warehouse of the order, and the total stock. `recorded` are the version that the order gets, and the current time.
-/// Adds nothing if `effect` is [`StockEffect::None`], or if the order has no warehouse.
+/// Adds to `writes` the movement of the products of `order`, and the changes of the stock: for each product, the stock
+/// in the warehouse of the order, and the total stock. `recorded` are the version of the order after the change, and
+/// the current time. Adds nothing if `effect` is [`StockEffect::None`], or if the order has no warehouse.
 pub(super) fn move_products<'a>(
     writes: WriteTransaction<'a>,
     order: &Order,
@@ -290,7 +297,7 @@ pub(super) fn move_products<'a>(
     }
 }
 
-/// Adds to `writes` a movement of products of an order, and the changes of their stock.
+/// Adds to `writes` a stock movement that an order caused, and the changes of the stock of its products.
 pub(super) fn write_movement<'a>(mut writes: WriteTransaction<'a>, movement: &OrderMovement) -> WriteTransaction<'a> {
     for change in movement.stock_changes().into_iter().filter(|change| change.pieces != 0) {
         let product = keys::key_of_product(&change.product);

@@ -1,13 +1,14 @@
-//! Reading of lists, one list page at a time. The items of a list can be in several partitions of an index.
+//! Reading of lists, one list page at a time. The items of a list can be in several partitions of an index. The part of
+//! a list that is in one partition is a range.
 //!
-//! A list is sorted by the sort text (the rest of `Data` after the prefix of the range). Items with equal texts are sorted
-//! by the name of their range, and within a range as in the index. So a query can continue after any item, and a list page
-//! needs no request for the items of earlier list pages, even if many items have the same text.
+//! A list is sorted by the sort text: the rest of `Data` after the prefix of the range. Items with equal sort texts are
+//! sorted by the name of their range, and within a range as in the index. So a query can continue after any item, and a
+//! list page needs no request for the items of earlier list pages, even if many items have the same sort text.
 //!
-//! A cursor contains this sort position of the last item on the list page, and the key of the list. A list accepts only
-//! its own cursors. A list of orders accepts its cursors also if the request filters by another status or by other days. If
-//! an order changes its status while a list is read, the list can miss the order: the query for the old status can run after
-//! the change, and the query for the new status before the change.
+//! A cursor contains the sort position of the last item on the list page, and the key of the list. A list accepts only
+//! its own cursors. A list of orders accepts its cursors even if the request filters by another status or by other
+//! days. If an order changes its status while a list is read, the list can miss the order: the query for the old status
+//! can run after the change, and the query for the new status before the change.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -43,18 +44,20 @@ impl PartitionRange {
         Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
-    /// Returns the range of the relations in `partition` whose first entity has a key that begins with `prefix`.
+    /// Returns the range of the items in `partition` whose `Data` is a key that begins with `prefix`: they relate such
+    /// entities to the entity of the partition.
     pub fn of_entities(partition: Partition, prefix: &str) -> Self {
         let name = String::new();
         Self { partition, name, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }
     }
 }
 
-/// A text that is appended to a sort text. The result sorts after the sort text, but before every longer sort text with the
-/// same beginning, because identifiers, dates and times contain only characters that are larger than this text.
+/// A text that is appended to a sort text, to continue a list after all items with this sort text. The result sorts
+/// after the sort text, but before every longer sort text with the same beginning, because identifiers, dates and times
+/// contain only characters that are larger than this text.
 const BEFORE_ANY_TEXT: &str = " ";
 
-/// The sort position of an item in its list.
+/// The position of an item in the sort sequence of its list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct SortPosition {
     /// The sort text: the rest of `Data` after the prefix of the range.
@@ -66,6 +69,7 @@ struct SortPosition {
 }
 
 impl SortPosition {
+    /// Returns the sort position of `item`, which was read from `range`.
     fn of_item(item: &Item, range: &PartitionRange) -> Result<Self, TableError> {
         let (data, Key { pk, sk }) = (items::data_attribute(item)?, key_of(item));
         let text = data.strip_prefix(&range.prefix).unwrap_or(data).to_owned();
@@ -80,7 +84,7 @@ impl SortPosition {
             return (from.clone(), None);
         }
         match range.name.cmp(&self.range) {
-            // All items of this range whose sort text is that of the position are on earlier list pages.
+            // Earlier list pages contain all items of this range that have the sort text of the position.
             Ordering::Less => (format!("{}{BEFORE_ANY_TEXT}", self.text), None),
             Ordering::Equal => {
                 let key = Key { pk: self.pk.clone(), sk: self.sk.clone() };
@@ -104,7 +108,8 @@ pub enum OrderList<'a> {
 }
 
 impl OrderList<'_> {
-    /// Returns the key of the list, which its cursors contain: the key of the entity to which its orders have relations.
+    /// Returns the key of the list, which the cursors of the list contain: the key of the entity to which the orders of
+    /// the list are related.
     fn key(self) -> String {
         match self {
             Self::All => ALL_ORDERS.to_owned(),
@@ -116,10 +121,10 @@ impl OrderList<'_> {
     }
 }
 
-/// The text that stands for the list of all orders in the cursors of its pages. It is not the key of an item.
+/// The key of the list of all orders, which the cursors of this list contain. It is not the key of an item.
 const ALL_ORDERS: &str = "ORDERS";
 
-/// The content of a cursor: the sort position, and the key of the list.
+/// The content of a cursor: the sort position of the last item on the list page, and the key of the list.
 #[derive(Serialize, Deserialize)]
 struct CursorText(SortPosition, String);
 
@@ -130,7 +135,7 @@ impl CursorText {
         Cursor::after(text.expect("texts are representable"))
     }
 
-    /// Returns the position of the cursor of `paging`; `None` if it has no cursor.
+    /// Returns the sort position in the cursor of `paging`; `None` if `paging` has no cursor.
     fn position(paging: &Paging) -> Option<SortPosition> {
         let Self(position, _) = serde_json::from_str(paging.after.as_ref()?.as_str()).ok()?;
         Some(position)
@@ -149,7 +154,7 @@ fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &s
     (is_valid && is_key(&position.pk) && position.range.len() <= MAX_KEY_LEN).then(|| Cursor::after(text))
 }
 
-/// Returns `None` unless `text` is a cursor of the list with the key `list`.
+/// Checks that `text` is a cursor of the list with the key `list`. Returns `None` if it is not.
 fn check_list(list: &str, text: &str) -> Option<()> {
     let CursorText(_, key) = serde_json::from_str(text).ok()?;
     (key == list).then_some(())
@@ -196,16 +201,17 @@ impl OrdersTable {
         Self::cursor_of_list(keys::ALL_PRODUCTS, keys::PRODUCT_PREFIX, text)
     }
 
-    /// Replaces each id in `page` by its product. An index can lag behind the table, so an id whose product does not exist is
-    /// left out. Products that cannot be parsed are listed as unreadable. Sends one BatchGetItem request for each 100 ids.
+    /// Replaces each id in `page` by its product. An index can lag behind the table, so an id is left out if its
+    /// product does not exist. Products that cannot be parsed are listed as unreadable. Sends one BatchGetItem request
+    /// for each 100 ids.
     pub async fn read_products(&self, page: Page<ProductId>) -> Result<Page<Product>, TableError> {
         let keys: Vec<Key> = page.items.iter().map(|id| keys::key_of_own_item(keys::key_of_product(id))).collect();
         let items = self.dynamo.get_all(&keys).await?.into_iter().flatten().collect();
         Ok(Page { items, unreadable: page.unreadable, next: page.next }.read(|item| Product::from_item(&item)))
     }
 
-    /// Returns a list page of the orders that have a relation to the entity `end`, have one of `statuses` and were placed
-    /// in `days`, oldest first.
+    /// Returns a list page of the orders that are related to the entity with the key `end`, have one of `statuses` and
+    /// were placed in `days`, oldest first.
     pub(super) async fn page_of_orders_related_to(
         &self,
         end: &str,
@@ -233,8 +239,8 @@ impl OrdersTable {
         self.page_of_ranges(ALL_ORDERS, statuses.iter().flat_map(in_status).collect(), paging).await
     }
 
-    /// Returns a list page of the entities whose keys begin with `prefix` and that have a relation to the entity `end`,
-    /// sorted by id.
+    /// Returns a list page of the entities whose keys begin with `prefix` and that are related to the entity or list
+    /// with the key `end`, sorted by id.
     pub(super) async fn page_of_entities_related_to(
         &self,
         end: impl AsRef<str>,
@@ -259,7 +265,7 @@ impl OrdersTable {
         let mut found = try_join_all(found).await?.concat();
         // The sort is stable, so it keeps the order of the index within a range.
         found.sort_by(|(a, _), (b, _)| (&a.text, &a.range).cmp(&(&b.text, &b.range)));
-        // An item that moved from one range to another while the ranges were read can be found in both ranges.
+        // If an item moved from one range to another while the ranges were read, both ranges can contain it.
         let mut seen = HashSet::new();
         found.retain(|(position, _)| seen.insert((position.text.clone(), position.pk.clone())));
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);

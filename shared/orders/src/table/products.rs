@@ -18,8 +18,8 @@ pub(super) fn list_of(lines: &[OrderLine]) -> Option<String> {
 }
 
 impl OrdersTable {
-    /// Creates a product without stock, with the relations to its name and to the list of all products, in one transaction.
-    /// Returns `Refused` if the product exists.
+    /// Creates a product without stock in one transaction. GSI-1 then finds it by its name and in the list of all
+    /// products. Returns `Refused` if the product exists.
     pub async fn create_product(&self, product: &Product) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_product(&product.id);
         let new = Product { total_stock: 0, ..product.clone() };
@@ -31,8 +31,8 @@ impl OrdersTable {
         writes.log(ActionKind::PutProduct, change).commit().await
     }
 
-    /// Renames a product and replaces the relation to its name, in one transaction. Returns `Refused` if the stored product
-    /// changed since it was read.
+    /// Renames a product, and replaces the relation item by which GSI-1 finds it by name, in one transaction. Returns
+    /// `Refused` if the stored product changed since it was read.
     pub async fn rename_product(&self, product: &Product, name: &Label) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_product(&product.id);
         let by_name = |name: &Label| keys::key_of_relation(partition.clone(), keys::key_of_product_name(name.as_str()));
@@ -102,8 +102,9 @@ impl OrdersTable {
     ) -> Result<(Vec<ProductOrder>, Vec<Stock>), TableError> {
         let orders = self.query_relations_to(keys::key_of_product(product), Selection::all_items());
         let (orders, stock) = try_join(orders, self.get_stock(product, None)).await?;
-        // Keep only the relations from orders. The lines of SKUs and the product's own item have the same sort key, but
-        // GSI-1 does not contain them, because they have no attribute `Data`.
+        // Keep only the items that relate an order to the product. The items that relate a SKU to the product have the
+        // same sort key, as does the product's own item, but GSI-1 does not contain them, because they have no
+        // attribute `Data`.
         let orders =
             orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDER_PREFIX)).map(read_product_order);
         Ok((orders.collect::<Result<_, _>>()?, stock))
@@ -152,12 +153,13 @@ impl OrdersTable {
         writes.log(ActionKind::PutSku, change).commit().await
     }
 
-    /// Returns whether `sku` without products was reported to the operator before. Sends one GetItem request.
+    /// Returns whether it was reported to the operator before that `sku` has no products. Sends one GetItem request.
     pub async fn is_without_products_reported(&self, sku: &Sku) -> Result<bool, TableError> {
         Ok(self.dynamo.get(keys::key_of_no_products_report(sku)).await?.is_some())
     }
 
-    /// Stores the record that `sku` without products was reported to the operator. Does nothing if the record exists.
+    /// Stores the record that it was reported to the operator that `sku` has no products. Does nothing if the record
+    /// exists.
     pub async fn mark_without_products_reported(&self, sku: &Sku) -> Result<(), TableError> {
         let item: Item = item_with(keys::key_of_no_products_report(sku), None, &NoAttributes {});
         self.dynamo.put_if_absent(item).await.map(drop)

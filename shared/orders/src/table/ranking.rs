@@ -1,8 +1,8 @@
 //! The quarter totals of representatives: the total amount of the orders that are credited to a representative in a quarter.
 //!
-//! The order desk reads a total, and then writes the new total in the transaction of the order, on condition that the version
-//! of the total did not change. The DynamoDB action `ADD` would cause just as many conflicts between transactions, and could
-//! not update `Data`, which contains the amount as a sortable text.
+//! The order desk reads a total, and then writes the new total in the transaction of the order, on condition that the
+//! version of the total did not change. The DynamoDB action `ADD` would cause just as many conflicts between
+//! transactions. Also, it could not update `Data`, which contains the amount as a sortable text.
 
 use futures::future::try_join_all;
 
@@ -15,11 +15,12 @@ use billing::{Currency, Money};
 use dynamo::shard_of;
 use dynamo::{Entity as _, Key, TableError};
 
-/// The number of partitions of GSI-1 over which the totals of a quarter are spread. This number must never change: with
-/// another number, a representative would get a second item for the same total. It is independent of the number of buckets
-/// of GSI-2.
+/// The number of partitions of GSI-1 over which the totals of a quarter are spread. This number must never change: it
+/// is a part of the computation of the key of a total, so with another number a representative would get a second item
+/// for the same total. It is independent of the number of buckets of GSI-2.
 const TOTAL_BUCKETS: u32 = 8;
 
+/// Returns the key of the quarter total of `representative`.
 fn total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
     let bucket = shard_of(representative.as_str(), TOTAL_BUCKETS);
     keys::key_of_relation(keys::key_of_employee(representative), keys::key_of_quarter_totals(quarter, currency, bucket))

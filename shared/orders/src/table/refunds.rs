@@ -14,8 +14,9 @@ impl OrdersTable {
         item.map(|item| OrderRefunds::from_item(&item)).transpose()
     }
 
-    /// Changes the recorded refunds of an order of `account` that is not placed yet from `before` to `after`. Returns
-    /// `Refused` if the stored refunds are not `before`, or if the order exists. Sends one TransactWriteItems request.
+    /// Changes the recorded refunds of an order from `before` to `after`. The order belongs to `account`, and is not
+    /// placed yet. Returns `Refused` if the stored refunds are not `before`, or if the order exists. Sends one
+    /// TransactWriteItems request.
     pub async fn store_refunds(
         &self,
         before: Option<&OrderRefunds>,
@@ -28,7 +29,8 @@ impl OrdersTable {
 }
 
 impl WriteTransaction<'_> {
-    /// Adds the change of the stored refunds `before` to `after`.
+    /// Adds a write that changes the recorded refunds of an order from `before` to `after`. `before` is `None` if no
+    /// refunds are recorded yet.
     pub fn write_refunds(self, before: Option<&OrderRefunds>, after: &OrderRefunds) -> Self {
         match before {
             Some(before) => self.change(before, after),

@@ -1,5 +1,5 @@
-//! The person or program that requests changes of the order desk. Each requested change writes an entry of the action log,
-//! which is in the payments table, in the same transaction.
+//! The requester: the person or program that requests changes of the order desk. Each requested change writes an entry
+//! of the action log in the same transaction. The action log is in the payments table.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::OrdersTable;
 use billing::{AccountId, ActionKind, Actor, ItemChange, Label, LoggedAction, NewAction};
 
-/// The writes and checks in the payments table that are part of the transactions of the order desk.
+/// Builds the writes and checks in the payments table that are part of transactions of the order desk.
 pub trait PaymentsTable: fmt::Debug + Send + Sync {
     /// Builds the write that stores `entry` in the action log.
     fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem;
@@ -53,8 +53,8 @@ impl Requester {
 }
 
 impl OrdersTable {
-    /// Returns this table with `requester`: each change writes an entry of the action log. The jobs of the order desk use a
-    /// table without a requester, whose changes write no entries.
+    /// Returns this table with `requester`: each change writes an entry of the action log with this person or program.
+    /// The jobs of the order desk use a table without a requester, whose changes write no entries.
     pub fn requested_by(&self, requester: Requester) -> Self {
         Self { requester: Some(requester), ..self.clone() }
     }

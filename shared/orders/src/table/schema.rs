@@ -5,8 +5,8 @@ use super::OrdersTable;
 use super::items::{BUCKET, DATA};
 use dynamo::{IndexSchema, KeySchema, TableError, TableSchema};
 
-/// The index that finds relations by the entity in their sort key. It is overloaded: it contains relations between all
-/// kinds of entities.
+/// The index that finds relations (items that relate two entities) by the entity in their sort key. The index is
+/// overloaded: it contains relations between all kinds of entities.
 pub const GSI_1: &str = "GSI-1";
 /// The index over all orders, which are spread over several partitions ("buckets") to avoid a hot partition.
 pub const GSI_2: &str = "GSI-2";

@@ -13,11 +13,13 @@ use super::{OrdersTable, keys};
 use billing::ActionKind;
 use dynamo::{Instant, Paging, TableError, TransactionOutcome, UpdateItemOutcome, from_item};
 
+/// The attributes of the item with the settings.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct SettingsItem {
     buckets: u32,
-    /// Each payment from this time on must have an order. Absent until [`OrdersTable::set_ordered_from`] stores a time.
+    /// The time from which each payment must have an order. Absent until [`OrdersTable::set_ordered_from`] stores a
+    /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ordered_from: Option<Instant>,
 }
@@ -45,9 +47,9 @@ impl OrdersTable {
         Ok(settings.and_then(|settings| settings.ordered_from).map(|Instant(at)| at))
     }
 
-    /// Returns the payment time of the earliest-paid order that can be read; `None` if there is no such order. Sends
-    /// one GetItem request, and one Query request for each bucket and status. Sends these queries again after each
-    /// order that cannot be read.
+    /// Returns the payment time of the order that was paid first; `None` if there is no order. Ignores orders that
+    /// cannot be read. Sends one GetItem request, and one Query request for each bucket (partition of GSI-2) and
+    /// status. Sends these queries again after each order that cannot be read.
     pub async fn first_paid_at(&self) -> Result<Option<DateTime<Utc>>, TableError> {
         let Some(item) = self.dynamo.get(keys::key_of_settings()).await? else { return Ok(None) };
         let buckets = Buckets::new(from_item::<SettingsItem>(&item)?.buckets);
@@ -64,8 +66,8 @@ impl OrdersTable {
         }
     }
 
-    /// Stores that each payment from `at` on must have an order. For earlier payments, only some orders may exist. Sends one
-    /// UpdateItem request.
+    /// Stores the time `at`: each payment from this time on must have an order. Earlier payments may have no order.
+    /// Sends one UpdateItem request.
     pub async fn set_ordered_from(&self, at: DateTime<Utc>) -> Result<(), TableError> {
         let values = HashMap::from([(":at".to_owned(), AttributeValue::S(Instant(at).to_text()))]);
         let (key, expression) = (keys::key_of_settings(), "SET #OrderedFrom = :at");
@@ -76,15 +78,15 @@ impl OrdersTable {
         }
     }
 
-    /// Raises the number of buckets of GSI-2 to `buckets`, and returns the stored number. The number is never reduced:
-    /// if it is larger than `buckets` already, it does not change. Existing orders stay in their buckets. A running
-    /// process uses the new number when it next lists all orders; for new orders, a running process
-    /// uses the new number only after a restart. Writes the entry of the action log in the same transaction, if the number
-    /// changes. Sends a GetItem request and, if the number is smaller, a TransactWriteItems request.
+    /// Raises the number of buckets (partitions of GSI-2) to `buckets`, and returns the stored number. The number is
+    /// never reduced: if the stored number is larger than `buckets`, it does not change. Existing orders stay in their
+    /// buckets. A running process uses the new number when it next lists all orders. For new orders, a running process
+    /// uses the new number only after a restart. If the number changes, the transaction also writes an entry of the
+    /// action log. Sends a GetItem request and, if the number changes, a TransactWriteItems request.
     ///
     /// # Errors
-    /// [`TableError::Missing`] if the table has no settings; [`TableError::Contended`] if another process has changed the
-    /// number at the same time.
+    /// - [`TableError::Missing`] if the table has no settings.
+    /// - [`TableError::Contended`] if another process has changed the number at the same time.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let key = keys::key_of_settings();
         let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key: key.clone() })?;

@@ -1,5 +1,5 @@
-//! Changes of the stock that people request, and the movements that record these changes. Each change of the stock and its
-//! movement are written in one transaction. (The movements of orders are written with the orders.)
+//! Changes of the stock that people request, and the movements, which are the records of these changes. A change of the
+//! stock and its movement are written in one transaction. (The movements of orders are written with the orders.)
 
 use ulid::Ulid;
 
@@ -11,6 +11,7 @@ use billing::{ActionKind, ItemChange};
 use dynamo::{Cursor, Entity as _, Key, Page, Paging, PrefixQuery, TableError, from_item};
 
 /// The stored stock from which a movement was computed, in pieces. `None` if the product was never in the warehouse.
+/// The transaction of the movement checks that the stock is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StockBefore {
     /// The stock in the warehouse of the movement.
@@ -19,15 +20,16 @@ pub struct StockBefore {
     pub in_target_warehouse: Option<u64>,
 }
 
-/// In the cursor of a list of movements, separates the owner of the list (a product or an order) from the sort key.
+/// The character in the cursor of a list of movements that separates the id of the product or order from the sort key.
 const CURSOR_SEPARATOR: char = ' ';
 
-/// Converts the cursor of a query into the cursor of the list of the movements of `owner`, a product or an order.
+/// Converts the cursor of a query into the cursor of the list of the movements of `owner`, a product or an order. The
+/// cursor of the list also contains the id of `owner`, so that other lists reject it.
 fn cursor_of(owner: impl std::fmt::Display, of_query: &Cursor) -> Cursor {
     Cursor::after(format!("{owner}{CURSOR_SEPARATOR}{}", of_query.as_str()))
 }
 
-/// Converts the cursor of a list of movements into the cursor of its query, which is the sort key.
+/// Converts the cursor of a list of movements into the cursor of the query that reads the list: only the sort key.
 fn sort_key_of(cursor: &Cursor) -> Cursor {
     let (_, sk) = cursor.as_str().split_once(CURSOR_SEPARATOR).unwrap_or_default();
     Cursor::after(sk.to_owned())
@@ -48,7 +50,7 @@ fn action_kind(kind: MovementKind) -> ActionKind {
     }
 }
 
-/// Returns the entry of the action log for a movement that changes the stock `before`.
+/// Returns the entry of the action log for a movement. `before` is the stock before the movement.
 fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
     let entry = ItemChange::new(movement.id, 1)
         .field("product", None, Some(&movement.product))
@@ -64,10 +66,10 @@ fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
 
 impl OrdersTable {
     /// Adds the delivery `delivery` to the stock of its warehouse, and records it as a movement, in one transaction.
-    /// `is_in_stock` is whether the warehouse already has a stock of the product. The transaction also writes the fill
-    /// task of the product, with the change `change`. Returns `Refused(0)` or `Refused(1)` if the identifier of the
-    /// delivery was used before. Returns `Refused` with another number if the product does not exist, or if
-    /// `is_in_stock` is wrong by now.
+    /// `is_in_stock` is whether a stock of the product in the warehouse is already stored. The transaction also writes
+    /// the fill task of the product, with `change` as the identifier of the change. Returns `Refused(0)` or
+    /// `Refused(1)` if the identifier of the delivery was used before. Returns `Refused` with another number if the
+    /// product does not exist, or if `is_in_stock` is wrong by now.
     pub async fn add_stock(
         &self,
         delivery: &Movement,
@@ -106,9 +108,9 @@ impl OrdersTable {
         Ok(counted.is_some_and(|counted| counted.stock == delivery.quantity && is_same_warehouse(&counted)))
     }
 
-    /// Sets the initial stock of a product in a warehouse, records it as the movement `initial`, and writes the fill task of
-    /// the product with the change `change`, in one transaction. Returns `Refused` if the product was in this warehouse
-    /// before, or if the product does not exist.
+    /// Sets the initial stock of a product in a warehouse, records it as the movement `initial`, and writes the fill
+    /// task of the product, in one transaction. `change` is the identifier of the change in the fill task. Returns
+    /// `Refused` if a stock of the product in this warehouse is stored already, or if the product does not exist.
     pub async fn set_initial_stock(&self, initial: &Movement, change: Ulid) -> Result<WriteOutcome, TableError> {
         let (all, here) = self.stock_keys(&initial.product, &initial.warehouse);
         self.transaction()
@@ -121,9 +123,9 @@ impl OrdersTable {
     }
 
     /// Changes the stock by `movement`, which was computed from the stock `before`, and records the movement, in one
-    /// transaction. If the stock of a warehouse grows, the transaction also writes the fill task of the product, with the
-    /// change `change`. Returns `Refused` if a movement with this id is recorded, if the product does not exist, or if the
-    /// stock is no longer `before`.
+    /// transaction. If the stock of a warehouse grows, the transaction also writes the fill task of the product, with
+    /// `change` as the identifier of the change. Returns `Refused` if a movement with this id is recorded, if the
+    /// product does not exist, or if the stock is no longer `before`.
     pub async fn move_stock(
         &self,
         movement: &Movement,
@@ -148,7 +150,8 @@ impl OrdersTable {
         self.commit_logged(writes, movement, before).await
     }
 
-    /// Commits `writes` with the entry of the action log for `movement`.
+    /// Adds the entry of the action log for `movement` to `writes`, and commits the transaction. `before` is the stock
+    /// before the movement.
     async fn commit_logged(
         &self,
         writes: WriteTransaction<'_>,

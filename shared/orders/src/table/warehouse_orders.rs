@@ -20,7 +20,8 @@ pub struct OrderToPack {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedLine {
     pub line: OrderLine,
-    /// The name of the product; `None` if the product was added to the order so recently that the index does not contain it.
+    /// The name of the product; `None` if the product was added to the order so recently that the index does not
+    /// contain this change.
     pub name: Option<Label>,
 }
 
@@ -28,7 +29,7 @@ impl OrdersTable {
     /// Returns the orders of a warehouse that have the status `status`, sorted by the time of the payment: oldest
     /// first, or newest first. Queries the warehouse's partition of GSI-1 with the prefix of the status in `Data`, and
     /// reads the orders and the names of their products with a BatchGetItem request for each 100 items. The index can
-    /// lag behind the table, so an order whose item already has another status is left out.
+    /// lag behind the table, so an order is left out if its own item already has another status.
     pub async fn orders_of_warehouse(
         &self,
         warehouse: &WarehouseId,
@@ -55,14 +56,14 @@ impl OrdersTable {
             }
         }
         for ((key, lines), item) in page.items.into_iter().zip(own_items) {
-            // Orders are never deleted. So a relation of an order without its own item is damage, which the list reports as
-            // unreadable.
+            // Orders are never deleted. So if the index contains an order whose own item does not exist, data is
+            // damaged, and the list reports the order as unreadable.
             let missing =
                 || TableError::unreadable(key, "the index contains the order, but its own item does not exist");
             match item.ok_or_else(missing).and_then(|item| Order::from_item(&item)) {
                 Ok(order) if order.status == status => {
-                    // The products of the order can have changed since the index was updated. The name of a product that was
-                    // added since then was not read.
+                    // The products of the order can have changed since the index was updated. Then the name of an added
+                    // product was not read.
                     let lines = if order.lines.is_empty() { lines } else { order.lines.clone() };
                     let named = |line: OrderLine| NamedLine { name: names.get(&line.product).cloned(), line };
                     to_pack.items.push(OrderToPack { order, lines: lines.into_iter().map(named).collect() });

@@ -16,8 +16,8 @@ fn change_of_warehouse(before: Option<&Warehouse>, after: &Warehouse) -> ItemCha
 }
 
 impl OrdersTable {
-    /// Creates a warehouse with the relations to its region and to the list of all warehouses, in one transaction. Returns
-    /// `Refused` if the warehouse exists.
+    /// Creates a warehouse in one transaction, which also writes the items by which GSI-1 finds the warehouse: by its
+    /// region, and in the list of all warehouses. Returns `Refused` if the warehouse exists.
     pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_warehouse(&warehouse.id);
         let to_region = relation(partition.clone(), keys::key_of_region(&warehouse.region), partition);
@@ -30,8 +30,8 @@ impl OrdersTable {
             .await
     }
 
-    /// Changes the name or the region of a warehouse, and its relations, in one transaction. Returns `Refused` if the
-    /// stored warehouse changed since it was read.
+    /// Changes the name or the region of a warehouse in one transaction, which also changes the items by which GSI-1
+    /// finds the warehouse. Returns `Refused` if the stored warehouse changed since it was read.
     pub async fn change_warehouse(&self, before: &Warehouse, after: &Warehouse) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_warehouse(&before.id);
         let after = Warehouse { version: before.version.saturating_add(1), ..after.clone() };

@@ -13,6 +13,7 @@ use dynamo::{
 };
 use ulid::Ulid;
 
+/// The condition that the stored version of an item is the version that was read before (`:seen`).
 const VERSION_UNCHANGED: &str = "#Version = :seen";
 
 /// The outcome of a transaction with conditions.
@@ -31,24 +32,25 @@ pub enum WriteOutcome {
 pub(super) struct WriteTransaction<'a> {
     table: &'a OrdersTable,
     writes: Vec<TransactWriteItem>,
-    /// The index of the check of the account; `None` if there is no such check.
+    /// The index of the write that checks the account; `None` if the transaction does not check an account.
     account_check: Option<usize>,
 }
 
 impl OrdersTable {
+    /// Begins a transaction without writes.
     pub(super) fn transaction(&self) -> WriteTransaction<'_> {
         WriteTransaction { table: self, writes: Vec::new(), account_check: None }
     }
 }
 
 impl WriteTransaction<'_> {
-    /// Adds a put of `item`, on condition that no item has its key.
+    /// Adds a put of `item`, on condition that no item with the same key exists.
     pub fn create(mut self, item: Item) -> Self {
         self.writes.push(self.table.dynamo.build_put_if(item, ABSENT, None));
         self
     }
 
-    /// Adds a put of `item`, on condition that an item has its key.
+    /// Adds a put of `item`, on condition that an item with the same key exists.
     pub fn replace(mut self, item: Item) -> Self {
         self.writes.push(self.table.dynamo.build_put_if(item, PRESENT, None));
         self
@@ -60,7 +62,8 @@ impl WriteTransaction<'_> {
         self
     }
 
-    /// Adds an update from `before` to `after`, on condition that the stored version is the version of `before`.
+    /// Adds an update of an entity from `before` to `after`, on condition that the stored version is the version of
+    /// `before`. The update increases the version by 1.
     pub fn change<T: Versioned<OrdersTable>>(mut self, before: &T, after: &T) -> Self {
         let after = after.clone().with_version(before.version() + 1);
         let update = self.table.dynamo.build_versioned_update(before, &after);
@@ -101,7 +104,7 @@ impl WriteTransaction<'_> {
         self.log_with_reason(kind, None, change)
     }
 
-    /// Does the same as [`WriteTransaction::log`], with the reason that the requester gave.
+    /// Like [`WriteTransaction::log`], but the entry also contains `reason`, which the requester gave for the change.
     pub fn log_with_reason(
         mut self,
         kind: ActionKind,
@@ -123,21 +126,24 @@ impl WriteTransaction<'_> {
         self
     }
 
-    /// Adds an update that creates the fill task of `target`, or adds the change `change` to the existing task.
+    /// Adds an update that creates the fill task of `target`, or requests the existing task again. `change` is the
+    /// identifier of the change that requests the task.
     pub fn request_fill(mut self, target: &FillTarget, change: Ulid) -> Self {
         let update = self.table.build_fill_request(target, change);
         self.writes.push(TransactWriteItem::builder().update(update).build());
         self
     }
 
-    /// Adds an update that requests to fill the backordered orders of all `products`. Adds nothing if there are none.
+    /// Adds an update of one fill task that requests to fill the backordered orders of all `products`. `change` is the
+    /// identifier of the change that requests this. Adds nothing if `products` is empty.
     pub fn request_fill_of_all(mut self, products: &[&ProductId], change: Ulid) -> Self {
         let update = self.table.build_fill_request_for_all(products, change);
         self.writes.extend(update.map(|update| TransactWriteItem::builder().update(update).build()));
         self
     }
 
-    /// Adds an update that sets `Data` of the relation with the key `key`, on condition that the relation exists.
+    /// Adds an update that sets the attribute `Data` of the relation with the key `key`, on condition that the relation
+    /// exists. A relation is an item that relates two entities.
     pub fn update_relation_data(self, key: Key, data: &str) -> Self {
         let values = HashMap::from([(":data".to_owned(), AttributeValue::S(data.to_owned()))]);
         self.update(key, &format!("SET #{DATA} = :data"), PRESENT, values)
@@ -187,6 +193,7 @@ impl WriteTransaction<'_> {
         self.update(key, &format!("ADD #{TOTAL_STOCK} :pieces"), &format!("#{TOTAL_STOCK} >= :least"), values)
     }
 
+    /// Adds an update of the item `key` with the update expression `expression`, on condition that `condition` is true.
     pub fn update(
         mut self,
         key: Key,

@@ -1,4 +1,4 @@
-//! Stored items of fill tasks.
+//! The stored items of fill tasks: the requests to try again to fill backordered orders.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -21,18 +21,19 @@ pub struct FillTaskItem {
 
 dynamo::attributes!(FillTaskItem { CHANGE = change, FURTHER = further, PASS = pass, });
 
-/// The pass of a fill task that is under way, as a map in the item of the task.
+/// The current pass of a fill task over its orders, as a map in the item of the task.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct PassItem {
     change: Ulid,
     started_date: Instant,
-    /// The last order that was tried.
+    /// The last order that the pass has tried; absent if no order was tried yet.
     after: Option<PositionItem>,
     out_of_stock: Vec<ProductId>,
 }
 
+/// The order after which a pass continues, as a map in the item of the task.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct PositionItem {

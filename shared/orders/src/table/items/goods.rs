@@ -1,4 +1,4 @@
-//! Stored items of products, stock, SKUs and warehouses.
+//! The stored items of products, stock, SKUs and warehouses.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use crate::{PlaceId, Product, ProductId, Stock, Warehouse, WarehouseId};
 use billing::{Label, Sku};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of, s};
 
+/// The attributes of the item of a product.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ProductItem {
@@ -41,6 +42,7 @@ impl Entity<OrdersTable> for Product {
     }
 }
 
+/// The attributes of the item with the stock of a product in a warehouse.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct StockItem {
@@ -49,8 +51,8 @@ pub(in crate::table) struct StockItem {
     /// The number of recorded movements of this stock.
     #[serde(default)]
     pub movements: u64,
-    /// Whether the stock is the sum of its movements. Absent in a stock from before movements were recorded, until its
-    /// opening movement is written.
+    /// Whether the stock is the sum of its recorded movements. Absent in a stock from before movements were recorded,
+    /// until its opening movement is written: a movement of the pieces that the recorded movements do not explain.
     #[serde(default)]
     pub is_opened: bool,
 }
@@ -58,18 +60,21 @@ pub(in crate::table) struct StockItem {
 dynamo::attributes!(StockItem { STOCK = stock, MOVEMENTS = movements, IS_OPENED = is_opened, });
 
 impl StockItem {
-    /// Creates the attributes of a new stock of `pieces` pieces, which its first movement creates.
+    /// Creates the attributes of a new stock of `pieces` pieces. The same transaction writes the first movement of this
+    /// stock.
     pub fn first(pieces: u64) -> Self {
         Self { stock: pieces, movements: 1, is_opened: true }
     }
 }
 
+/// Reads the stock of a product in a warehouse from its item.
 pub(in crate::table) fn read_stock(item: &Item) -> Result<Stock, TableError> {
     let StockItem { stock, .. } = from_item(item)?;
     let warehouse = id_in_sk(&key_of(item), keys::WAREHOUSE_PREFIX)?;
     Ok(Stock { product: id_in_pk(&key_of(item), keys::PRODUCT_PREFIX)?, warehouse, quantity: stock })
 }
 
+/// The attributes of the item of a warehouse.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct WarehouseItem {
@@ -95,13 +100,15 @@ impl Entity<OrdersTable> for Warehouse {
     }
 }
 
-/// The item of a SKU. Each change of the SKU's products is conditional on the version of this item.
+/// The own item of a SKU, which contains only a version. Each change of the products of the SKU is conditional on this
+/// version.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::table) struct StoredSku {
     pub sku: Sku,
     pub version: u64,
 }
 
+/// The attributes of the own item of a SKU.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct SkuItem {
@@ -137,12 +144,12 @@ pub(in crate::table) struct DeliveryItem {
     pub stock: u64,
 }
 
-/// Returns the id of the product in the partition key of a relation.
+/// Returns the id of the product from the partition key of `item`, which relates the product to another entity.
 pub(in crate::table) fn product_id_in(item: &Item) -> Result<ProductId, TableError> {
     id_in_pk(&key_of(item), keys::PRODUCT_PREFIX)
 }
 
-/// Returns the relation from `warehouse` to the list of all warehouses. The relation contains all attributes of the
+/// Returns the item by which GSI-1 lists `warehouse` among all warehouses. The item contains all attributes of the
 /// warehouse, so that the choice of a warehouse for an order reads only one partition.
 pub(in crate::table) fn warehouse_list_relation(warehouse: &Warehouse) -> Item {
     let mut item = warehouse.to_item();

@@ -1,5 +1,5 @@
-//! The stored items of the order desk's table. Their attributes are structs that are separate from the domain types.
-//! The identifiers of an entity are stored only in the keys of its item.
+//! The stored items of the order desk's table. The attributes of an item are defined by a struct that is separate from
+//! the domain type. The identifiers of an entity are stored only in the keys of its item.
 
 mod fill;
 mod goods;
@@ -35,7 +35,8 @@ pub(in crate::table) const DATA: &str = "Data";
 
 dynamo::versioned!(OrdersTable: Customer, Employee, Order, OrderRefunds, Product, StoredSku, Warehouse);
 
-/// Returns an item with `key` and `attributes`. If `data` is `None`, GSI-1 does not contain the item.
+/// Returns an item with `key` and `attributes`. `data` is the value of the attribute `Data`; if it is `None`, GSI-1
+/// does not contain the item.
 pub(in crate::table) fn item_with(key: Key, data: Option<String>, attributes: &impl Serialize) -> Item {
     let mut item = to_item(attributes);
     item.extend(key.attributes());
@@ -43,12 +44,12 @@ pub(in crate::table) fn item_with(key: Key, data: Option<String>, attributes: &i
     item
 }
 
-/// The attributes of an item that has only keys and `Data`.
+/// The attributes of an item that has no attributes except its keys and `Data`.
 #[derive(Serialize)]
 pub(in crate::table) struct NoAttributes {}
 
-/// Returns the relation from the key `from` to the key `to`. A query of GSI-1 for `to` returns its relations sorted by
-/// `data`.
+/// Returns the relation from `from` to `to`: an item that relates two entities, whose keys they are. A query of GSI-1
+/// for `to` returns all its relations, sorted by `data`.
 pub(in crate::table) fn relation(from: String, to: impl Into<String>, data: impl Into<String>) -> Item {
     item_with(keys::key_of_relation(from, to), Some(data.into()), &NoAttributes {})
 }

@@ -1,4 +1,4 @@
-//! Stored items of the movements of stock.
+//! The stored items of stock movements: the records of the changes of the stock.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -10,6 +10,7 @@ use crate::{Movement, MovementKind, OrderMovement, OrderMovementLine, ProductId,
 use billing::Label;
 use dynamo::{Entity, Instant, Key, TableError};
 
+/// The attributes of the item of a movement that a person or a program requested.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -43,6 +44,7 @@ impl Entity<OrdersTable> for Movement {
     }
 }
 
+/// The attributes of the item of a movement that an order caused.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct OrderMovementItem {
@@ -52,6 +54,7 @@ pub struct OrderMovementItem {
     lines: Vec<LineItem>,
 }
 
+/// The movement of one product of an order, as an element of a list in the item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct LineItem {

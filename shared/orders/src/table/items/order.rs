@@ -1,5 +1,5 @@
-//! Stored items of orders, of the relations from orders to representatives, products and warehouses, of the refunds of
-//! orders, and of customers.
+//! The stored items of orders, of the refunds of orders, of customers, and of the relations from orders to
+//! representatives, products and warehouses. A relation is an item that relates two entities.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -13,6 +13,7 @@ use crate::{
 use billing::{AccountId, Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
 
+/// The attributes of the own item of an order.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -102,7 +103,7 @@ impl Entity<OrdersTable> for Order {
     }
 }
 
-/// The stored refunds of an order.
+/// The attributes of the item with the recorded refunds of an order's payment.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct RefundsItem {
@@ -110,6 +111,7 @@ pub struct RefundsItem {
     version: u64,
 }
 
+/// A recorded refund, as an element of a list in the item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct RefundItem {
@@ -137,19 +139,20 @@ impl Entity<OrdersTable> for OrderRefunds {
     }
 }
 
-/// The attributes of the relation from an order to its representative.
+/// The attributes of the relation (the item that relates an order to its representative).
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct RepresentativeRelationItem {
     pub customer: AccountId,
     pub payment_amount: i64,
-    /// Absent if nothing is refunded.
+    /// The part of the payment that was refunded, in minor units; absent if nothing was refunded.
     pub refunded_amount: Option<i64>,
     pub currency: Currency,
 }
 
-/// Returns the relation from an order to its representative.
+/// Returns the relation from an order to its representative: the item by which GSI-1 finds the orders of the
+/// representative.
 pub(in crate::table) fn representative_relation(order: &Order) -> Item {
     let key =
         keys::key_of_relation(keys::key_of_order(order.id), keys::key_of_representative(order.representative.as_ref()));
@@ -163,26 +166,28 @@ pub(in crate::table) fn representative_relation(order: &Order) -> Item {
     item_with(key, Some(keys::status_data(order)), &item)
 }
 
+/// The attributes of the relation from an order or a SKU to one of its products: the number of pieces.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct QuantityItem {
     pub quantity: u32,
 }
 
-/// Returns the relation from an order to one of its products.
+/// Returns the relation from an order to one of its products: the item by which GSI-1 finds the orders of the product.
 pub(in crate::table) fn product_relation(order: &Order, line: &OrderLine) -> Item {
     let key = keys::key_of_relation(keys::key_of_order(order.id), keys::key_of_product(&line.product));
     item_with(key, Some(keys::status_data(order)), &QuantityItem { quantity: line.quantity })
 }
 
-/// Reads a line from the relation of an order or a SKU to a product.
+/// Reads an order line (product and quantity) from a relation: the item that relates an order or a SKU to a product.
 pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> {
     let QuantityItem { quantity } = from_item(item)?;
     Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCT_PREFIX)?, quantity })
 }
 
-/// The attributes of the relation from an order to the warehouse that ships it. The relation contains the lines of the
-/// order, so that the list of the orders of a warehouse needs no query for each order.
+/// The attributes of the relation from an order to the warehouse that ships it: the item by which GSI-1 finds the
+/// orders of the warehouse. The relation contains the lines of the order, so that the list of the orders of a warehouse
+/// needs no query for each order.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct WarehouseRelationItem {
@@ -190,6 +195,7 @@ struct WarehouseRelationItem {
     lines: Vec<LineItem>,
 }
 
+/// An order line, as an element of a list in an item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct LineItem {
@@ -211,20 +217,23 @@ fn read_lines(items: Vec<LineItem>) -> Vec<OrderLine> {
     items.into_iter().map(|LineItem { product, quantity }| OrderLine { product, quantity }).collect()
 }
 
-/// Returns the relation from an order to the warehouse that ships it; `None` if no warehouse ships it yet.
+/// Returns the relation (item) from an order to the warehouse that ships it; `None` if no warehouse ships the order
+/// yet.
 pub(in crate::table) fn warehouse_relation(order: &Order, lines: &[OrderLine]) -> Option<Item> {
     let key = keys::key_of_relation(keys::key_of_order(order.id), keys::key_of_warehouse(order.warehouse.as_ref()?));
     let relation = WarehouseRelationItem { customer: order.customer.clone(), lines: line_items(lines) };
     Some(item_with(key, Some(keys::status_data(order)), &relation))
 }
 
-/// Reads the relation from an order to its warehouse. Returns the key of the order's item, and the lines of the order.
+/// Reads a relation: the item that relates an order to its warehouse. Returns the key of the order's own item, and the
+/// lines of the order.
 pub(in crate::table) fn read_warehouse_relation(item: &Item) -> Result<(Key, Vec<OrderLine>), TableError> {
     let relation: WarehouseRelationItem = from_item(item)?;
     let order = keys::key_of_order(order_id_in(item)?);
     Ok((keys::key_of_relation(order, keys::key_of_customer(&relation.customer)), read_lines(relation.lines)))
 }
 
+/// A shipping address, as a map in the item of an order or of a customer.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct AddressItem {
@@ -250,6 +259,7 @@ impl From<AddressItem> for ShippingAddress {
     }
 }
 
+/// The attributes of the item of a customer.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -287,12 +297,12 @@ impl Entity<OrdersTable> for Customer {
     }
 }
 
-/// Returns the account of the customer in the partition key of a relation.
+/// Returns the account of the customer from the partition key of `item`, which relates the customer to another entity.
 pub(in crate::table) fn customer_id_in(item: &Item) -> Result<AccountId, TableError> {
     id_in_pk(&key_of(item), keys::CUSTOMER_PREFIX)
 }
 
-/// Returns the id of the order in the partition key of a relation.
+/// Returns the id of the order from the partition key of `item`, which relates the order to another entity.
 pub(in crate::table) fn order_id_in(item: &Item) -> Result<OrderId, TableError> {
     id_in_pk(&key_of(item), keys::ORDER_PREFIX)
 }

@@ -1,4 +1,5 @@
-//! Stored items of employees, their job history and confidential data, and the quarter totals of representatives.
+//! The stored items of employees, of their job history and confidential data, and of the quarter totals of
+//! representatives.
 
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use crate::{
 use billing::{Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, Versioned, from_item, key_of, to_item};
 
+/// The attributes of the item of a quarter total.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TotalItem {
@@ -21,8 +23,8 @@ pub struct TotalItem {
     version: u64,
 }
 
-/// A quarter total together with the key of its item. The key contains the bucket (partition of GSI-1) of the total.
-/// This module does not know the bucket, so the caller gives the key.
+/// A quarter total together with the key of its item. The key contains the index of the bucket (one of the partitions
+/// of GSI-1) in which the total is. This module does not know the bucket, so the caller gives the key.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::table) struct StoredTotal {
     pub total: QuarterTotal,
@@ -65,6 +67,7 @@ impl Versioned<OrdersTable> for StoredTotal {
     }
 }
 
+/// The assignment of an employee, as a map in an item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AssignmentItem {
@@ -76,6 +79,7 @@ pub struct AssignmentItem {
     warehouse: Option<WarehouseId>,
 }
 
+/// The planned change of the assignment of an employee, as a map in an item.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -84,6 +88,7 @@ pub struct PlannedItem {
     assignment: Option<AssignmentItem>,
 }
 
+/// The attributes of the item of an employee. The relations by which employees are listed contain the same attributes.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -144,6 +149,7 @@ impl Entity<OrdersTable> for Employee {
     }
 }
 
+/// The attributes of the item of one entry of a job history.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct JobRecordItem {
@@ -152,18 +158,21 @@ struct JobRecordItem {
     department: DepartmentId,
 }
 
+/// Returns the item of an entry of the job history of an employee.
 pub(in crate::table) fn job_record_item(record: &JobRecord) -> Item {
     let JobRecord { employee, from, job, job_title, department } = record.clone();
     let key = keys::key_of_relation(keys::key_of_employee(&employee), keys::key_of_job_record(from));
     item_with(key, None, &JobRecordItem { job, job_title, department })
 }
 
+/// Reads an entry of the job history of an employee from its item.
 pub(in crate::table) fn read_job_record(item: &Item) -> Result<JobRecord, TableError> {
     let JobRecordItem { job, job_title, department } = from_item(item)?;
     let from = id_in_sk(&key_of(item), keys::JOB_HISTORY_PREFIX)?;
     Ok(JobRecord { employee: id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)?, from, job, job_title, department })
 }
 
+/// The attributes of the item with the confidential data of an employee; `Data` contains the hire date.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ConfidentialItem {
@@ -171,7 +180,7 @@ struct ConfidentialItem {
     currency: Currency,
 }
 
-/// Returns the key under which earlier versions stored the confidential data of an employee.
+/// Returns the key under which earlier versions of Dueday stored the confidential data of an employee.
 pub(in crate::table) fn earlier_key_of_confidential_item(confidential: &Confidential) -> Key {
     let sk = keys::earlier_key_of_confidential_data(confidential.hired_on);
     keys::key_of_relation(keys::key_of_employee(&confidential.employee), sk)
@@ -188,19 +197,20 @@ pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &Co
     item
 }
 
-/// Returns the relation from `employee` to the key `end`, with all attributes of the employee, so that a list of employees
-/// reads only its relations.
+/// Returns the relation from `employee` to the entity or list with the key `end`: an item that contains all attributes
+/// of the employee, so that a list of employees reads only its relations.
 pub(in crate::table) fn employee_relation(employee: &Employee, end: String) -> Item {
     let partition = keys::key_of_employee(&employee.id);
     item_with(keys::key_of_relation(partition.clone(), end), Some(partition), &employee.attributes())
 }
 
-/// Returns the employee whose attributes are in the relation `item`. Returns `None` if the relation has no attributes: an
-/// earlier version of Dueday wrote such relations.
+/// Returns the employee from `item`, a relation that contains all attributes of the employee. Returns `None` if the
+/// relation has no attributes, because an earlier version of Dueday wrote it.
 pub(in crate::table) fn read_employee_relation(item: &Item) -> Result<Option<Employee>, TableError> {
     item.contains_key("CreatedDate").then(|| Employee::from_item(item)).transpose()
 }
 
+/// Reads the confidential data of an employee: the salary from the attributes, and the hire date from `Data`.
 pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, TableError> {
     let ConfidentialItem { salary, currency } = from_item(item)?;
     let hired_on = parse_id(&key_of(item), data_attribute(item)?, "")?;
