@@ -1,12 +1,11 @@
-//! The work of the function when the schedule invokes it each minute: makes the planned changes of employees that are
-//! due, and fills the backordered orders for which a fill task exists.
+//! The work of the function when the schedule invokes it each minute. It makes the planned changes of employees that
+//! are due, and fills the backordered orders for which a fill task exists.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::Diagnostic;
 use orders::{FillCounts, OrderDesk};
 
-/// The function does not start to fill another order if less than this time remains until the deadline of the
-/// invocation.
+/// The time before the deadline of an invocation in which the function does not begin to fill another order.
 const FILL_TIME_MARGIN: TimeDelta = TimeDelta::seconds(15);
 /// The longest time that one invocation fills orders. It is shorter than the minute after which the next invocation
 /// continues, so that usually no two invocations work on the same tasks.

@@ -17,7 +17,7 @@ pub use queue::{OrdersToFill, Request, Response, handle};
 /// The longest time after which a change of the table is visible in its indexes. Usually it takes less than a second.
 const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
 
-/// The reason why a function could not be set up.
+/// The reason why the order desk of a Lambda function could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -26,7 +26,7 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// Creates the order desk from the environment variables.
+/// Creates the order desk of a Lambda function from the environment variables.
 ///
 /// # Errors
 /// An environment variable is missing or not valid, or the table cannot be used.

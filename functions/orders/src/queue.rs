@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fill_waiting_orders::fill_waiting_orders;
 
-/// The payload of an invocation of the function.
+/// The payload of an invocation of the Lambda function.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Request {
@@ -23,7 +23,7 @@ pub enum Request {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrdersToFill {
-    /// The backordered orders for which a fill task exists.
+    /// The backordered orders for which a fill task (a stored request to try again to fill orders) exists.
     Waiting,
 }
 
@@ -37,7 +37,7 @@ pub enum Response {
     Fill {
         /// The number of orders for which the stock was reserved.
         filled: u32,
-        /// The number of fill tasks that the next invocation continues.
+        /// The number of fill tasks that are not finished, and that the next invocation continues.
         unfinished_tasks: u32,
     },
 }
@@ -45,8 +45,8 @@ pub enum Response {
 /// Handles one invocation of the function.
 ///
 /// # Errors
-/// Only for a request of the schedule, if a planned change, an order or a fill task failed. A
-/// message that fails is listed in the response instead, so that the queue delivers only this message again.
+/// Only a request of the schedule can fail: if a planned change, an order or a fill task failed. If a message of the
+/// queue fails, the response lists the message instead, so that the queue delivers only this message again.
 pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
     match event.payload {
         Request::Queue(queue) => Ok(Response::Queue(process_messages(desk, queue).await)),
@@ -58,6 +58,7 @@ pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Res
     }
 }
 
+/// Processes the messages of the queue one after the other, and returns those that failed.
 async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     for message in queue.records {
@@ -81,6 +82,7 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
     response
 }
 
+/// Processes the payment event in one message.
 async fn process_message(desk: &OrderDesk, message: &str) -> Result<Option<PlaceOutcome>, ProcessEventError> {
     orders::process_event(desk, &ReceivedEvent::read(message)?).await
 }

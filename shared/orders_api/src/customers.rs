@@ -63,6 +63,7 @@ impl From<Customer> for CustomerView {
     }
 }
 
+/// Returns the problem response (404) for an account that is not a customer of the order desk.
 fn customer_not_found() -> Problem {
     Problem::not_found("there is no such customer: the account has neither an order nor a shipping address")
 }

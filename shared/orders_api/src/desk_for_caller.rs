@@ -1,5 +1,5 @@
-//! An extractor of the order desk whose changes are requested by the caller of the HTTP request. Each change writes an entry of
-//! the action log.
+//! An extractor of the order desk for a request. The caller of the HTTP request counts as the requester of all changes:
+//! each change writes an entry of the action log with this caller.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,8 @@ use store::Table;
 
 use super::OrdersApi;
 
-/// The payments table, in which the transactions of the order desk write entries of the action log and check accounts.
+/// The payments table. The transactions of the order desk write entries of the action log to this table, and check
+/// accounts in it.
 #[derive(Clone, Debug)]
 pub struct StoredPayments(pub Table);
 
@@ -27,7 +28,7 @@ impl PaymentsTable for StoredPayments {
     }
 }
 
-/// Extracts the order desk whose changes are requested by the caller of the request.
+/// Extracts the order desk from a request. Its changes are logged as changes that the caller of the request requested.
 pub(super) struct DeskForCaller(pub OrderDesk);
 
 impl FromRequestParts<OrdersApi> for DeskForCaller {

@@ -23,6 +23,7 @@ use super::employee_view::{
 use super::order_view::QuarterTotalView;
 use super::parameters::EmployeePath;
 
+/// Returns the problem response (404) for an employee who does not exist.
 pub(super) fn employee_not_found() -> Problem {
     Problem::not_found("there is no such employee")
 }
@@ -172,8 +173,8 @@ pub async fn end_employment(
             check_past_day(date, &now, confidential_access)?;
             date
         }
-        // The employee may already have left, or a leaving date may be planned. A repeated request without a date keeps
-        // that date.
+        // Without a date in the request, keep the stored date of an employee who has left or whose leaving is planned,
+        // so that a repeated request changes nothing.
         None => {
             let stored = desk.table.get_employee(&employee).await?;
             stored.and_then(|employee| employee.first_day_after_leaving()).unwrap_or(now.today)
@@ -182,9 +183,9 @@ pub async fn end_employment(
     change_assignment(&desk, &employee, None, on, &if_match).await
 }
 
-/// Returns a problem if `day` is before today and the caller has no access to confidential data: a change before the
-/// first day of employment is refused, so past days would show the hire date to a caller who tries them one after the
-/// other.
+/// Returns a problem if `day` is before today and the caller has no access to confidential data. A change before the
+/// first day of employment is refused. So without this check, a caller who tries past days one after the other could
+/// find the hire date.
 fn check_past_day(
     day: NaiveDate,
     now: &Now,
@@ -196,8 +197,8 @@ fn check_past_day(
     Ok(())
 }
 
-/// Gives the employee the new `assignment` from the day `from` on. If `assignment` is `None`, the employee leaves on this
-/// day. Changes nothing and returns a problem if the stored version does not match `if_match`.
+/// Gives the employee the new `assignment` from the day `from` on. If `assignment` is `None`, the employee leaves on
+/// this day. Changes nothing and returns a problem if the stored version of the employee does not match `if_match`.
 async fn change_assignment(
     desk: &OrderDesk,
     employee: &EmployeeId,

@@ -54,16 +54,19 @@ pub struct FollowUpView {
     follow_up: OrderWithLines,
 }
 
+/// Converts the lines of a request into order lines.
 fn order_lines(lines: Option<Vec<LineFields>>) -> Option<Vec<OrderLine>> {
     lines.map(|lines| lines.into_iter().map(OrderLine::from).collect())
 }
 
+/// Returns the JSON of a new follow-up order and of the order that it follows.
 fn follow_up_json(created: &CreatedFollowUp) -> String {
     let view = |order: &Order| OrderWithLines::new(order.clone(), order.lines.clone());
     let view = FollowUpView { order: view(&created.order), follow_up: view(&created.follow_up) };
     serde_json::to_string(&view).expect("a view is representable")
 }
 
+/// Returns the response (201) with the new follow-up order, or the saved response to an earlier request.
 fn response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
     match outcome {
         FollowUpOutcome::Created(created) => {

@@ -15,9 +15,9 @@ use utoipa::ToSchema;
 
 use super::desk_for_caller::DeskForCaller;
 
-/// The largest number of orders in one request. To advance an order, the desk sends two requests to the table.
+/// The largest number of orders in one request. The desk sends at least two requests to the table for each order.
 const MAX_ORDERS: usize = 100;
-/// The number of orders that are advanced at the same time.
+/// The largest number of orders that one request advances at the same time.
 const AT_ONCE: usize = 8;
 
 /// A step that many orders can take at once.
@@ -80,6 +80,7 @@ pub struct AdvanceResult {
 }
 
 impl AdvanceResult {
+    /// Creates the result for `order`: its status if the step succeeded, otherwise the problem.
     fn new(order: OrderId, result: Result<Order, DeskError>) -> Self {
         match result {
             Ok(after) => Self { order, status: Some(after.status), problem: None },
@@ -139,6 +140,7 @@ pub async fn advance(
     Ok(Json(AdvanceResults { data, failed }))
 }
 
+/// Advances one order by `step`, and returns the result, also if the step fails.
 async fn advance_one(desk: &OrderDesk, order: OrderId, step: Step) -> AdvanceResult {
     AdvanceResult::new(order, desk.advance(order, step).await)
 }

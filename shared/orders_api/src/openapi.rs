@@ -3,6 +3,7 @@
 use rest::openapi::Description;
 use serde_json::Value;
 
+/// The description of the API at the top of the OpenAPI document.
 const DESCRIPTION: &str = "The order desk ships products to customers. The SKU of a subscription stands for a set of \
     products. Each paid month of the subscription becomes one order of these products, which is shipped from a \
     warehouse. A SKU without products creates no orders. An order is `BACKORDERED` until its products are reserved: \

@@ -77,6 +77,7 @@ pub struct StepPath {
 }
 
 impl StepName {
+    /// Returns the status of an order after the step.
     fn target_status(self) -> OrderStatus {
         match self {
             Self::Pick => OrderStatus::Picked,
@@ -87,11 +88,11 @@ impl StepName {
         }
     }
 
-    /// Returns the step with the parcel in `fields`.
+    /// Returns the step together with the data in `fields`: the parcel, and whether returned products are not sellable.
     ///
     /// # Errors
-    /// `fields` contains a parcel, but the step is not `ship`; or it says that the products are not sellable, but the step is
-    /// not `return`.
+    /// - `fields` contains a parcel, but the step is not `ship`.
+    /// - `fields` contains that the products are not sellable, but the step is not `return`.
     fn with_fields(self, fields: StepFields) -> Result<Step, Problem> {
         let StepFields { carrier, tracking_number, unsellable } = fields;
         if unsellable && self.target_status() != OrderStatus::Returned {
@@ -111,10 +112,12 @@ impl StepName {
     }
 }
 
+/// Returns the JSON of an order with its lines.
 fn order_json(order: &Order, lines: &[OrderLine]) -> String {
     serde_json::to_string(&OrderWithLines::new(order.clone(), lines.to_vec())).expect("a view is representable")
 }
 
+/// Returns the response (200) with an order and its lines, and with the version of the order as `ETag`.
 fn order_response(order: &Order, lines: &[OrderLine]) -> Response {
     json_response(StatusCode::OK, StoredResponse { json: order_json(order, lines), version: order.version })
 }

@@ -27,7 +27,7 @@ use super::products::Quantity;
 
 /// The HTML template of the packing slips. Each order is printed on a page of its own.
 const SLIPS_TEMPLATE: &str = include_str!("packing_slips.html");
-/// The width and height of the code with the order number, in CSS pixels: 3 cm on paper.
+/// The width and height of the QR code with the order number, in CSS pixels. This is 3 cm on paper.
 const CODE_PIXELS: u32 = 113;
 
 /// An order with everything that a packer needs.
@@ -87,6 +87,7 @@ pub enum Sort {
     NewestFirst,
 }
 
+/// Returns the default of the query parameter `status`.
 fn open() -> OrderStatus {
     OrderStatus::Open
 }
@@ -104,13 +105,14 @@ pub fn packing_slips(orders: &[OrderToPack]) -> String {
     slips_page(orders, None)
 }
 
-/// Returns the web page with the packing slips of `orders`. `next` is the URL of the next list page: the web page shows a link
-/// to it, which is not printed.
+/// Returns the web page with the packing slips of `orders`. `next` is the URL of the next list page, to which the web
+/// page has a link. The link is not printed.
 fn slips_page(orders: &[OrderToPack], next: Option<String>) -> String {
     let slips: Vec<Value> = orders.iter().map(slip).collect();
     html_page::render("packing_slips.html", SLIPS_TEMPLATE, context! { slips, next })
 }
 
+/// Returns the values of an order for the template of the packing slips.
 fn slip(OrderToPack { order, lines }: &OrderToPack) -> Value {
     let lines: Vec<Value> = lines
         .iter()

@@ -69,17 +69,18 @@ pub struct OrdersQuery {
     limit: Limit,
 }
 
-/// Returns the problem with status 404: the order does not exist, or the caller must not know that it exists.
+/// Returns the problem response (404) for an order that does not exist, or whose existence the caller must not know.
 pub fn order_not_found() -> Problem {
     Problem::not_found("there is no such order")
 }
 
 impl OrdersQuery {
-    /// Returns the requested statuses, the requested days of payment, and the requested list page of `list`. If the request has
-    /// no status, returns all statuses; if it has no days, returns all days.
+    /// Returns the requested statuses, the requested range of payment days, and the requested list page of `list`. If
+    /// the request has no status, returns all statuses. If it has no first or last day, the range has no limit on this
+    /// side.
     ///
     /// # Errors
-    /// The problem with status 422 if `to` is before `from`, or if the cursor is not from `list`.
+    /// The problem response (422) if `to` is before `from`, or if the cursor does not belong to `list`.
     pub fn statuses_days_and_paging(
         self,
         list: OrderList<'_>,

@@ -103,7 +103,7 @@ impl Quantity {
     /// Returns the number of pieces.
     ///
     /// # Errors
-    /// 400 for the field `quantity` if the number is not allowed.
+    /// The problem response (400) for the field `quantity`, if the number is not from 1 to [`MAX_QUANTITY`].
     pub(super) fn checked(self) -> Result<u64, Problem> {
         let Self(quantity) = self;
         if !(1..=MAX_QUANTITY).contains(&quantity) {
@@ -161,7 +161,7 @@ impl From<ProductOrder> for ProductOrderView {
     }
 }
 
-/// Returns the problem with status 404: the product does not exist.
+/// Returns the problem response (404) for a product that does not exist.
 pub(super) fn product_not_found() -> Problem {
     Problem::not_found("there is no such product")
 }
@@ -310,7 +310,7 @@ pub async fn receive_delivery(
     let DeliveryFields { warehouse, quantity } = body.value;
     let quantity = quantity.checked()?;
     match desk.receive_stock(&product, &warehouse, quantity, delivery).await {
-        // The product is part of the path, so the status of the response is 404 instead of 422.
+        // The product is part of the path of the request, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found()),
         received => Ok(received.map(|()| Json(DeliveryView { id: delivery, product, warehouse, quantity }))?),
     }

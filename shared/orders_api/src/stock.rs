@@ -154,7 +154,8 @@ impl From<Movement> for MovementView {
     }
 }
 
-/// Carries out `request`. `path` contains the product and the identifier of the movement.
+/// Changes the stock as `request` requests, and returns the recorded movement. `path` contains the product and the
+/// identifier of the movement.
 async fn move_stock(
     desk: &OrderDesk,
     path: MovementPath,
@@ -163,7 +164,7 @@ async fn move_stock(
     let MovementPath { product, movement } = path;
     let id: Ulid = movement.parse().map_err(|_| Problem::invalid_field("movement", "must be a ULID"))?;
     match desk.move_stock(&product, id, request).await {
-        // The product is part of the path, so the status of the response is 404 instead of 422.
+        // The product is part of the path of the request, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found()),
         Err(error @ DeskError::NoWarehouse(_)) if matches!(&error, DeskError::NoWarehouse(missing) if Some(missing) == request.to()) => {
             Err(Problem::refused_field("to_warehouse", error))

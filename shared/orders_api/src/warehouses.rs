@@ -50,6 +50,7 @@ impl From<Warehouse> for WarehouseView {
     }
 }
 
+/// Returns the problem response (404) for a warehouse that does not exist.
 fn warehouse_not_found() -> Problem {
     Problem::not_found("there is no such warehouse")
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use store::Table;
 use testkit::{Function, InvocationResult, sample};
 
+/// Returns the sample event in the file `events/apigateway-NAME.json`.
 fn sample_event(name: &str) -> Value {
     let path = format!("{}/../../events/apigateway-{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()

@@ -14,6 +14,7 @@ use orders::{
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 
+/// Starts the function with an empty orders table.
 async fn start_function() -> (Engine, OrdersTable, Function) {
     let engine = Engine::memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
@@ -22,10 +23,12 @@ async fn start_function() -> (Engine, OrdersTable, Function) {
     (engine, table, function)
 }
 
+/// Returns the text of the sample event in the file `events/NAME.json`.
 fn sample_event(name: &str) -> String {
     std::fs::read_to_string(format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
+/// Invokes the function with the payload `event` and a deadline in 60 seconds.
 async fn invoke(function: &mut Function, event: &str) -> InvocationResult {
     function.invoke(event, SystemClock.now().timestamp_millis() + 60_000).await
 }
@@ -84,8 +87,8 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
     desk.set_shipping_address(&order.customer, address).await.unwrap();
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(1));
     assert_eq!(table.get_order(id).await.unwrap().unwrap().0.status, OrderStatus::Open);
-    // The index may not show the latest change yet, so a fill task is stored until an invocation works on it more than
-    // 30 seconds after the change that created the task.
+    // The index may not contain the latest change yet. So a fill task is kept until a pass over its orders starts more
+    // than 30 seconds after the change that requested the task.
     assert_eq!(table.fill_tasks().await.unwrap().items.len(), 2);
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0));
 }

@@ -44,8 +44,8 @@ impl PartitionRange {
         Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
-    /// Returns the range of the items in `partition` whose `Data` is a key that begins with `prefix`: they relate such
-    /// entities to the entity of the partition.
+    /// Returns the range of the items in `partition` whose `Data` begins with `prefix`, the key prefix of one kind of
+    /// entity.
     pub fn of_entities(partition: Partition, prefix: &str) -> Self {
         let name = String::new();
         Self { partition, name, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }

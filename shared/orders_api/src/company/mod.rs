@@ -12,7 +12,7 @@ use rest::parameters::PageQuery;
 
 use super::OrdersApi;
 
-/// Returns a list page of the entities of a kind, sorted by id.
+/// Returns a list page of the entities of the kind `E`, such as regions, sorted by id.
 async fn list<E: ReferencedEntity, V: From<E>>(api: &OrdersApi, page: PageQuery) -> Result<Json<ListView<V>>, Problem> {
     let paging = page.paging(|text| OrdersTable::cursor_of_entities(E::KIND, text))?;
     let page = api.desk.table.get_entities::<E>(&paging).await?;

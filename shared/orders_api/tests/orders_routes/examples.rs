@@ -19,8 +19,10 @@ use testkit::check_openapi_examples;
 
 use crate::router::test_desk::payments_table;
 
+/// The file with the example requests and responses of the OpenAPI document.
 const EXAMPLES_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
 
+/// Returns the paid month whose order the examples show.
 fn paid_month() -> PaidPeriod {
     PaidPeriod {
         order: "2027-01-31.01MCCKG2G0000G000000000002".parse().unwrap(),
@@ -73,7 +75,8 @@ async fn responses_match_the_examples() {
     let payments = Arc::new(StoredPayments(payments_table(client).await));
     let router = OrdersApi::new(desk.clone(), payments, clock).router();
     let router = router.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
-    // These examples need an order, which only a payment event can place, a second representative or a second warehouse.
+    // Some examples need data that no example request creates: an order, which only a payment event can place, a second
+    // representative, or a second warehouse.
     let prepare = async |operation: &str| match operation {
         "get_customer" => assert!(matches!(desk.place(&paid_month()).await.unwrap(), PlaceOutcome::Placed(_))),
         "hand_over_customer" => hire_second_representative(&desk).await,

@@ -103,7 +103,8 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         .json;
     assert_eq!(without_scope["jobs"][0]["from"], Value::Null, "the first job starts on the hire date: {without_scope}");
     assert!(!without_scope.to_string().contains("2026-11-01"), "{without_scope}");
-    // Requests with days before and after the hire date get the same responses, which do not contain the hire date.
+    // For a caller without the scope for confidential data, a day before the hire date and a day after it must give the
+    // same response, which must not contain the hire date.
     let customer = "PUT /customers/acme/representative";
     assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-10"})).await.status, 200);
     let move_body = |from: &str| json!({"assignment": {"job": "buying", "job_title": "T", "department": "buying", "represents_customers": false}, "from": from});
@@ -125,7 +126,7 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         assert!(responses[0].starts_with('4') && !responses[0].contains("2026-11-01"), "{request}: {responses:?}");
         assert_eq!(responses[0], responses[1], "{request}");
     }
-    // If the employee has no customers, a change with an earlier day is refused only because of the hire date, so the response
+    // If the employee has no customers, a change is refused only if its day is before the hire date, so the response
     // would reveal the hire date. That is why days before today need the scope for confidential data.
     assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-11"})).await.status, 200);
     for (request, body) in [

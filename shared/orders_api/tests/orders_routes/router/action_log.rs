@@ -13,12 +13,12 @@ use testkit::sample;
 
 use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
 
-/// A request that changes something, and the entry that it writes.
+/// A test case: a request that changes something, and the entry of the action log that the request must write.
 struct Case {
     operation: &'static str,
     request: String,
     body: Value,
-    /// A request that must be refused.
+    /// A request to the same route that must be refused, and its body.
     refused: (String, Value),
     kind: &'static str,
     /// The account of the entry; `None` if the entry belongs to no account.
@@ -27,6 +27,7 @@ struct Case {
     fields: (Value, Value),
 }
 
+/// Returns the body of a request that sets a shipping address in `city`.
 fn address_body_of(city: &str) -> Value {
     let mut address = address_body();
     address["city"] = json!(city);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::router::test_desk::TestDesk;
 
-/// Gives the employee e-10, who was hired on 2026-11-01, a job from each of `days` on.
+/// Gives the employee e-10, who was hired on 2026-11-01, one new job for each of `days`, which begins on this day.
 async fn assign(test_desk: &TestDesk, days: &[&str]) {
     for (n, day) in days.iter().enumerate() {
         let body = json!({"from": day, "assignment": {"job": "buying", "job_title": format!("Buyer {n}"),
@@ -21,6 +21,7 @@ async fn jobs(test_desk: &TestDesk) -> Vec<String> {
     details["jobs"].as_array().unwrap().iter().map(text).collect()
 }
 
+/// Returns the body of a request that corrects the first day of a job from `recorded` to `correct`.
 fn job_start(recorded: &str, correct: &str) -> Value {
     json!({"job_start": {"recorded": recorded, "correct": correct}})
 }
@@ -136,7 +137,8 @@ async fn wrong_first_day_of_a_later_job_is_corrected_between_the_jobs_before_and
 
 #[tokio::test]
 async fn corrected_job_begins_before_its_employee_leaves_or_gets_the_planned_assignment() {
-    // The columns are: the request, its body, the day of the correction, and the last possible day.
+    // The columns are: the request after which the last job ends, its body, the day of the correction, and the last day
+    // on which the corrected job can begin.
     let planned =
         json!({"from": "2027-02-10", "assignment": {"job": "sales", "job_title": "S", "department": "sales-eu"}});
     for (request, body, today, latest) in [

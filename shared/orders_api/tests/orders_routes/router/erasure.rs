@@ -9,7 +9,7 @@ use testkit::sample;
 
 use crate::router::test_desk::{TestDesk, TestResponse, address_body, paid_month};
 
-/// The texts that occur only in addresses and parcels.
+/// The texts that the test uses only in addresses and parcels, so that no item may contain them after the erasure.
 const PERSONAL: [&str; 5] = ["Canary Name", "Canary Street", "Canary Lane", "Canary Post", "CANARY-RR1"];
 
 /// Returns all items of the orders table as text.
@@ -19,18 +19,19 @@ async fn items(test_desk: &TestDesk) -> Vec<String> {
     items.unwrap().iter().map(|item| format!("{item:?}")).collect()
 }
 
-/// Returns the personal texts in the items for which `is_searched` is true.
+/// Returns the texts of `PERSONAL` that occur in the items for which `is_searched` returns true.
 async fn personal_texts(test_desk: &TestDesk, is_searched: fn(&str) -> bool) -> Vec<&'static str> {
     let items: Vec<String> = items(test_desk).await.into_iter().filter(|item| is_searched(item)).collect();
     assert!(!items.is_empty());
     PERSONAL.into_iter().filter(|personal| items.iter().any(|item| item.contains(personal))).collect()
 }
 
+/// Returns whether `item` is the saved response to a request with an idempotency key.
 fn is_saved_response(item: &str) -> bool {
     item.contains("IDEM#")
 }
 
-/// Sends each request of `requests` with an idempotency key of its own.
+/// Sends each request of `requests` with its own idempotency key, and returns the responses.
 async fn send_with_keys(test_desk: &TestDesk, requests: &[(String, Value)]) -> Vec<TestResponse> {
     let mut responses = Vec::new();
     for (request, body) in requests {

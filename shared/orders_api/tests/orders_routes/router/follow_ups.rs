@@ -4,15 +4,17 @@ use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, TestResponse, address_body, paid_month};
 
-/// The request headers of a replacement.
+/// The header with the idempotency key, which a request for a replacement requires.
 const KEY: [(&str, &str); 1] = [("idempotency-key", "r-1")];
 
+/// Returns the JSON list of lines with these products and quantities.
 fn lines(products: &[(&str, u32)]) -> Value {
     let line = |(product, quantity): &(&str, u32)| json!({"product": product, "quantity": quantity});
     products.iter().map(line).collect()
 }
 
-/// Returns a test desk with 100 bags of beans and `cups` cups, and an order of three bags and two cups: the path of the order.
+/// Creates a test desk with 100 bags of beans and `cups` cups, and places an order of three bags and two cups. Returns
+/// the test desk and the path of the order.
 async fn desk_with_order(cups: u32) -> (TestDesk, String) {
     let test_desk = TestDesk::new().await;
     test_desk.send_as_operator("PUT /products/cups", &json!({"name": "Cups"})).await;
@@ -25,11 +27,13 @@ async fn desk_with_order(cups: u32) -> (TestDesk, String) {
     (test_desk, format!("/orders/{}", paid_month(0).order))
 }
 
+/// Adds a delivery of a product to the stock. `delivery` is the end of the identifier of the delivery.
 async fn receive(test_desk: &TestDesk, product: &str, quantity: u32, delivery: u32) {
     let put = format!("PUT /products/{product}/deliveries/01MCCKG2G0000G0000000000{delivery}");
     assert_eq!(test_desk.send_as_operator(&put, &json!({"warehouse": "ams", "quantity": quantity})).await.status, 200);
 }
 
+/// Returns the stock of beans and of cups. Checks that the total stock is the stock in the warehouse.
 async fn stock(test_desk: &TestDesk) -> (i64, i64) {
     let mut stock = Vec::new();
     for product in ["beans", "cups"] {
@@ -41,6 +45,7 @@ async fn stock(test_desk: &TestDesk) -> (i64, i64) {
     (stock[0], stock[1])
 }
 
+/// Splits an order, which keeps the products `keep`.
 async fn split(test_desk: &TestDesk, order: &str, keep: &[(&str, u32)]) -> TestResponse {
     test_desk.send_as_operator(&format!("POST {order}/split"), &json!({"lines": lines(keep)})).await
 }
@@ -75,7 +80,8 @@ async fn backordered_order_keeps_what_is_in_stock_and_the_remainder_waits() {
     assert_eq!(missing, ["cups 1"], "the order has taken the last cup");
     assert_eq!(test_desk.get_as_operator(&order).await.json, *kept);
     assert_eq!(test_desk.get_as_operator(&follow_up).await.json, *rest);
-    // The remainder is filled when its product arrives, and is then picked, shipped, delivered and returned like any order.
+    // The follow-up order is filled when its product arrives, and is then picked, shipped, delivered and returned like
+    // any order.
     receive(&test_desk, "cups", 1, 11).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     advance(&test_desk, &follow_up, &["pick", "ship", "deliver", "return"]).await;
@@ -85,8 +91,9 @@ async fn backordered_order_keeps_what_is_in_stock_and_the_remainder_waits() {
 
 #[tokio::test]
 async fn stock_of_an_open_order_stays_reserved_and_each_part_restores_its_own_pieces() {
-    // The columns are: the products that the order keeps, the products of the remainder, and the stock after the order, and
-    // then the remainder, is cancelled. The order has three of 100 bags and two of five cups.
+    // The columns are: the products that the order keeps, the products of the follow-up order, the stock (beans, cups)
+    // after the order is cancelled, and the stock after the follow-up order is cancelled, too. The order has three of
+    // 100 bags and two of five cups.
     for (keep, rest, after_order, after_rest) in [
         (&[("beans", 1)][..], &[("beans", 2), ("cups", 2)][..], (98, 3), (100, 5)),
         (&[("cups", 2)], &[("beans", 3)], (97, 5), (100, 5)),
@@ -265,8 +272,8 @@ async fn order_of_another_customer_is_filled_if_a_split_needs_less_of_its_produc
     test_desk.place_orders(4..5).await;
     receive(&test_desk, "cups", 6, 10).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the older order needs ten cups");
-    // After the split, cups are the first product of neither order. Neither order can be filled, but each needs only five
-    // cups, so the newer order of cups does not have to wait for them.
+    // After the split, neither order can be filled, and cups are the first product of neither. But each needs only five
+    // cups, so the newer order of cups does not have to wait for these orders.
     let split = split(&test_desk, &order, &[("apples", 1), ("cups", 5)]).await;
     assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("BACKORDERED")), "{}", split.json);
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
@@ -324,8 +331,8 @@ async fn split_of_an_order_of_20_products_requests_to_fill_other_backordered_ord
         receive(&test_desk, name, 1, 40).await;
     }
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the oldest order needs seven pieces");
-    // The order keeps one piece of each product and is filled: this is the largest transaction. An entry of the action log and
-    // the response are a part of it.
+    // The order keeps one piece of each product and is filled. This is the largest possible transaction, because it
+    // also contains an entry of the action log and the saved response.
     let key = [("idempotency-key", "k")];
     let split = test_desk.send_as_operator_with(&format!("POST {order}/split"), &key, &json!({"lines": all(1)})).await;
     assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("OPEN")), "{}", split.json);
@@ -336,7 +343,7 @@ async fn split_of_an_order_of_20_products_requests_to_fill_other_backordered_ord
         (1, 20),
         "one action of the transaction requests to fill the orders of all products"
     );
-    // The remainder is split again: its transaction also counts the follow-up order in the main order.
+    // The follow-up order is split again: this transaction also counts the new follow-up order in the main order.
     let rest = format!("{order}.2");
     let split = test_desk.send_as_operator_with(&format!("POST {rest}/split"), &key, &json!({"lines": all(1)})).await;
     assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("OPEN")), "{}", split.json);

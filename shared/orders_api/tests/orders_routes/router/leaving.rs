@@ -1,4 +1,5 @@
-//! Tests of the distribution of customers while the leaving of a representative waits until its customers are handed over.
+//! Tests of the choice of a representative for new customers, while a representative should leave but must first hand
+//! over all customers.
 
 use orders::{DeskError, OrderStatus, PaidPeriod, PlaceOutcome, all_days};
 use serde_json::{Value, json};
@@ -24,8 +25,8 @@ async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_other_custom
     assert_eq!(orders::choose_representative(&"new".parse().unwrap(), &both), Some(&both[1]));
     let leave = ("POST /employees/e-11/leave", json!({"on": "2027-03-01"}));
     let (buys, sells) = (assignment(false), assignment(true));
-    // The columns are: the planned change, the day on which the customer is created, the number of planned changes that cannot
-    // be made on this day, and the representative of the customer.
+    // The columns are: the request for the planned change of e-11, the day on which the new customer is created, the
+    // number of planned changes that fail on this day, and the representative of the new customer.
     for ((request, body), day, waiting, expected) in [
         (&leave, "2027-02-28", 0, "e-11"),
         (&leave, "2027-03-01", 1, "e-10"),
@@ -40,7 +41,7 @@ async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_other_custom
         assert_eq!(test_desk.desk_on(day).apply_due_changes().await, waiting, "{request} {body} {day}");
         let representative = representative_of_new_customer(&test_desk, day).await;
         assert_eq!(representative, expected, "{request} {body} {day}");
-        // The same rule decides about a hand-over of a customer who has no representative.
+        // The same rule decides whether a customer without a representative can be handed over to e-11.
         let (other, e11) = ("other".parse().unwrap(), "e-11".parse().unwrap());
         let handed_over = test_desk.desk_on(day).hand_over(&other, &e11, all_days()).await;
         let stored = test_desk.get_as_operator("/customers/other").await;

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::router::test_desk::{TestDesk, address_body, connection_with_unprocessed_keys, paid_month};
 
-/// Returns the ids of all items in the list at `path`, reading list pages of `limit` items each. Checks that every list
-/// page except the last one has `limit` items.
+/// Returns the ids of all items in the list at `path`, which is read in list pages of `limit` items each. Checks that
+/// every list page except the last one has `limit` items.
 async fn read_all_pages(test_desk: &TestDesk, path: &str, limit: usize) -> Vec<String> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     let and = if path.contains('?') { '&' } else { '?' };
@@ -79,8 +79,8 @@ async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orde
     }
     let connection = &test_desk.connection;
     let request_count = || connection.requests().values().sum::<u64>();
-    // The columns are: the path, and the number of requests: one to read the number of buckets, and one for each of the three
-    // buckets, or for each status and bucket.
+    // The columns are: the path, and the number of requests for one list page: one to read the number of buckets, and
+    // one for each of the three buckets and each requested status.
     for (path, requests) in [("/orders?status=BACKORDERED", 1 + 3), ("/orders", 1 + 7 * 3)] {
         let (mut cursor, mut units_of_pages, mut listed) = (String::new(), Vec::new(), 0);
         let and = if path.contains('?') { '&' } else { '?' };

@@ -1,34 +1,39 @@
-//! Tests of the address of an order: it is that of the customer when the order was placed, or a later correction.
+//! Tests of the address of an order: the address that the customer had when the order was placed, or a later
+//! correction.
 
 use orders::PaidPeriod;
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, address_body, paid_month};
 
+/// Returns the body of a request that sets an address in `city`.
 fn address_in(city: &str) -> Value {
     let mut address = address_body();
     address["city"] = json!(city);
     address
 }
 
-/// Sets the number of bags of beans of an order that is placed from now on.
+/// Sets the number of bags of beans in each order that is placed from now on. 100 bags are in stock.
 async fn set_quantity(test_desk: &TestDesk, quantity: u32) {
     let sku = json!({"lines": [{"product": "beans", "quantity": quantity}]});
     assert_eq!(test_desk.send_as_operator("PUT /skus/coffee", &sku).await.status, 200);
 }
 
+/// Changes the shipping address of a customer to an address in `city`.
 async fn move_customer(test_desk: &TestDesk, account: &str, city: &str) {
     let moved = test_desk.send_as_operator(&format!("PUT /customers/{account}"), &address_in(city)).await;
     assert_eq!(moved.status, 200, "{}", moved.json);
 }
 
+/// Adds a delivery of `quantity` bags of beans to the stock.
 async fn receive(test_desk: &TestDesk, quantity: u32) {
     let put = "PUT /products/beans/deliveries/01MCCKG2G0000G000000000010";
     let body = json!({"warehouse": "ams", "quantity": quantity});
     assert_eq!(test_desk.send_as_operator(put, &body).await.status, 200);
 }
 
-/// Places the order of the month with the number `n` of the account `new`, which has no address. Returns its path.
+/// Places the order for the month with the number `n` of the account `new`. This account has no address at first.
+/// Returns the path of the order.
 async fn place_for_new(test_desk: &TestDesk, n: u64) -> String {
     let paid = PaidPeriod { account: "new".parse().unwrap(), ..paid_month(n) };
     test_desk.desk.place(&paid).await.unwrap();
@@ -41,6 +46,7 @@ async fn state(test_desk: &TestDesk, path: &str) -> (Value, Value, Value) {
     (order["status"].clone(), order["waits_for"].clone(), order["address"]["city"].clone())
 }
 
+/// Returns the expected result of [`state`].
 fn expected(status: &str, waits_for: Option<&str>, city: Option<&str>) -> (Value, Value, Value) {
     (json!(status), json!(waits_for), json!(city))
 }
@@ -89,7 +95,8 @@ async fn order_without_an_address_takes_that_of_its_customer_when_its_products_a
     move_customer(&test_desk, "new", "York").await;
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     assert_eq!(state(&test_desk, &order).await, expected("OPEN", None, Some("York")));
-    // The products of the other order are not reserved yet, so it will get the address of a later day.
+    // The products of the other order are not reserved yet. The order gets the address that the customer has when they
+    // are reserved.
     assert_eq!(state(&test_desk, &large).await, expected("BACKORDERED", Some("stock"), None));
     move_customer(&test_desk, "new", "Hull").await;
     receive(&test_desk, 3).await;

@@ -15,11 +15,13 @@ async fn desk_with_open_order() -> (TestDesk, String) {
     (test_desk, format!("/orders/{}", paid_month(0).order))
 }
 
+/// Returns the body of a request that sets the lines of an order.
 fn lines(products: &[(&str, u32)]) -> Value {
     let line = |(product, quantity): &(&str, u32)| json!({"product": product, "quantity": quantity});
     json!({"lines": products.iter().map(line).collect::<Vec<_>>()})
 }
 
+/// Returns the total stock of a product, and its stock in the warehouse.
 async fn stock_of(test_desk: &TestDesk, product: &str) -> (i64, i64) {
     let product = test_desk.get_as_operator(&format!("/products/{product}")).await.json;
     (product["total_stock"].as_i64().unwrap(), product["stock"][0]["quantity"].as_i64().unwrap())
@@ -29,7 +31,8 @@ async fn stock_of(test_desk: &TestDesk, product: &str) -> (i64, i64) {
 async fn changed_products_of_an_open_order_move_between_the_order_and_its_warehouse() {
     let (test_desk, order) = desk_with_open_order().await;
     let put = format!("PUT {order}/lines");
-    // The columns are: the products of the order, and the stock of beans and cups after that. 100 bags and 5 cups arrived.
+    // The columns are: the new products of the order, and the stock of beans and of cups after the change. 100 bags of
+    // beans and 5 cups were delivered.
     for (products, beans, cups) in [
         (&[("beans", 3)][..], 97, 5),
         (&[("cups", 5), ("beans", 1)], 99, 0),

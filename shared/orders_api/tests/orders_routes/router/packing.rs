@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, acme_caller, address_body, connection_with_unprocessed_keys, paid_month};
 
+/// Returns the id of the order for the paid month with the number `n`.
 fn id(n: u64) -> String {
     paid_month(n).order.to_string()
 }
@@ -72,7 +73,8 @@ async fn packing_slips_have_a_page_with_code_address_and_products_for_each_order
     assert!(page.contains("next page</a>"), "there are more orders");
 }
 
-/// Decodes the QR code of the image `svg`, whose dark modules are rectangles like `M8 8h4v4H8V8`.
+/// Returns the text in the QR code `svg`. The dark modules (squares) of the image are rectangles in the form `M8
+/// 8h4v4H8V8`.
 fn decode(svg: &str) -> String {
     let size: usize = svg.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().parse().unwrap();
     let path = svg.split(" d=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
@@ -119,7 +121,8 @@ async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unpro
     assert_eq!(test_desk.send_as_operator(delivery, &body).await.status, 200);
     test_desk.place_orders(0..100).await;
     let batches = || test_desk.connection.requests().get("BatchGetItem").copied().unwrap_or_default();
-    // The keys are those of 100 orders and of their product. Half of the keys of two requests stay unprocessed at first.
+    // The list reads 101 keys: those of 100 orders and of their product. In the first pass of the loop, half of the
+    // keys of two requests stay unprocessed, so two more requests are needed.
     for expected in [4, 2] {
         let before = batches();
         let page = test_desk.send_as_operator("GET /warehouses/ams/orders?limit=100", &Value::Null).await;

@@ -16,7 +16,7 @@ impl TestDesk {
         (product["total_stock"].as_u64().unwrap(), stock.collect())
     }
 
-    /// Returns the kinds and the changes of all movements of beans, newest first.
+    /// Returns the kind and the change of the stock of each movement of beans, newest first.
     async fn movements_of_beans(&self) -> Vec<(String, i64)> {
         let list = self.get_as_operator("/products/beans/movements").await.json;
         let movements = list["data"].as_array().unwrap().iter();
@@ -25,8 +25,9 @@ impl TestDesk {
     }
 }
 
-/// Returns the method and the path of a request that changes the stock of beans. `number` determines the identifier of the
-/// movement: movements with larger numbers are listed as newer.
+/// Returns the method and the path of a request that changes the stock of beans. `change` is the last part of the path,
+/// such as `counts`. `number` is the last digit of the identifier of the movement: movements with larger numbers are
+/// listed as newer.
 fn path(change: &str, number: u32) -> String {
     format!("PUT /products/beans/{change}/01MCCKG2G0000G00000000001{number}")
 }

@@ -45,6 +45,7 @@ impl TestResponse {
         format!("{} {kind} {}: {}", self.status, text("field"), text("detail"))
     }
 
+    /// Returns the header `ETag`, which contains the version in double quotes.
     pub fn etag(&self) -> &str {
         self.headers["etag"].to_str().unwrap()
     }
@@ -56,12 +57,13 @@ impl TestResponse {
     }
 }
 
+/// Returns the caller of requests that the account `acme` sends with its own token.
 pub fn acme_caller() -> Caller {
     Caller::account("acme".parse().unwrap())
 }
 
-/// Returns the paid month with the number `n`, of the account acme. Each number has its own subscription. The months 0
-/// to 3 were paid at the same instant, the months 4 to 7 one second later, and so on.
+/// Returns the paid month with the number `n`, of the account `acme`. Each number has its own subscription. The months
+/// 0 to 3 were paid at the same instant, the months 4 to 7 one second later, and so on.
 pub fn paid_month(n: u64) -> PaidPeriod {
     let subscription = ulid::Ulid::from_parts(1_000 + n % 7, n.into());
     PaidPeriod {
@@ -74,6 +76,7 @@ pub fn paid_month(n: u64) -> PaidPeriod {
     }
 }
 
+/// Returns the body of a request that hires a customer representative with this name.
 pub fn employee_body(name: &str) -> Value {
     json!({
         "name": name,
@@ -83,11 +86,13 @@ pub fn employee_body(name: &str) -> Value {
     })
 }
 
+/// Returns the body of a request that sets a valid shipping address in Leeds.
 pub fn address_body() -> Value {
     json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
 }
 
-/// Returns a connection on which the table leaves half of the keys of the first `requests` BatchGetItem requests unprocessed.
+/// Returns a connection that changes the responses to the first `requests` BatchGetItem requests: half of the keys stay
+/// unprocessed, as DynamoDB allows, so the client must read them again.
 pub fn connection_with_unprocessed_keys(requests: u32) -> EngineConnection {
     let incomplete = AtomicU32::new(requests);
     let leave_unprocessed = move |request: &Value, response: &mut Value| {
@@ -134,6 +139,7 @@ pub async fn create_company(table: &OrdersTable) {
 }
 
 impl TestDesk {
+    /// Creates an order desk with the company, the warehouse, the product, the representatives and the customer.
     pub async fn new() -> Self {
         Self::with_connection(EngineConnection::default()).await
     }
@@ -146,11 +152,12 @@ impl TestDesk {
         test_desk
     }
 
-    /// Creates an order desk without any data.
+    /// Creates an order desk with an empty table, without a company.
     pub async fn without_company() -> Self {
         Self::without_goods(EngineConnection::default()).await
     }
 
+    /// Creates an order desk with an empty table, whose requests are sent through `connection`.
     async fn without_goods(connection: EngineConnection) -> Self {
         let connection = Arc::new(connection);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
@@ -164,7 +171,7 @@ impl TestDesk {
         Self { router: api.router(), desk, payments, clock, connection }
     }
 
-    /// Creates the warehouse, the product, the representatives and the customer.
+    /// Creates the warehouse, the product with its SKU and stock, the representatives and the customer.
     async fn create_goods(&self) {
         for (request, body) in [
             ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),
@@ -183,7 +190,7 @@ impl TestDesk {
         }
     }
 
-    /// Returns an order desk with the same table, whose clock shows noon (UTC) of `day`.
+    /// Returns an order desk on the same table, for which the current time is noon (UTC) of `day`.
     pub fn desk_on(&self, day: &str) -> OrderDesk {
         let clock = SimulatedClock::new(format!("{day}T12:00:00Z").parse().unwrap(), 1);
         OrderDesk::new(self.desk.table.clone(), self.desk.buckets(), Arc::new(clock))
@@ -232,7 +239,7 @@ impl TestDesk {
         String::from_utf8(to_bytes(response.into_body(), 1_000_000).await.unwrap().to_vec()).unwrap()
     }
 
-    /// Returns the router. It treats each request as a request of `caller`.
+    /// Returns the router, which treats each request as a request of `caller`.
     pub fn router_for(&self, caller: Caller) -> Router {
         self.router.clone().layer(Extension(caller))
     }
@@ -247,12 +254,13 @@ impl TestDesk {
         self.send_as_operator_with(request, &[], body).await
     }
 
-    /// Does the same as [`TestDesk::send_as_operator`], with additional request headers.
+    /// Like [`TestDesk::send_as_operator`], but with additional request headers.
     pub async fn send_as_operator_with(&self, request: &str, headers: &[(&str, &str)], body: &Value) -> TestResponse {
         let operator = self.router_for(Caller::Operator).layer(Extension(ConfidentialAccess));
         self.send_to_router(operator, request, headers, body).await
     }
 
+    /// Sends a GET request for `path` as an operator who may also read confidential data.
     pub async fn get_as_operator(&self, path: &str) -> TestResponse {
         self.send_as_operator(&format!("GET {path}"), &Value::Null).await
     }
