@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 
 use super::super::table::{EmployeeDetails, WriteOutcome};
 use super::super::{Confidential, Employee, EmployeeCorrection, EmployeeId, JobRecord, all_days};
-use super::people::check_date;
+use super::employees::check_date;
 use super::{DeskError, MAX_RETRIES, OrderDesk};
 
 impl OrderDesk {

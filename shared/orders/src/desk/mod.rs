@@ -3,14 +3,14 @@
 
 mod corrections;
 mod customers;
+mod employees;
 mod error;
 mod filling;
 mod follow_ups;
-mod goods;
 mod order_lines;
-mod people;
 mod references;
 mod refunds;
+mod sku_products;
 mod stock;
 
 use std::sync::Arc;

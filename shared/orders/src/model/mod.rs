@@ -7,7 +7,7 @@
 mod buckets;
 mod company;
 mod customer;
-mod fill;
+mod fill_task;
 mod follow_up;
 mod ids;
 mod ledger;
@@ -17,7 +17,7 @@ mod order;
 mod order_digest;
 mod order_events;
 mod order_status;
-mod paid;
+mod paid_period;
 mod product;
 mod quarter;
 mod refunds;
@@ -30,7 +30,7 @@ pub use company::{
     PlannedChange, ReferenceKind, Region,
 };
 pub use customer::{Customer, ShippingAddress, choose_representative};
-pub use fill::{FillPass, FillTarget, FillTask, WaitingOrder};
+pub use fill_task::{FillPass, FillTarget, FillTask, WaitingOrder};
 pub use follow_up::{FollowUp, FollowUpError, FollowUpReason, check_part, lines_without};
 pub use ids::{
     DepartmentId, EmployeeId, JobId, LocationId, MAX_PART, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId,
@@ -47,7 +47,7 @@ pub use order::{
 pub use order_digest::OrderDigest;
 pub use order_events::order_events;
 pub use order_status::OrderStatus;
-pub use paid::PaidPeriod;
+pub use paid_period::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};
 pub use refunds::{KnownRefund, OrderRefunds, RefundNews};

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::super::{AuditedItem, AuditedNumber, Movement, Order, OrderId, OrderMovement, Product};
-use super::index::Selection;
 use super::items::{self, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredTotal, number};
+use super::partition_queries::Selection;
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{AccountId, Money};

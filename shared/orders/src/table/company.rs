@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::super::{Country, Department, Job, Location, PlaceId, ReferenceKind, Region, WarehouseId};
-use super::index::Selection;
 use super::items::item_with;
+use super::partition_queries::Selection;
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label};

@@ -7,9 +7,9 @@ use super::super::{
     Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobRecord, PlannedChange, QuarterTotal, WarehouseId,
     all_days,
 };
-use super::index::{Partition, Selection};
 use super::items::{self, relation};
-use super::pages::PartitionRange;
+use super::list_pages::PartitionRange;
+use super::partition_queries::{Partition, Selection};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};

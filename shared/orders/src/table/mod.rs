@@ -16,7 +16,7 @@
 //! - Each change of the stock of a product in a warehouse writes a stock movement (the record of the change) in the
 //!   same transaction, so that the stock is the sum of its movements.
 //! - Each transaction that adds stock or sets a shipping address also writes a fill task: a request to try again to
-//!   fill backordered orders (see `fills.rs`). So the orders are filled later even if the process stops after the
+//!   fill backordered orders (see `fill_tasks.rs`). So the orders are filled later even if the process stops after the
 //!   transaction.
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
@@ -25,16 +25,16 @@ mod audit;
 mod company;
 mod customers;
 mod employees;
-mod fills;
+mod fill_tasks;
 mod follow_ups;
-mod index;
 mod items;
 mod keys;
+mod list_pages;
 mod order_lines;
 mod orders;
-mod pages;
+mod partition_queries;
 mod products;
-mod ranking;
+mod quarter_totals;
 mod refunds;
 mod requester;
 mod schema;
@@ -51,11 +51,11 @@ pub use audit::OrdersScan;
 pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
 pub use company::ReferencedEntity;
 pub use employees::{EmployeeDetails, EmployeeList};
-pub use fills::WaitingOrdersPage;
+pub use fill_tasks::WaitingOrdersPage;
 pub(crate) use follow_ups::NewFollowUp;
 pub use keys::normalize_name;
+pub use list_pages::OrderList;
 pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};
-pub use pages::OrderList;
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use stock::StockBefore;

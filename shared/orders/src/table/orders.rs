@@ -6,8 +6,8 @@ use super::super::{
     BackOrderReason, Buckets, Customer, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement, OrderRefunds,
     OrderStatus, StockEffect,
 };
-use super::index::Selection;
 use super::items::{self, QuantityItem, RepresentativeRelationItem};
+use super::partition_queries::Selection;
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange, Money};

@@ -3,9 +3,9 @@
 use futures::future::try_join;
 
 use super::super::{DateRange, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
-use super::index::Selection;
 use super::items::{self, NoAttributes, QuantityItem, StoredSku, item_with, relation};
 use super::orders::{ProductOrder, read_product_order};
+use super::partition_queries::Selection;
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label, Sku};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::{Order, OrderLine, OrderStatus, Product, ProductId, WarehouseId, all_days};
-use super::index::Partition;
-use super::pages::{OrderList, PartitionRange};
+use super::list_pages::{OrderList, PartitionRange};
+use super::partition_queries::Partition;
 use super::{OrdersTable, items, keys};
 use billing::Label;
 use dynamo::{Entity as _, Key, Page, Paging, TableError};

@@ -1,8 +1,8 @@
 //! Reading and writing of warehouses.
 
 use super::super::{Warehouse, WarehouseId};
-use super::index::Selection;
 use super::items::{relation, warehouse_list_relation};
+use super::partition_queries::Selection;
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};

@@ -1,18 +1,22 @@
 //! The stored items of the order desk's table. The attributes of an item are defined by a struct that is separate from
 //! the domain type. The identifiers of an entity are stored only in the keys of its item.
 
-mod fill;
+mod employees;
+mod fill_task;
 mod goods;
 mod movement;
 mod order;
-mod people;
 
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
-pub(in crate::table) use fill::{CHANGE, FURTHER, PASS, PassItem};
+pub(in crate::table) use employees::{
+    StoredTotal, confidential_item, earlier_key_of_confidential_item, employee_id_in, employee_relation,
+    job_record_item, read_confidential, read_employee_relation, read_job_record,
+};
+pub(in crate::table) use fill_task::{CHANGE, FURTHER, PASS, PassItem};
 pub(in crate::table) use goods::{
     DeliveryItem, IS_OPENED, MOVEMENTS, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock,
     warehouse_list_relation,
@@ -20,10 +24,6 @@ pub(in crate::table) use goods::{
 pub(in crate::table) use order::{
     BUCKET, QuantityItem, RepresentativeRelationItem, customer_id_in, order_id_in, product_relation, read_line,
     read_warehouse_relation, representative_relation, warehouse_relation,
-};
-pub(in crate::table) use people::{
-    StoredTotal, confidential_item, earlier_key_of_confidential_item, employee_id_in, employee_relation,
-    job_record_item, read_confidential, read_employee_relation, read_job_record,
 };
 
 use super::{OrdersTable, keys};

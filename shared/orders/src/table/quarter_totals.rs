@@ -7,8 +7,8 @@
 use futures::future::try_join_all;
 
 use super::super::{EmployeeId, Quarter, QuarterTotal};
-use super::index::Selection;
 use super::items::StoredTotal;
+use super::partition_queries::Selection;
 use super::write_transaction::WriteTransaction;
 use super::{OrdersTable, keys};
 use billing::{Currency, Money};

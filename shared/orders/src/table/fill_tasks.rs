@@ -12,9 +12,9 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, Update};
 use ulid::Ulid;
 
 use super::super::{FillPass, FillTarget, FillTask, OrderStatus, ProductId, WaitingOrder};
-use super::index::Selection;
 use super::items::{self, CHANGE, DATA, FURTHER, PASS, PassItem};
 use super::orders::read_status_and_instant;
+use super::partition_queries::Selection;
 use super::{GSI_1, OrdersTable, keys};
 use dynamo::{
     Entity as _, Item, Key, PRESENT, Page, Query, TableError, UpdateItemOutcome, collect_attribute_names, s, to_item,

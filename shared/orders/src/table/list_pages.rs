@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::{Buckets, DateRange, EmployeeId, OrderStatus, Product, ProductId, WarehouseId};
 use super::employees::EmployeeList;
-use super::index::{ItemPosition, Partition, Selection};
+use super::partition_queries::{ItemPosition, Partition, Selection};
 use super::{OrdersTable, items, keys};
 use billing::AccountId;
 use dynamo::{Cursor, Entity, Item, Key, Page, Paging, TableError, key_of};
