@@ -4,8 +4,8 @@
 use billing::{AccountId, Currency, Label, Money, Sku, SubscriptionId};
 use chrono::{DateTime, Days, Months, NaiveDate, Utc};
 use orders::{
-    Assignment, Confidential, Country, Department, Employee, Job, Location, OrderId, OrderLine, PaidPeriod, Product,
-    Region, ShippingAddress, Warehouse,
+    Assignment, ConfidentialData, Country, Department, Employee, Job, Location, OrderId, OrderLine, PaidPeriod,
+    Product, Region, ShippingAddress, Warehouse,
 };
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -39,7 +39,7 @@ pub struct Company {
     pub jobs: Vec<Job>,
     pub departments: Vec<Department>,
     pub warehouses: Vec<Warehouse>,
-    pub employees: Vec<(Employee, Assignment, Confidential)>,
+    pub employees: Vec<(Employee, Assignment, ConfidentialData)>,
     pub products: Vec<Product>,
     /// Each SKU, with the products and quantities of one order of this SKU. The last SKU contains no products.
     pub skus: Vec<(Sku, Vec<OrderLine>)>,
@@ -123,7 +123,7 @@ impl Company {
                     warehouse: (!job.represents_customers)
                         .then(|| warehouses[n as usize % warehouses.len()].id.clone()),
                 };
-                let confidential = Confidential {
+                let confidential = ConfidentialData {
                     employee: id.clone(),
                     hired_on: first - Days::new(rng.random_range(0..2_000)),
                     salary: Money::new(rng.random_range(2_500_000..9_000_000), euro()),

@@ -6,7 +6,7 @@
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use super::table::{AuditScan, Revision, UnopenedStock, WriteOutcome};
+use super::table::{AuditScan, NumberRevision, UnopenedStock, WriteOutcome};
 use super::{
     AuditedItem, AuditedNumber, Ledger, Movement, MovementKind, NumberDifference, Order, OrdersTable, StockChange,
 };
@@ -17,7 +17,7 @@ use dynamo::TableError;
 /// opening movements.
 const MAX_VERIFICATIONS: usize = 3;
 /// The largest number of requests that the audit sends at the same time.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// An audit of the order desk's table, whose first scan is not finished yet.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct AuditReport {
 }
 
 /// Returns the stock that `change` changed, as a number that the audit compares.
-fn number_of(change: &StockChange) -> AuditedNumber {
+fn changed_stock(change: &StockChange) -> AuditedNumber {
     AuditedNumber::Stock { product: change.product.clone(), warehouse: change.warehouse.clone() }
 }
 
@@ -56,13 +56,13 @@ async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(
         on_page();
         true
     };
-    let scanned = scan_in_time(table, &mut always).await?;
+    let scanned = scan_again_in_time(table, &mut always).await?;
     Ok(scanned.unwrap_or_default())
 }
 
 /// Like [`scan_again`], but calls `is_in_time` after each page of the scan. If it returns false, stops and returns
 /// `None`.
-async fn scan_in_time(
+async fn scan_again_in_time(
     table: &OrdersTable,
     is_in_time: &mut impl FnMut() -> bool,
 ) -> Result<Option<(Ledger, bool)>, TableError> {
@@ -79,14 +79,14 @@ async fn scan_in_time(
 
 /// Returns the revision of each of `numbers`: a value that changes with each write of the number. An item that cannot
 /// be read has the default revision, so it counts as unchanged; the report of the audit also lists it as unreadable.
-async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<Revision>, TableError> {
+async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<NumberRevision>, TableError> {
     let revision = |number| async move {
         match table.revision_of(number).await {
-            Err(TableError::Unreadable { .. }) => Ok(Revision::default()),
+            Err(TableError::Unreadable { .. }) => Ok(NumberRevision::default()),
             read => read,
         }
     };
-    stream::iter(numbers).map(revision).buffered(AT_ONCE).try_collect().await
+    stream::iter(numbers).map(revision).buffered(MAX_CONCURRENT_REQUESTS).try_collect().await
 }
 
 impl OrdersAudit {
@@ -140,7 +140,7 @@ impl OrdersAudit {
     /// returns `None`.
     pub async fn finish_in_time(self, mut is_in_time: impl FnMut() -> bool) -> Result<Option<AuditReport>, TableError> {
         let Self { table, ledger, mut report, .. } = self;
-        report.unopened = ledger.unopened().iter().map(number_of).collect();
+        report.unopened = ledger.unopened().iter().map(changed_stock).collect();
         let mut candidates: Vec<AuditedNumber> =
             ledger.differences().into_iter().map(|difference| difference.number).collect();
         for _ in 0..MAX_VERIFICATIONS {
@@ -148,7 +148,7 @@ impl OrdersAudit {
                 break;
             }
             let before = revisions(&table, &candidates).await?;
-            let Some((scanned, _)) = scan_in_time(&table, &mut is_in_time).await? else { return Ok(None) };
+            let Some((scanned, _)) = scan_again_in_time(&table, &mut is_in_time).await? else { return Ok(None) };
             let found = scanned.differences();
             let after = revisions(&table, &candidates).await?;
             let mut changed = Vec::new();
@@ -180,7 +180,7 @@ pub async fn open_stocks(
 ) -> Result<u64, TableError> {
     let mut opened: u64 = 0;
     for _ in 0..MAX_VERIFICATIONS {
-        let read = stream::iter(numbers).map(|number| table.unopened_stock(number)).buffered(AT_ONCE);
+        let read = stream::iter(numbers).map(|number| table.unopened_stock(number)).buffered(MAX_CONCURRENT_REQUESTS);
         let before: Vec<Option<UnopenedStock>> = read.try_collect().await?;
         if before.iter().all(Option::is_none) {
             break;
@@ -191,7 +191,7 @@ pub async fn open_stocks(
         }
         let unopened = ledger.unopened();
         for (number, before) in numbers.iter().zip(&before) {
-            let change = unopened.iter().find(|change| number_of(change) == *number);
+            let change = unopened.iter().find(|change| changed_stock(change) == *number);
             let (Some(change), Some(before)) = (change, before) else { continue };
             let opening = Movement {
                 id: clock.ulid(),

@@ -5,7 +5,7 @@
 
 use billing::{EventData, ReceivedEvent, UnreadableEvent};
 
-use crate::{DeskError, OrderDesk, PlaceOutcome, RefundNews};
+use crate::{DeskError, OrderDesk, PlaceOutcome, RefundEvent};
 
 /// The log message for a paid SKU without products, for which nothing is shipped. It is logged once for each SKU. A
 /// metric filter in `template.yaml` matches this text, and an alarm uses the metric.
@@ -43,8 +43,8 @@ impl ProcessEventError {
 pub async fn process_event(desk: &OrderDesk, event: &ReceivedEvent) -> Result<Option<PlaceOutcome>, ProcessEventError> {
     let refund = match &event.content()?.body {
         EventData::PaymentSucceeded(payment) => return Ok(Some(desk.place(&payment.clone().into()).await?)),
-        EventData::PaymentRefunded(refund) => RefundNews::new(refund.clone(), false),
-        EventData::RefundFailed(refund) => RefundNews::new(refund.clone(), true),
+        EventData::PaymentRefunded(refund) => RefundEvent::new(refund.clone(), false),
+        EventData::RefundFailed(refund) => RefundEvent::new(refund.clone(), true),
         _ => return Ok(None),
     };
     desk.record_refund(&refund).await?;

@@ -1,7 +1,7 @@
 //! The JSON form of employees in requests and responses.
 
 use ::orders::{
-    Assignment, Confidential, CreditedOrder, DepartmentId, Employee, EmployeeId, JobId, JobRecord, OrderId,
+    Assignment, ConfidentialData, CreditedOrder, DepartmentId, Employee, EmployeeId, JobId, JobRecord, OrderId,
     OrderStatus, PlannedChange, WarehouseId,
 };
 use billing::{AccountId, Currency, Label};
@@ -244,8 +244,8 @@ impl From<JobRecord> for JobView {
     }
 }
 
-impl From<Confidential> for ConfidentialView {
-    fn from(Confidential { employee, hired_on, salary }: Confidential) -> Self {
+impl From<ConfidentialData> for ConfidentialView {
+    fn from(ConfidentialData { employee, hired_on, salary }: ConfidentialData) -> Self {
         Self { employee, hired_on, salary: salary.into(), currency: salary.currency() }
     }
 }

@@ -1,8 +1,8 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
 use ::orders::{
-    Assignment, Confidential, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, JobStart, OrderDesk,
-    WriteOutcome,
+    Assignment, ConfidentialData, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, JobStartCorrection,
+    OrderDesk, WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -57,7 +57,7 @@ pub async fn hire_employee(
     let EmployeeFields { name, assignment, hired_on: CivilDate(hired_on), salary: MinorUnits(salary), currency } =
         body.value;
     let salary = currency.price(salary).map_err(|error| Problem::invalid_field("salary", error))?;
-    let confidential = Confidential { employee: id.clone(), hired_on, salary };
+    let confidential = ConfidentialData { employee: id.clone(), hired_on, salary };
     let assignment = Assignment::from(assignment);
     let new = Employee {
         id: id.clone(),
@@ -271,7 +271,8 @@ pub async fn correct(
         (Some(_), None) => return Err(Problem::refused_field("currency", "must be given together with salary")),
         (None, Some(_)) => return Err(Problem::refused_field("salary", "must be given together with currency")),
     };
-    let job_start = job_start.map(|start| JobStart { recorded: start.recorded.into(), correct: start.correct.into() });
+    let job_start =
+        job_start.map(|start| JobStartCorrection { recorded: start.recorded.into(), correct: start.correct.into() });
     let correction = EmployeeCorrection { name, hired_on: hired_on.map(NaiveDate::from), salary, job_start };
     let precondition = |employee: &Employee| if_match.check_version(employee.version);
     let employee = desk.correct_employee(&employee, &correction, precondition).await?;

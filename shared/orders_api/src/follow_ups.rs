@@ -67,7 +67,7 @@ fn follow_up_json(created: &CreatedFollowUp) -> String {
 }
 
 /// Returns the response (201) with the new follow-up order, or the saved response to an earlier request.
-fn response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
+fn follow_up_response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
     match outcome {
         FollowUpOutcome::Created(created) => {
             let (json, version) = (follow_up_json(&created), created.order.version);
@@ -108,7 +108,7 @@ pub async fn split_order(
     let request = key.request(&body.hash, now.at);
     let keep = order_lines(body.value.lines);
     let precondition = |order: &Order| if_match.check_version(order.version);
-    response(desk.split(id, keep.as_deref(), request.as_ref(), follow_up_json, precondition).await?)
+    follow_up_response(desk.split(id, keep.as_deref(), request.as_ref(), follow_up_json, precondition).await?)
 }
 
 /// Replace products of an order
@@ -140,5 +140,5 @@ pub async fn replace_order(
     let request = key.request(&body.hash, now.at);
     let ReplacementFields { reason, lines } = body.value;
     let replacement = ReplacementRequest { lines: order_lines(lines), reason };
-    response(desk.replace(id, &replacement, request.as_ref(), follow_up_json).await?)
+    follow_up_response(desk.replace(id, &replacement, request.as_ref(), follow_up_json).await?)
 }

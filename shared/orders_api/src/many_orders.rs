@@ -18,7 +18,7 @@ use super::desk_for_caller::DeskForCaller;
 /// The largest number of orders in one request. The desk sends at least two requests to the table for each order.
 const MAX_ORDERS: usize = 100;
 /// The largest number of orders that one request advances at the same time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_ORDERS: usize = 8;
 
 /// A step that many orders can take at once.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
@@ -134,7 +134,8 @@ pub async fn advance(
         }
         steps.push((order, Step { parcel: Parcel { carrier, tracking_number }, ..next.into() }));
     }
-    let results = stream::iter(steps).map(|(order, step)| advance_one(&desk, order, step)).buffered(AT_ONCE);
+    let results =
+        stream::iter(steps).map(|(order, step)| advance_one(&desk, order, step)).buffered(MAX_CONCURRENT_ORDERS);
     let data: Vec<AdvanceResult> = results.collect().await;
     let failed = data.iter().filter(|result| result.problem.is_some()).count();
     Ok(Json(AdvanceResults { data, failed }))

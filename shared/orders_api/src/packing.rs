@@ -108,12 +108,12 @@ pub fn packing_slips(orders: &[OrderToPack]) -> String {
 /// Returns the web page with the packing slips of `orders`. `next` is the URL of the next list page, to which the web
 /// page has a link. The link is not printed.
 fn slips_page(orders: &[OrderToPack], next: Option<String>) -> String {
-    let slips: Vec<Value> = orders.iter().map(slip).collect();
+    let slips: Vec<Value> = orders.iter().map(slip_values).collect();
     html_page::render("packing_slips.html", SLIPS_TEMPLATE, context! { slips, next })
 }
 
 /// Returns the values of an order for the template of the packing slips.
-fn slip(OrderToPack { order, lines }: &OrderToPack) -> Value {
+fn slip_values(OrderToPack { order, lines }: &OrderToPack) -> Value {
     let lines: Vec<Value> = lines
         .iter()
         .map(|NamedLine { line, name }| {
@@ -132,11 +132,11 @@ fn slip(OrderToPack { order, lines }: &OrderToPack) -> Value {
         FollowUpReason::Replacement => "Replacement",
     });
     let paid_on = order.placed_at.date_naive().to_string();
-    context! { code => Value::from_safe_string(code(&number)), number, paid_on, follows, reason, address, lines }
+    context! { code => Value::from_safe_string(qr_code_svg(&number)), number, paid_on, follows, reason, address, lines }
 }
 
 /// Returns `text` as a QR code in SVG.
-fn code(text: &str) -> String {
+fn qr_code_svg(text: &str) -> String {
     // A QR code can contain 2,900 bytes, and an order number has at most 40.
     let code = QrCode::new(text).expect("an order number is short enough");
     let svg = code.render::<svg::Color<'_>>().min_dimensions(CODE_PIXELS, CODE_PIXELS).build();

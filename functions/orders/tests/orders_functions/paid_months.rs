@@ -8,7 +8,7 @@ use chrono::{NaiveDate, TimeDelta};
 use clock::{Clock, SystemClock};
 use emulator::Engine;
 use orders::{
-    Assignment, BackOrderReason, Buckets, Confidential, Country, Employee, OrderDesk, OrderLine, OrderStatus,
+    Assignment, BackOrderReason, Buckets, ConfidentialData, Country, Employee, OrderDesk, OrderLine, OrderStatus,
     OrdersTable, PlaceId, PlannedChange, Region, ShippingAddress, WriteOutcome,
 };
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ async fn schedule_makes_the_planned_changes_of_employees_whose_day_has_come() {
     for (id, from) in days {
         let salary = Money::new(5_400_000, "EUR".parse().unwrap());
         let hired_on = "2026-01-02".parse().unwrap();
-        let confidential = Confidential { employee: id.parse().unwrap(), hired_on, salary };
+        let confidential = ConfidentialData { employee: id.parse().unwrap(), hired_on, salary };
         let hired = table.hire(&employee(id, from), &assignment("Clerk"), &confidential).await.unwrap();
         assert_eq!(hired, WriteOutcome::Done);
     }

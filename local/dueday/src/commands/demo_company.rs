@@ -2,7 +2,7 @@
 
 use billing::{Currency, Money};
 use chrono::{DateTime, Utc};
-use orders::{Assignment, Confidential, Employee, OrderDesk, ShippingAddress};
+use orders::{Assignment, ConfidentialData, Employee, OrderDesk, ShippingAddress};
 
 use super::orders::{places, setup};
 use crate::Failure;
@@ -47,7 +47,7 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
             warehouse: None,
         };
         let currency: Currency = "EUR".parse().map_err(|_| invalid("EUR"))?;
-        let confidential = Confidential {
+        let confidential = ConfidentialData {
             employee: id.clone(),
             hired_on: hired_on.parse().map_err(|_| invalid(hired_on))?,
             salary: Money::new(salary, currency),

@@ -70,7 +70,7 @@ fn filled() -> Order {
 /// Returns a new replacement of the order, which waits for stock.
 fn replacement() -> Order {
     let (_, id) = filled().with_follow_up().unwrap();
-    let new = filled().followed_by(id, FollowUpReason::Replacement, lines(&[("beans", 1)]), None, 0);
+    let new = filled().new_follow_up_order(id, FollowUpReason::Replacement, lines(&[("beans", 1)]), None, 0);
     new.waiting_for(BackOrderReason::Stock, lines(&[("beans", 1)]))
 }
 

@@ -3,9 +3,9 @@
 use chrono::NaiveDate;
 
 use super::super::table::{EmployeeDetails, WriteOutcome};
-use super::super::{Confidential, Employee, EmployeeCorrection, EmployeeId, JobRecord, all_days};
+use super::super::{ConfidentialData, Employee, EmployeeCorrection, EmployeeId, JobRecord, all_days};
 use super::employees::check_date;
-use super::{DeskError, MAX_RETRIES, OrderDesk};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 
 impl OrderDesk {
     /// Corrects the name, the hire date, the salary and the first day of a later job of an employee. Changes nothing if the
@@ -27,7 +27,7 @@ impl OrderDesk {
         correction: &EmployeeCorrection,
         precondition: impl Fn(&Employee) -> Result<(), E>,
     ) -> Result<Employee, E> {
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let details = self.table.employee_details(id).await.map_err(DeskError::from)?;
             let EmployeeDetails { employee: before, jobs, .. } =
                 details.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
@@ -36,7 +36,7 @@ impl OrderDesk {
             let stored = stored.ok_or_else(|| DeskError::NoEmployee(id.clone()))?;
             let EmployeeCorrection { name, hired_on, salary, .. } = correction.clone();
             let after = Employee { name: name.unwrap_or_else(|| before.name.clone()), ..before.clone() };
-            let corrected = Confidential {
+            let corrected = ConfidentialData {
                 employee: id.clone(),
                 hired_on: hired_on.unwrap_or(stored.hired_on),
                 salary: salary.unwrap_or(stored.salary),

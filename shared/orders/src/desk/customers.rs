@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::table::WriteOutcome;
 use super::super::{Customer, DateRange, Employee, EmployeeId, OrderId, OrderStatus, ShippingAddress};
-use super::{DeskError, MAX_RETRIES, OrderDesk};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 use billing::AccountId;
 use dynamo::Paging;
 
@@ -57,7 +57,7 @@ impl OrderDesk {
         change: impl Fn(Customer) -> Customer,
         representative: Option<&Employee>,
     ) -> Result<Customer, E> {
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let stored = self.table.get_customer(account).await.map_err(DeskError::from)?;
             precondition(stored.as_ref())?;
             let (written, after) = match stored {
@@ -123,7 +123,7 @@ impl OrderDesk {
     /// could have one representative, and the customer's orders the other representative.
     async fn hand_over_order(&self, id: OrderId, to: &EmployeeId, customer: &Customer) -> Result<bool, DeskError> {
         let mut customer = customer.clone();
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let (order, _) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if !order.status.needs_shipping() || order.representative.as_ref() == Some(to) {
                 return Ok(false);

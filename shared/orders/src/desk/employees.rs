@@ -3,8 +3,8 @@
 use chrono::{Days, NaiveDate};
 
 use super::super::table::WriteOutcome;
-use super::super::{Assignment, Confidential, Employee, EmployeeId, PlannedChange, all_days};
-use super::{DeskError, MAX_RETRIES, OrderDesk};
+use super::super::{Assignment, ConfidentialData, Employee, EmployeeId, PlannedChange, all_days};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 use dynamo::Paging;
 
 /// The largest number of days in the future on which a planned change of an assignment can begin.
@@ -34,7 +34,7 @@ impl OrderDesk {
         &self,
         employee: &Employee,
         assignment: &Assignment,
-        confidential: &Confidential,
+        confidential: &ConfidentialData,
     ) -> Result<WriteOutcome, DeskError> {
         check_date("hired_on", confidential.hired_on, all_days().0, self.today())?;
         self.check_assignment(Some(assignment)).await?;
@@ -70,7 +70,7 @@ impl OrderDesk {
         let today = self.today();
         let latest = today.checked_add_days(Days::new(MAX_DAYS_AHEAD)).unwrap_or(today);
         check_date(if assignment.is_some() { "from" } else { "on" }, from, all_days().0, latest)?;
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let before = self.existing_employee(id).await?;
             precondition(&before)?;
             let planned = (from > today).then(|| PlannedChange { from, assignment: assignment.cloned() });
@@ -135,7 +135,7 @@ impl OrderDesk {
         id: &EmployeeId,
         precondition: impl Fn(&Employee) -> Result<(), E>,
     ) -> Result<Employee, E> {
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let before = self.existing_employee(id).await?;
             precondition(&before)?;
             if before.planned.is_none() {
@@ -171,7 +171,7 @@ impl OrderDesk {
 
     /// Makes the planned change of an employee. Changes nothing if no planned change is due any more.
     async fn apply_due_change(&self, id: &EmployeeId) -> Result<(), DeskError> {
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let before = self.existing_employee(id).await?;
             // The index that listed this employee may be stale: the planned change may already be made, replaced or
             // removed.

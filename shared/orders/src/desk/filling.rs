@@ -11,12 +11,12 @@ use chrono::{DateTime, Utc};
 
 use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{BackOrderReason, FillTarget, FillTask, OrderId, OrderStatus, ProductId};
-use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
+use super::{DeskError, FillCounts, MAX_ATTEMPTS, OrderDesk, StockSource};
 use dynamo::{Page, TableError};
 
 /// The number of backordered orders of a fill task that one query reads. The position in the list of orders is saved
 /// after each query.
-const FILL_PAGE: usize = 25;
+const FILL_PAGE_SIZE: usize = 25;
 
 impl OrderDesk {
     /// Works on all fill tasks until the tasks are done or until `deadline`. Tries one page of orders of each task in
@@ -87,8 +87,8 @@ impl OrderDesk {
         deadline: DateTime<Utc>,
         counts: &mut FillCounts,
     ) -> Result<Option<FillTask>, TableError> {
-        let mut pass = task.pass_at(self.clock.now());
-        let page = self.table.waiting_orders(&task.target, pass.after.as_ref(), FILL_PAGE).await?;
+        let mut pass = task.current_or_new_pass(self.clock.now());
+        let page = self.table.waiting_orders(&task.target, pass.after.as_ref(), FILL_PAGE_SIZE).await?;
         let mut is_finished = page.is_last;
         for waiting in page.orders {
             if self.clock.now() >= deadline {
@@ -139,7 +139,7 @@ impl OrderDesk {
         id: OrderId,
         out_of_stock: &mut Vec<ProductId>,
     ) -> Result<Option<OrderStatus>, DeskError> {
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let (before, lines) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if before.status != OrderStatus::BackOrdered {
                 return Ok(None);

@@ -5,7 +5,7 @@ use super::super::{
     BackOrderReason, Customer, FollowUpError, FollowUpReason, Order, OrderId, OrderLine, OrderStatus, Stock,
     check_lines, check_part, choose_warehouse, lines_in_stock, lines_without, missing_lines,
 };
-use super::{DeskError, MAX_RETRIES, OrderDesk, StockSource};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk, StockSource};
 use billing::Label;
 use dynamo::{IdempotentRequest, Replayed, StoredResponse};
 
@@ -104,7 +104,7 @@ impl OrderDesk {
         precondition: impl Fn(&Order) -> Result<(), E>,
     ) -> Result<FollowUpOutcome, E> {
         check_lines(keep.unwrap_or_default()).map_err(DeskError::from)?;
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if let Some(replayed) = self.saved_follow_up(request).await? {
                 return Ok(FollowUpOutcome::Replayed(replayed));
             }
@@ -143,7 +143,7 @@ impl OrderDesk {
         to_json: impl Fn(&CreatedFollowUp) -> String,
     ) -> Result<FollowUpOutcome, DeskError> {
         check_lines(replacement.lines.as_deref().unwrap_or_default())?;
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if let Some(replayed) = self.saved_follow_up(request).await? {
                 return Ok(FollowUpOutcome::Replayed(replayed));
             }
@@ -200,7 +200,7 @@ impl OrderDesk {
         kept.sort();
         let rest = lines_without(&before.lines, &kept)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
-        let follow_up = before.followed_by(id, FollowUpReason::Remainder, rest, representative, bucket);
+        let follow_up = before.new_follow_up_order(id, FollowUpReason::Remainder, rest, representative, bucket);
         let follow_up = Order { address: before.address.clone(), ..follow_up };
         let version = before.version.saturating_add(1);
         let follow_ups = if before.id == main.id { main.follow_ups } else { before.follow_ups };
@@ -213,7 +213,7 @@ impl OrderDesk {
             let order = self.filled_or_waiting(order, customer).await?;
             // If the kept part has just got the address of the customer, both parts are shipped to this address.
             let follow_up = Order { address: order.address.clone(), ..follow_up };
-            let follow_up = self.waiting(follow_up, customer, &order).await?;
+            let follow_up = self.waiting_follow_up(follow_up, customer, &order).await?;
             (order, follow_up)
         };
         Ok((CreatedFollowUp { order, follow_up }, main))
@@ -232,7 +232,7 @@ impl OrderDesk {
         lines.sort();
         check_part(&before.lines, &lines)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
-        let follow_up = before.followed_by(id, FollowUpReason::Replacement, lines, representative, bucket);
+        let follow_up = before.new_follow_up_order(id, FollowUpReason::Replacement, lines, representative, bucket);
         let follow_up = self.filled_or_waiting(follow_up.with_address_of(customer), customer).await?;
         let order = match before.id == main.id {
             true => Order { version: main.version.saturating_add(1), ..main.clone() },
@@ -269,7 +269,7 @@ impl OrderDesk {
     /// Returns the backordered `follow_up` with the reason why it waits. `kept` is the order that was split. If `kept`
     /// is open, the transaction of the split takes the products of `kept` from the stock, so these pieces do not count
     /// as available.
-    async fn waiting(&self, follow_up: Order, customer: &Customer, kept: &Order) -> Result<Order, DeskError> {
+    async fn waiting_follow_up(&self, follow_up: Order, customer: &Customer, kept: &Order) -> Result<Order, DeskError> {
         if follow_up.with_address_of(customer).address.is_none() {
             return Ok(follow_up.waiting_for(BackOrderReason::Address, Vec::new()));
         }

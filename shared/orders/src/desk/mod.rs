@@ -33,7 +33,7 @@ use super::{
 
 /// The maximum number of times that the order desk reads the items of a change and then tries to write the change. The
 /// conditional write fails if other requests change the same items between the read and the write.
-const MAX_RETRIES: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 
 /// The outcome of placing the order of a paid month.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -133,7 +133,7 @@ impl OrderDesk {
             let needs_report = !self.table.is_without_products_reported(&paid.sku).await?;
             return Ok(PlaceOutcome::NoProducts { sku: paid.sku.clone(), needs_report });
         }
-        for attempt in 0..MAX_RETRIES {
+        for attempt in 0..MAX_ATTEMPTS {
             let customer = self.find_or_create_customer(&paid.account).await?;
             // A payment is rarely refunded before its order is placed. So the refunds are read only if the first
             // transaction was refused.
@@ -295,7 +295,7 @@ impl OrderDesk {
             let response = || StoredResponse { json: json(), version: order.version };
             request.map(|request| IdempotentRequest { response: response(), ..request.clone() })
         };
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if let Some(request) = request
                 && let Some(replayed) = self.table.saved_response(request).await.map_err(DeskError::from)?
             {
@@ -350,7 +350,7 @@ impl OrderDesk {
         precondition: impl Fn(&Order) -> Result<(), E>,
     ) -> Result<(Order, Vec<OrderLine>), E> {
         let mut is_checked = false;
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
             let (before, lines) = stored.ok_or(DeskError::NoOrder(id))?;
             precondition(&before)?;

@@ -4,7 +4,7 @@ use super::super::table::{ChangeRecords, WriteOutcome};
 use super::super::{
     BackOrderReason, MAX_LINES, MovementError, Order, OrderId, OrderLine, OrderMovement, OrderStatus, check_lines,
 };
-use super::{DeskError, MAX_RETRIES, OrderDesk, StockSource};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk, StockSource};
 
 impl OrderDesk {
     /// Replaces the products of an order that is `BACKORDERED` or `OPEN`, if `precondition` returns `Ok` for the stored
@@ -29,7 +29,7 @@ impl OrderDesk {
             return Err(DeskError::NoLines.into());
         }
         check_lines(lines).map_err(DeskError::from)?;
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let before = self.order_with_lines(id, &precondition).await?;
             let mut old = before.lines.clone();
             let mut new = lines.to_vec();
@@ -59,7 +59,7 @@ impl OrderDesk {
         check: impl Fn(&Order) -> Result<(), E>,
     ) -> Result<Order, E> {
         let mut is_checked = false;
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let stored = self.table.get_order(id).await.map_err(DeskError::from)?;
             let (order, lines) = stored.ok_or(DeskError::NoOrder(id))?;
             // `check` accepted the order before its lines were stored. Storing them changed only the version of the order.

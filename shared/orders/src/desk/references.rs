@@ -3,7 +3,7 @@
 
 use super::super::table::{ReferencedEntity, WriteOutcome};
 use super::super::{Assignment, Country, PlaceId, ReferenceKind, ShippingAddress};
-use super::{DeskError, MAX_RETRIES, OrderDesk};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 use billing::Label;
 use dynamo::Paging;
 
@@ -29,7 +29,7 @@ impl OrderDesk {
     /// # Errors
     /// Other requests changed the entity at the same time, or the table cannot be used.
     pub async fn put_entity(&self, entity: &impl ReferencedEntity) -> Result<(), DeskError> {
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if self.table.put_entity(entity).await? == WriteOutcome::Done {
                 return Ok(());
             }

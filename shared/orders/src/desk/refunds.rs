@@ -2,8 +2,8 @@
 //! cancelled.
 
 use super::super::table::{ChangeRecords, WriteOutcome};
-use super::super::{Order, OrderRefunds, OrderStatus, RefundNews};
-use super::{DeskError, MAX_RETRIES, OrderDesk};
+use super::super::{Order, OrderRefunds, OrderStatus, RefundEvent};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 
 impl OrderDesk {
     /// Records a refund, and subtracts its amount from the quarter total of the order's representative. If the payment is
@@ -13,12 +13,12 @@ impl OrderDesk {
     ///
     /// # Errors
     /// Other requests changed the order at the same time, or the table cannot be used. It is safe to repeat the call.
-    pub async fn record_refund(&self, news: &RefundNews) -> Result<(), DeskError> {
-        for _ in 0..MAX_RETRIES {
-            let stored = self.table.get_refunds(news.order).await?;
-            let before = stored.clone().unwrap_or_else(|| OrderRefunds::none(news.order));
-            let order = self.table.get_order(news.order).await?;
-            let Some(after) = before.after(news) else {
+    pub async fn record_refund(&self, event: &RefundEvent) -> Result<(), DeskError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let stored = self.table.get_refunds(event.order).await?;
+            let before = stored.clone().unwrap_or_else(|| OrderRefunds::none(event.order));
+            let order = self.table.get_order(event.order).await?;
+            let Some(after) = before.after(event) else {
                 return match order {
                     Some((order, _)) => self.cancel_refunded_follow_ups(&order).await,
                     None => Ok(()),
@@ -26,9 +26,9 @@ impl OrderDesk {
             };
             let mut main = None;
             let written = match order {
-                None => self.table.store_refunds(stored.as_ref(), &after, &news.account).await?,
+                None => self.table.store_refunds(stored.as_ref(), &after, &event.account).await?,
                 Some((order, lines)) => {
-                    if news.has_failed && order.status == OrderStatus::Cancelled && order.is_refunded_in_full() {
+                    if event.has_failed && order.status == OrderStatus::Cancelled && order.is_refunded_in_full() {
                         tracing::warn!(order = %order.id, "a refund failed after its order was cancelled");
                     }
                     let refunded = order.refunded_by(&after);
@@ -47,7 +47,7 @@ impl OrderDesk {
                 };
             }
         }
-        Err(DeskError::WriteConflict { item: format!("the order {}", news.order) })
+        Err(DeskError::WriteConflict { item: format!("the order {}", event.order) })
     }
 
     /// If the payment of the month is refunded in full, cancels the follow-up orders of the main order `main` that are

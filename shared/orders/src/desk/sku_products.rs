@@ -2,7 +2,7 @@
 
 use super::super::table::WriteOutcome;
 use super::super::{OrderLine, check_lines};
-use super::{DeskError, MAX_RETRIES, OrderDesk};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 use billing::Sku;
 
 impl OrderDesk {
@@ -18,7 +18,7 @@ impl OrderDesk {
                 return Err(DeskError::NoProduct(line.product.clone()));
             }
         }
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if self.table.set_lines_of_sku(sku, lines).await? == WriteOutcome::Done {
                 return Ok(());
             }

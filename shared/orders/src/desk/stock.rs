@@ -4,7 +4,7 @@ use ulid::Ulid;
 
 use super::super::table::{StockBefore, WriteOutcome};
 use super::super::{Movement, MovementKind, MovementRequest, ProductId, WarehouseId};
-use super::{DeskError, MAX_RETRIES, OrderDesk};
+use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 
 impl OrderDesk {
     /// Adds a delivery of `quantity` pieces of a product to the stock of a warehouse, and requests to fill the backordered
@@ -23,8 +23,8 @@ impl OrderDesk {
         delivery: Ulid,
     ) -> Result<(), DeskError> {
         self.check_product_and_warehouses(product, &[warehouse]).await?;
-        let arrival = self.arrival(MovementKind::Delivery, product, warehouse, quantity, delivery);
-        for _ in 0..MAX_RETRIES {
+        let arrival = self.arrival_movement(MovementKind::Delivery, product, warehouse, quantity, delivery);
+        for _ in 0..MAX_ATTEMPTS {
             let is_in_stock = self.stock_before(product, warehouse).await?.is_some();
             match self.table.add_stock(&arrival, is_in_stock, self.clock.ulid()).await? {
                 WriteOutcome::Done => return Ok(()),
@@ -51,7 +51,7 @@ impl OrderDesk {
         quantity: u64,
     ) -> Result<WriteOutcome, DeskError> {
         let change = self.clock.ulid();
-        let initial = self.arrival(MovementKind::InitialStock, product, warehouse, quantity, change);
+        let initial = self.arrival_movement(MovementKind::InitialStock, product, warehouse, quantity, change);
         Ok(self.table.set_initial_stock(&initial, change).await?)
     }
 
@@ -73,7 +73,7 @@ impl OrderDesk {
     ) -> Result<Movement, DeskError> {
         let warehouses: Vec<&WarehouseId> = [request.warehouse()].into_iter().chain(request.to()).collect();
         self.check_product_and_warehouses(product, &warehouses).await?;
-        for _ in 0..MAX_RETRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let stored = self.table.get_movement(product, id).await?;
             let in_warehouse = self.stock_before(product, request.warehouse()).await?;
             let in_target_warehouse = match request.to() {
@@ -121,7 +121,7 @@ impl OrderDesk {
     }
 
     /// Returns the movement that records that `quantity` pieces arrived in a warehouse.
-    fn arrival(
+    fn arrival_movement(
         &self,
         kind: MovementKind,
         product: &ProductId,

@@ -168,7 +168,7 @@ pub struct JobRecord {
 
 /// The confidential data of an employee: hire date and salary.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Confidential {
+pub struct ConfidentialData {
     pub employee: EmployeeId,
     /// The first day of employment.
     pub hired_on: NaiveDate,
@@ -185,12 +185,12 @@ pub struct EmployeeCorrection {
     /// The salary per year.
     pub salary: Option<Money>,
     /// The correct first day of a later job; `None` if no first day is corrected.
-    pub job_start: Option<JobStart>,
+    pub job_start: Option<JobStartCorrection>,
 }
 
 /// A correction of the first day of a later job of an employee: a job that is not the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct JobStart {
+pub struct JobStartCorrection {
     /// The first day of the job that the job history contains before the correction.
     pub recorded: NaiveDate,
     /// The correct first day of the job.

@@ -67,7 +67,7 @@ pub struct WaitingOrder {
 impl FillTask {
     /// Returns the current pass over the backordered orders of the target. If there is none, returns a new pass, which
     /// starts at `now` with the oldest order.
-    pub fn pass_at(&self, now: DateTime<Utc>) -> FillPass {
+    pub fn current_or_new_pass(&self, now: DateTime<Utc>) -> FillPass {
         self.pass.clone().unwrap_or(FillPass {
             change: self.change,
             started_at: now,

@@ -150,7 +150,7 @@ impl Order {
     /// Returns a new backordered follow-up order with the identifier `id`, which follows this order, with `lines` as
     /// its products. Backordered orders are filled in the sequence of their payments, so the follow-up order keeps the
     /// payment time of this order.
-    pub fn followed_by(
+    pub fn new_follow_up_order(
         &self,
         id: OrderId,
         reason: FollowUpReason,
@@ -194,7 +194,7 @@ mod tests {
         lines.iter().map(line).collect()
     }
 
-    fn order(status: OrderStatus, follow_ups: u8) -> Order {
+    fn sample_order(status: OrderStatus, follow_ups: u8) -> Order {
         let currency = "EUR".parse().unwrap();
         let main: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap();
         let order = Order {
@@ -244,7 +244,7 @@ mod tests {
     fn an_order_is_split_before_it_is_picked_and_replaced_after_it_is_shipped() {
         use OrderStatus::{BackOrdered, Delivered, Open, Returned, Shipped};
         for status in OrderStatus::iter() {
-            let order = order(status, 0);
+            let order = sample_order(status, 0);
             let is_early = [BackOrdered, Open].contains(&status);
             let is_shipped = [Shipped, Delivered, Returned].contains(&status);
             assert_eq!((order.check_splittable().is_ok(), order.check_replaceable().is_ok()), (is_early, is_shipped));
@@ -259,9 +259,9 @@ mod tests {
             (0, 1_298, Ok(2)),
             (97, 0, Ok(99)),
             (98, 0, Err(FollowUpError::TooMany)),
-            (3, 1_299, Err(FollowUpError::Refunded(order(OrderStatus::Open, 0).id))),
+            (3, 1_299, Err(FollowUpError::Refunded(sample_order(OrderStatus::Open, 0).id))),
         ] {
-            let main = order(OrderStatus::Shipped, follow_ups);
+            let main = sample_order(OrderStatus::Shipped, follow_ups);
             let main = Order { refunded: Money::new(refunded, main.total.currency()), ..main };
             let next = main.with_follow_up();
             assert_eq!(
@@ -277,10 +277,10 @@ mod tests {
 
     #[test]
     fn follow_up_has_no_amount_and_is_never_refunded_in_full() {
-        let main = order(OrderStatus::BackOrdered, 0);
+        let main = sample_order(OrderStatus::BackOrdered, 0);
         let (_, id) = main.with_follow_up().unwrap();
         let rest = lines(&[("cups", 1)]);
-        let follow_up = main.followed_by(id, FollowUpReason::Remainder, rest.clone(), None, 3);
+        let follow_up = main.new_follow_up_order(id, FollowUpReason::Remainder, rest.clone(), None, 3);
         assert_eq!(follow_up.follow_up.map(|of| of.follows), Some(main.id));
         assert_eq!((follow_up.lines.clone(), follow_up.placed_at, follow_up.bucket), (rest, main.placed_at, 3));
         assert_eq!((follow_up.missing.len(), follow_up.version), (0, 1));

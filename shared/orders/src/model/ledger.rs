@@ -69,7 +69,7 @@ pub struct Ledger {
 }
 
 /// Returns a number of pieces as a signed number. A stock is never larger than `i64::MAX`.
-fn signed(pieces: u64) -> i64 {
+fn signed_pieces(pieces: u64) -> i64 {
     i64::try_from(pieces).unwrap_or(i64::MAX)
 }
 
@@ -101,10 +101,10 @@ impl Ledger {
         match item {
             AuditedItem::Stock { product, warehouse, pieces, is_opened } => {
                 let entry = self.stocks.entry((product.clone(), warehouse.clone())).or_default();
-                (entry.pieces, entry.is_opened) = (Some(signed(*pieces)), *is_opened);
+                (entry.pieces, entry.is_opened) = (Some(signed_pieces(*pieces)), *is_opened);
             }
             AuditedItem::TotalStock { product, pieces } => {
-                self.total_stocks.insert(product.clone(), signed(*pieces));
+                self.total_stocks.insert(product.clone(), signed_pieces(*pieces));
             }
             AuditedItem::Movement(changes) => {
                 for StockChange { product, warehouse, pieces } in changes {
@@ -175,19 +175,19 @@ mod tests {
     use super::*;
 
     /// Returns the stored item with the stock of the product `beans` in `warehouse`.
-    fn stock(warehouse: &str, pieces: u64, is_opened: bool) -> AuditedItem {
+    fn stock_item(warehouse: &str, pieces: u64, is_opened: bool) -> AuditedItem {
         let (product, warehouse) = ("beans".parse().unwrap(), warehouse.parse().unwrap());
         AuditedItem::Stock { product, warehouse, pieces, is_opened }
     }
 
     /// Returns the item of a movement that changed the stock of `beans` in `warehouse` by `pieces`.
-    fn moved(warehouse: &str, pieces: i64) -> AuditedItem {
+    fn movement_item(warehouse: &str, pieces: i64) -> AuditedItem {
         let (product, warehouse) = ("beans".parse().unwrap(), warehouse.parse().unwrap());
         AuditedItem::Movement(vec![StockChange { product, warehouse, pieces }])
     }
 
     /// Returns the stored item with the total stock of `beans` in all warehouses.
-    fn total(pieces: u64) -> AuditedItem {
+    fn total_stock_item(pieces: u64) -> AuditedItem {
         AuditedItem::TotalStock { product: "beans".parse().unwrap(), pieces }
     }
 
@@ -195,15 +195,35 @@ mod tests {
     fn stock_that_is_not_the_sum_of_its_movements_is_a_difference() {
         // The columns are: the stored items, and the differences as "number: expected, found".
         for (items, expected) in [
-            (vec![moved("ams", 9), stock("ams", 7, true), moved("ams", -2), total(7)], vec![]),
-            (vec![moved("ams", 9), stock("ams", 8, true), total(8)], vec!["beans in ams: 9, Some(8)"]),
-            (vec![moved("ams", 9), stock("ams", 9, true), total(8)], vec!["beans: 9, Some(8)"]),
-            (vec![moved("ams", 9), total(0)], vec!["beans in ams: 9, None"]),
-            (vec![stock("ams", 9, true), total(9)], vec!["beans in ams: 0, Some(9)"]),
-            (vec![stock("ams", 3, true), moved("ams", 3), stock("nyc", 4, true), moved("nyc", 4), total(7)], vec![]),
-            (vec![total(2)], vec!["beans: 0, Some(2)"]),
+            (
+                vec![
+                    movement_item("ams", 9),
+                    stock_item("ams", 7, true),
+                    movement_item("ams", -2),
+                    total_stock_item(7),
+                ],
+                vec![],
+            ),
+            (
+                vec![movement_item("ams", 9), stock_item("ams", 8, true), total_stock_item(8)],
+                vec!["beans in ams: 9, Some(8)"],
+            ),
+            (vec![movement_item("ams", 9), stock_item("ams", 9, true), total_stock_item(8)], vec!["beans: 9, Some(8)"]),
+            (vec![movement_item("ams", 9), total_stock_item(0)], vec!["beans in ams: 9, None"]),
+            (vec![stock_item("ams", 9, true), total_stock_item(9)], vec!["beans in ams: 0, Some(9)"]),
+            (
+                vec![
+                    stock_item("ams", 3, true),
+                    movement_item("ams", 3),
+                    stock_item("nyc", 4, true),
+                    movement_item("nyc", 4),
+                    total_stock_item(7),
+                ],
+                vec![],
+            ),
+            (vec![total_stock_item(2)], vec!["beans: 0, Some(2)"]),
             // The stock from before movements were recorded is not compared with its movements.
-            (vec![stock("ams", 7, false), moved("ams", -2), total(7)], vec![]),
+            (vec![stock_item("ams", 7, false), movement_item("ams", -2), total_stock_item(7)], vec![]),
         ] {
             let mut ledger = Ledger::default();
             items.iter().for_each(|item| ledger.add(item));
@@ -219,7 +239,9 @@ mod tests {
     #[test]
     fn opening_movement_is_the_stock_that_the_recorded_movements_do_not_explain() {
         let mut ledger = Ledger::default();
-        for item in [stock("ams", 7, false), moved("ams", -2), stock("nyc", 3, true), moved("nyc", 3)] {
+        for item in
+            [stock_item("ams", 7, false), movement_item("ams", -2), stock_item("nyc", 3, true), movement_item("nyc", 3)]
+        {
             ledger.add(&item);
         }
         let unopened = ledger.unopened();

@@ -26,8 +26,8 @@ mod warehouse_choice;
 
 pub use buckets::{BucketEstimate, Buckets};
 pub use company::{
-    Assignment, Confidential, Country, Department, Employee, EmployeeCorrection, Job, JobRecord, JobStart, Location,
-    PlannedChange, ReferenceKind, Region,
+    Assignment, ConfidentialData, Country, Department, Employee, EmployeeCorrection, Job, JobRecord,
+    JobStartCorrection, Location, PlannedChange, ReferenceKind, Region,
 };
 pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use fill_task::{FillPass, FillTarget, FillTask, WaitingOrder};
@@ -50,6 +50,6 @@ pub use order_status::OrderStatus;
 pub use paid_period::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};
-pub use refunds::{KnownRefund, OrderRefunds, RefundNews};
+pub use refunds::{OrderRefunds, RecordedRefund, RefundEvent};
 pub use warehouse::Warehouse;
 pub use warehouse_choice::{choose_warehouse, lines_in_stock, missing_lines};

@@ -284,7 +284,7 @@ mod tests {
 
     /// Returns the request for a movement of `quantity` pieces from the warehouse `ams`. A kind that is not listed is a
     /// transfer from `ams` to `ams`.
-    fn request(kind: &str, quantity: u64) -> MovementRequest {
+    fn movement_request(kind: &str, quantity: u64) -> MovementRequest {
         let (ams, nyc): (WarehouseId, WarehouseId) = ("ams".parse().unwrap(), "nyc".parse().unwrap());
         let reason: Label = "shelf 3".parse().unwrap();
         match kind {
@@ -311,7 +311,8 @@ mod tests {
             ("transfer to itself", 1, 5, Err("the pieces are in ams already; name another warehouse")),
         ] {
             let product = "beans".parse().unwrap();
-            let moved = request(kind, quantity).movement_from(stock, Ulid::nil(), &product, DateTime::UNIX_EPOCH);
+            let moved =
+                movement_request(kind, quantity).movement_from(stock, Ulid::nil(), &product, DateTime::UNIX_EPOCH);
             let changes = moved.as_ref().map(|movement| {
                 let changes = movement.stock_changes();
                 changes.iter().map(|change| (change.warehouse.to_string(), change.pieces)).collect::<Vec<_>>()
@@ -326,7 +327,7 @@ mod tests {
     fn movement_with_the_same_values_is_the_same_request_whatever_the_stock_was() {
         let product = "beans".parse().unwrap();
         let movement = |kind, quantity, stock| {
-            request(kind, quantity).movement_from(stock, Ulid::nil(), &product, DateTime::UNIX_EPOCH).unwrap()
+            movement_request(kind, quantity).movement_from(stock, Ulid::nil(), &product, DateTime::UNIX_EPOCH).unwrap()
         };
         assert!(movement("count", 3, 5).is_same_request_as(&movement("count", 3, 9)));
         assert!(!movement("count", 3, 5).is_same_request_as(&movement("count", 4, 5)));

@@ -299,11 +299,11 @@ impl Order {
 mod tests {
     use strum::IntoEnumIterator as _;
 
-    use super::super::KnownRefund;
+    use super::super::RecordedRefund;
     use super::*;
 
     /// Returns a sample order with the status `status`, whose payment of 12.99 EUR is not refunded.
-    fn order(status: OrderStatus) -> Order {
+    fn sample_order(status: OrderStatus) -> Order {
         Order {
             id: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
             follow_up: None,
@@ -343,7 +343,8 @@ mod tests {
         ];
         for from in OrderStatus::iter() {
             for to in OrderStatus::iter() {
-                let (before, advanced) = (order(from), order(from).advanced_by(&to.into(), DateTime::UNIX_EPOCH));
+                let (before, advanced) =
+                    (sample_order(from), sample_order(from).advanced_by(&to.into(), DateTime::UNIX_EPOCH));
                 match allowed.iter().find(|(a, b, ..)| (*a, *b) == (from, to)) {
                     None => assert_eq!(advanced, Err(TransitionError { from, to })),
                     Some((_, _, stock, is_removed_from_total)) => {
@@ -359,12 +360,12 @@ mod tests {
                     }
                 }
             }
-            let filled = order(from).filled_from("ber".parse().unwrap());
+            let filled = sample_order(from).filled_from("ber".parse().unwrap());
             match from {
                 BackOrdered => {
                     let after = filled.unwrap();
                     assert_eq!((after.status, after.warehouse.as_ref().unwrap().as_str()), (Open, "ber"));
-                    assert_eq!(order(from).transition_effects(&after).stock, StockEffect::Deducted);
+                    assert_eq!(sample_order(from).transition_effects(&after).stock, StockEffect::Deducted);
                 }
                 from => assert_eq!(filled, Err(TransitionError { from, to: Open })),
             }
@@ -376,7 +377,7 @@ mod tests {
         for status in OrderStatus::iter() {
             for is_unsellable in [false, true] {
                 let step = Step { is_unsellable, ..OrderStatus::Returned.into() };
-                let before = order(status);
+                let before = sample_order(status);
                 let Ok(after) = before.advanced_by(&step, DateTime::UNIX_EPOCH) else { continue };
                 let stock = if is_unsellable { StockEffect::WrittenOff } else { StockEffect::Restored };
                 assert_eq!((before.transition_effects(&after).stock, after.is_written_off), (stock, is_unsellable));
@@ -400,8 +401,8 @@ mod tests {
             (Returned, 1_299, Returned, 0),
             (Cancelled, 1_299, Cancelled, 0),
         ] {
-            let before = order(status);
-            let refund = KnownRefund { id: "r".to_owned(), minor, has_failed: false };
+            let before = sample_order(status);
+            let refund = RecordedRefund { id: "r".to_owned(), minor, has_failed: false };
             let refunds = OrderRefunds { order: before.id, refunds: vec![refund], version: 1 };
             let after = before.refunded_by(&refunds);
             assert_eq!(

@@ -14,7 +14,7 @@ use super::OrderId;
 pub struct OrderDigest(BTreeMap<NaiveDate, (u64, u128)>);
 
 /// Returns the first 16 bytes of the SHA-256 of the id of `order`, as a number.
-fn hash(order: OrderId) -> u128 {
+fn hash_of_id(order: OrderId) -> u128 {
     let bytes = Sha256::digest(order.to_string());
     bytes.iter().take(16).fold(0, |hash, byte| (hash << 8) | u128::from(*byte))
 }
@@ -23,7 +23,7 @@ impl OrderDigest {
     /// Adds `order`, which was not added before.
     pub fn add(&mut self, order: OrderId) {
         let (count, sum) = self.0.entry(order.due_on).or_default();
-        (*count, *sum) = (count.saturating_add(1), sum.wrapping_add(hash(order)));
+        (*count, *sum) = (count.saturating_add(1), sum.wrapping_add(hash_of_id(order)));
     }
 
     /// Returns the due dates for which the two sets contain different orders.

@@ -6,7 +6,7 @@ use billing::{AccountId, Money, RefundData};
 
 /// A refund, as an event `payment.refunded` or `payment.refund_failed` reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RefundNews {
+pub struct RefundEvent {
     /// The identifier of the order whose payment was refunded. The order may not be placed yet.
     pub order: OrderId,
     pub account: AccountId,
@@ -17,7 +17,7 @@ pub struct RefundNews {
     pub has_failed: bool,
 }
 
-impl RefundNews {
+impl RefundEvent {
     /// Returns the refund that the event `payment.refunded` with `data` reports, or the event `payment.refund_failed`
     /// if `has_failed` is true.
     pub fn new(data: RefundData, has_failed: bool) -> Self {
@@ -28,7 +28,7 @@ impl RefundNews {
 
 /// A refund that the order desk has recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KnownRefund {
+pub struct RecordedRefund {
     pub id: String,
     /// The amount in minor units of the currency of the order.
     pub minor: i64,
@@ -39,7 +39,7 @@ pub struct KnownRefund {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderRefunds {
     pub order: OrderId,
-    pub refunds: Vec<KnownRefund>,
+    pub refunds: Vec<RecordedRefund>,
     pub version: u64,
 }
 
@@ -49,17 +49,17 @@ impl OrderRefunds {
         Self { order, refunds: Vec::new(), version: 1 }
     }
 
-    /// Returns the refunds after the event `news`: adds the refund of the event, or marks the recorded refund as
+    /// Returns the refunds after the event `event`: adds the refund of the event, or marks the recorded refund as
     /// failed. Returns `None` if the event changes nothing. A failed refund stays failed, even if the event
     /// `payment.refunded` arrives later.
-    pub fn after(&self, news: &RefundNews) -> Option<Self> {
+    pub fn after(&self, event: &RefundEvent) -> Option<Self> {
         let mut refunds = self.refunds.clone();
-        match refunds.iter_mut().find(|known| known.id == news.refund) {
-            Some(known) if known.has_failed || !news.has_failed => return None,
+        match refunds.iter_mut().find(|known| known.id == event.refund) {
+            Some(known) if known.has_failed || !event.has_failed => return None,
             Some(known) => known.has_failed = true,
             None => {
-                let (id, minor) = (news.refund.clone(), news.amount.minor());
-                refunds.push(KnownRefund { id, minor, has_failed: news.has_failed });
+                let (id, minor) = (event.refund.clone(), event.amount.minor());
+                refunds.push(RecordedRefund { id, minor, has_failed: event.has_failed });
             }
         }
         Some(Self { refunds, ..self.clone() })
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn refunds_count_once_in_any_sequence_and_failed_refunds_do_not_count() {
-        let news = |refund: &str, minor, has_failed| RefundNews {
+        let event = |refund: &str, minor, has_failed| RefundEvent {
             order: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
             account: "acme".parse().unwrap(),
             refund: refund.to_owned(),
@@ -89,15 +89,15 @@ mod tests {
         // The columns are: the events in the sequence in which they are processed, and the sum of the refunds.
         for (all, expected) in [
             (vec![], 0),
-            (vec![news("a", 300, made)], 300),
-            (vec![news("a", 300, made), news("a", 300, made)], 300),
-            (vec![news("a", 300, made), news("b", 200, made)], 500),
-            (vec![news("a", 300, made), news("a", 300, failed), news("a", 300, failed)], 0),
-            (vec![news("a", 300, failed), news("a", 300, made)], 0),
-            (vec![news("a", 300, failed), news("b", 200, made), news("a", 300, made)], 200),
+            (vec![event("a", 300, made)], 300),
+            (vec![event("a", 300, made), event("a", 300, made)], 300),
+            (vec![event("a", 300, made), event("b", 200, made)], 500),
+            (vec![event("a", 300, made), event("a", 300, failed), event("a", 300, failed)], 0),
+            (vec![event("a", 300, failed), event("a", 300, made)], 0),
+            (vec![event("a", 300, failed), event("b", 200, made), event("a", 300, made)], 200),
         ] {
-            let none = OrderRefunds::none(news("a", 1, made).order);
-            let known = all.iter().fold(none, |known, news| known.after(news).unwrap_or(known));
+            let none = OrderRefunds::none(event("a", 1, made).order);
+            let known = all.iter().fold(none, |known, event| known.after(event).unwrap_or(known));
             assert_eq!(known.refunded_minor(), expected, "{all:?}");
         }
     }

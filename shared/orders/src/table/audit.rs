@@ -28,7 +28,7 @@ const POSITION_SEPARATOR: char = '\n';
 /// A value that changes with each write of an audited number, even if the number is the same afterwards. By comparing
 /// two revisions, the audit notices that a number was written during a scan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Revision(Vec<u64>);
+pub struct NumberRevision(Vec<u64>);
 
 /// The stock of a product in a warehouse from before movements were recorded. It has no opening movement yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,7 +112,7 @@ impl OrdersTable {
 
     /// Returns the revision of the audited number `number`, which changes with each write, so that the audit notices a
     /// change during the scan. Sends one strongly consistent request.
-    pub async fn revision_of(&self, number: &AuditedNumber) -> Result<Revision, TableError> {
+    pub async fn revision_of(&self, number: &AuditedNumber) -> Result<NumberRevision, TableError> {
         let of_stock = |item: &Item| {
             let StockItem { stock, movements, .. } = from_item(item)?;
             Ok([movements, stock])
@@ -121,16 +121,16 @@ impl OrdersTable {
             AuditedNumber::Stock { product, warehouse } => {
                 let (_, key) = self.stock_keys(product, warehouse);
                 let item = self.dynamo.get(key).await?;
-                Ok(Revision(item.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
+                Ok(NumberRevision(item.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
             }
             AuditedNumber::TotalStock { product } => {
                 let stocks = Selection::with_sort_key_prefix(keys::WAREHOUSE_PREFIX);
                 let stocks = self.query_partition(keys::key_of_product(product), stocks).await?;
-                Ok(Revision(stocks.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
+                Ok(NumberRevision(stocks.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
             }
             AuditedNumber::QuarterTotal { representative, quarter, currency } => {
                 let total = self.stored_total(representative, *quarter, *currency).await?;
-                Ok(Revision(total.iter().map(|stored| stored.total.version).collect()))
+                Ok(NumberRevision(total.iter().map(|stored| stored.total.version).collect()))
             }
         }
     }

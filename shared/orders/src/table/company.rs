@@ -22,7 +22,7 @@ pub trait ReferencedEntity: Clone + PartialEq + Serialize + DeserializeOwned {
 
     /// Returns the sort keys of the items by which GSI-1 finds the entity: the key of its name, and the keys of the
     /// entities to which it refers.
-    fn ends(&self) -> Vec<String>;
+    fn relation_keys(&self) -> Vec<String>;
 
     /// Returns what the entry of the action log for a change of the entity contains: the kind of the entry, and the
     /// fields of the entity.
@@ -36,7 +36,7 @@ impl ReferencedEntity for Region {
         self.id.as_str()
     }
 
-    fn ends(&self) -> Vec<String> {
+    fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_region_name(self.name.as_str())]
     }
 
@@ -52,7 +52,7 @@ impl ReferencedEntity for Country {
         self.id.as_str()
     }
 
-    fn ends(&self) -> Vec<String> {
+    fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_country_name(self.name.as_str()), keys::key_of_region(&self.region)]
     }
 
@@ -68,7 +68,7 @@ impl ReferencedEntity for Location {
         self.id.as_str()
     }
 
-    fn ends(&self) -> Vec<String> {
+    fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_country_name(self.country_name.as_str())]
     }
 
@@ -85,7 +85,7 @@ impl ReferencedEntity for Job {
         self.id.as_str()
     }
 
-    fn ends(&self) -> Vec<String> {
+    fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_job_title(self.title.as_str())]
     }
 
@@ -103,7 +103,7 @@ impl ReferencedEntity for Department {
         self.id.as_str()
     }
 
-    fn ends(&self) -> Vec<String> {
+    fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_location(&self.location)]
     }
 
@@ -113,7 +113,7 @@ impl ReferencedEntity for Department {
 }
 
 /// Returns the entry of the action log for the change of an entity; `before` is `None` if the entity is new.
-fn change_of<E: ReferencedEntity>(before: Option<&E>, after: &E) -> ItemChange {
+fn entity_log_entry<E: ReferencedEntity>(before: Option<&E>, after: &E) -> ItemChange {
     let before = before.map(|before| before.logged_fields().1);
     let fields = after.logged_fields().1.into_iter().enumerate();
     fields.fold(ItemChange::new(after.id(), 0), |change, (n, (name, value))| {
@@ -169,23 +169,23 @@ impl OrdersTable {
         if before.as_ref() == Some(entity) {
             return Ok(WriteOutcome::Done);
         }
-        let mut ends = entity.ends();
-        ends.push(list);
+        let mut relation_keys = entity.relation_keys();
+        relation_keys.push(list);
         let mut writes = self.transaction().put(item_with(keys::key_of_own_item(partition.clone()), None, entity));
         for item in &stored {
             let Key { pk, sk } = key_of(item);
-            if sk != pk && !ends.contains(&sk) {
+            if sk != pk && !relation_keys.contains(&sk) {
                 writes = writes.delete(Key { pk, sk });
             }
         }
-        for end in ends {
+        for end in relation_keys {
             let is_stored = find(&end).is_some();
             let relation: Item =
                 item_with(keys::key_of_relation(partition.clone(), end), Some(partition.clone()), entity);
             writes = if is_stored { writes.replace(relation) } else { writes.create(relation) };
         }
         let (kind, _) = entity.logged_fields();
-        writes.log(kind, || change_of(before.as_ref(), entity)).commit().await
+        writes.log(kind, || entity_log_entry(before.as_ref(), entity)).commit().await
     }
 
     /// Returns the ids of the countries and of the warehouses of a region, both sorted. Queries the region's partition

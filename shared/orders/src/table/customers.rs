@@ -19,7 +19,7 @@ fn representative_relation_key(customer: &Customer) -> Key {
 }
 
 /// Returns the entry of the action log for the change of a customer; `before` is `None` if the customer is new.
-fn change_of(before: Option<&Customer>, after: &Customer) -> ItemChange {
+fn customer_log_entry(before: Option<&Customer>, after: &Customer) -> ItemChange {
     let representative = |customer: &Customer| customer.representative.clone();
     let change = ItemChange::new(&after.account, after.version).of_account(&after.account).field(
         "representative",
@@ -47,7 +47,7 @@ impl OrdersTable {
         let writes = self.transaction().create(customer.to_item()).create(relation(pk.clone(), sk, pk));
         writes
             .check_account(&customer.account)
-            .log(ActionKind::ChangeCustomer, || change_of(None, customer))
+            .log(ActionKind::ChangeCustomer, || customer_log_entry(None, customer))
             .commit()
             .await
     }
@@ -76,8 +76,9 @@ impl OrdersTable {
         if before.address != after.address && after.address.is_some() {
             writes = writes.request_fill(&FillTarget::Customer(after.account.clone()), change);
         }
-        let entry =
-            || change_of(Some(before), &Customer { version: before.version.saturating_add(1), ..after.clone() });
+        let entry = || {
+            customer_log_entry(Some(before), &Customer { version: before.version.saturating_add(1), ..after.clone() })
+        };
         if before.address != after.address {
             writes = writes.check_account(&before.account);
         }

@@ -4,8 +4,8 @@ use chrono::NaiveDate;
 use futures::future::join_all;
 
 use super::super::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobRecord, PlannedChange, QuarterTotal, WarehouseId,
-    all_days,
+    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobRecord, PlannedChange, QuarterTotal,
+    WarehouseId, all_days,
 };
 use super::items::{self, relation};
 use super::list_pages::PartitionRange;
@@ -97,7 +97,7 @@ fn new_job_record(employee: &EmployeeId, assignment: &Assignment, from: NaiveDat
 
 /// Returns the entry of the action log for the change of an employee, without name and confidential data; `before` is
 /// `None` if the employee is new.
-fn log_entry_of(before: Option<&Employee>, after: &Employee) -> ItemChange {
+fn employee_log_entry(before: Option<&Employee>, after: &Employee) -> ItemChange {
     let planned_on = |employee: &Employee| employee.planned.as_ref().map(|planned| planned.from);
     let (old, new) = (before.and_then(|before| before.assignment.as_ref()), after.assignment.as_ref());
     let warehouse = |assignment: &Assignment| assignment.warehouse.clone();
@@ -117,14 +117,14 @@ impl OrdersTable {
         &self,
         employee: &Employee,
         assignment: &Assignment,
-        confidential: &Confidential,
+        confidential: &ConfidentialData,
     ) -> Result<WriteOutcome, TableError> {
         let hired = Employee { assignment: Some(assignment.clone()), ..employee.clone() };
         let mut writes = self.transaction().create(hired.to_item());
         writes = writes.create(items::job_record_item(&new_job_record(&hired.id, assignment, confidential.hired_on)));
         writes = writes.create(items::confidential_item(&hired, confidential));
         let writes = relations_of(&hired).into_iter().fold(writes, WriteTransaction::create);
-        writes.log(ActionKind::HireEmployee, || log_entry_of(None, &hired)).commit().await
+        writes.log(ActionKind::HireEmployee, || employee_log_entry(None, &hired)).commit().await
     }
 
     /// Gives `employee` another assignment from the day `from` on; `None` means that the employee leaves the company.
@@ -145,7 +145,7 @@ impl OrdersTable {
             writes = writes.put(items::job_record_item(&new_job_record(&employee.id, assignment, from)));
         }
         let after = Employee { version: employee.version.saturating_add(1), ..after };
-        writes.log(ActionKind::ChangeEmployee, || log_entry_of(Some(employee), &after)).commit().await
+        writes.log(ActionKind::ChangeEmployee, || employee_log_entry(Some(employee), &after)).commit().await
     }
 
     /// Sets the planned change of `employee` to `planned`; `None` removes the planned change. Returns `Refused` if the
@@ -159,7 +159,7 @@ impl OrdersTable {
         let confidential = self.get_confidential_data(&employee.id).await?;
         let writes = self.change_of_employee(employee, &after, confidential.as_ref().map(|same| (same, same)));
         let after = Employee { version: employee.version.saturating_add(1), ..after };
-        writes.log(ActionKind::ChangeEmployee, || log_entry_of(Some(employee), &after)).commit().await
+        writes.log(ActionKind::ChangeEmployee, || employee_log_entry(Some(employee), &after)).commit().await
     }
 
     /// Corrects the name, the confidential data and the job history of an employee. Returns `Refused` if the stored employee
@@ -167,7 +167,7 @@ impl OrdersTable {
     pub async fn correct_employee(
         &self,
         (before, after): (&Employee, &Employee),
-        (stored, corrected): (&Confidential, &Confidential),
+        (stored, corrected): (&ConfidentialData, &ConfidentialData),
         (jobs, corrected_jobs): (&[JobRecord], &[JobRecord]),
     ) -> Result<WriteOutcome, TableError> {
         let mut writes = self.change_of_employee(before, after, Some((stored, corrected)));
@@ -218,7 +218,7 @@ impl OrdersTable {
         &self,
         before: &Employee,
         after: &Employee,
-        confidential: Option<(&Confidential, &Confidential)>,
+        confidential: Option<(&ConfidentialData, &ConfidentialData)>,
     ) -> WriteTransaction<'_> {
         let after = Employee { version: before.version.saturating_add(1), ..after.clone() };
         let (old, new) = (relations_of(before), relations_of(&after));
@@ -284,7 +284,7 @@ impl OrdersTable {
 
     /// Returns the confidential data of an employee, or `None` if there is no employee with this id. Queries the table
     /// with `PK = employee` and the `SK` prefix `HR-CONFIDENTIAL`.
-    pub async fn get_confidential_data(&self, id: &EmployeeId) -> Result<Option<Confidential>, TableError> {
+    pub async fn get_confidential_data(&self, id: &EmployeeId) -> Result<Option<ConfidentialData>, TableError> {
         let items = self
             .query_partition(keys::key_of_employee(id), Selection::with_sort_key_prefix(keys::CONFIDENTIAL))
             .await?;

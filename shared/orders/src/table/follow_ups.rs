@@ -9,7 +9,7 @@ use super::super::{
 };
 use super::items;
 use super::orders::move_products;
-use super::products::list_of;
+use super::products::lines_as_text;
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label};
@@ -93,7 +93,7 @@ impl OrdersTable {
         if !is_split {
             writes = writes.check_account(&follow_up.customer);
         }
-        writes.log_with_reason(ActionKind::ChangeOrder, new.reason, || log_entry(new)).commit().await
+        writes.log_with_reason(ActionKind::ChangeOrder, new.reason, || follow_up_log_entry(new)).commit().await
     }
 }
 
@@ -136,19 +136,19 @@ fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: 
 
 /// Returns the entry of the action log for a split, which belongs to the order that is split, or for a replacement,
 /// which belongs to the follow-up order.
-fn log_entry(new: &NewFollowUp<'_>) -> ItemChange {
+fn follow_up_log_entry(new: &NewFollowUp<'_>) -> ItemChange {
     let ((before, after), follow_up) = (new.order, new.follow_up);
     if before.lines == after.lines {
         let entry = ItemChange::new(follow_up.id, follow_up.version).of_account(&follow_up.customer);
         return entry.field("follows", None::<OrderId>, Some(before.id)).field(
             "products",
             None,
-            list_of(&follow_up.lines),
+            lines_as_text(&follow_up.lines),
         );
     }
     let entry = ItemChange::new(after.id, after.version).of_account(&after.customer);
     entry
-        .field("products", list_of(&before.lines), list_of(&after.lines))
+        .field("products", lines_as_text(&before.lines), lines_as_text(&after.lines))
         .field("status", Some(before.status), Some(after.status))
         .field("follow_up", None::<OrderId>, Some(follow_up.id))
 }

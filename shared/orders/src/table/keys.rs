@@ -17,7 +17,7 @@ use dynamo::{Instant, Key};
 /// The character that separates the parts of a key.
 const SEPARATOR: char = '#';
 /// The character that separates the status and the time of the payment in the `Data` of an order.
-const STATUS_END: char = '-';
+const STATUS_SEPARATOR: char = '-';
 
 // The key prefixes of entities, by which a query distinguishes the kinds of entities.
 pub const EMPLOYEE_PREFIX: &str = "EMP#";
@@ -289,13 +289,13 @@ pub fn instant_text_bounds(from: NaiveDate, to: NaiveDate) -> (String, String) {
 
 /// Returns the prefix of the attribute `Data` of orders in `status`.
 pub fn status_prefix(status: OrderStatus) -> String {
-    format!("{status}{STATUS_END}")
+    format!("{status}{STATUS_SEPARATOR}")
 }
 
 /// Parses the attribute `Data` of an order: returns the status, and the time of the payment as text. Returns `None` if
 /// `data` has another format.
 pub fn parse_status_data(data: &str) -> Option<(OrderStatus, &str)> {
-    let (status, at) = data.split_once(STATUS_END)?;
+    let (status, at) = data.split_once(STATUS_SEPARATOR)?;
     Some((status.parse().ok()?, at))
 }
 

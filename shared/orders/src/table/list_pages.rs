@@ -78,7 +78,7 @@ impl SortPosition {
 
     /// Returns where a query of `range` continues after this position: the smallest sort text, and the item after which
     /// the query starts. If this sort text is larger than the largest sort text of the range, no items are left.
-    fn rest_of(&self, range: &PartitionRange) -> (String, Option<ItemPosition>) {
+    fn continue_in(&self, range: &PartitionRange) -> (String, Option<ItemPosition>) {
         let (from, _) = &range.bounds;
         if self.text < *from {
             return (from.clone(), None);
@@ -155,7 +155,7 @@ fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &s
 }
 
 /// Checks that `text` is a cursor of the list with the key `list`. Returns `None` if it is not.
-fn check_list(list: &str, text: &str) -> Option<()> {
+fn check_cursor_list(list: &str, text: &str) -> Option<()> {
     let CursorText(_, key) = serde_json::from_str(text).ok()?;
     (key == list).then_some(())
 }
@@ -168,14 +168,14 @@ fn is_sort_text_the_id(data: &str, id: &str) -> bool {
 impl OrdersTable {
     /// Parses a cursor of `list`. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_orders(list: OrderList<'_>, text: String) -> Option<Cursor> {
-        check_list(&list.key(), &text)?;
+        check_cursor_list(&list.key(), &text)?;
         parse_cursor(text, keys::ORDER_PREFIX, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
     /// Parses a cursor of the list with the key `list`, which is sorted by id, and whose entities have keys with `prefix`.
     /// Returns `None` if `text` is not such a cursor.
     pub(super) fn cursor_of_list(list: &str, prefix: &str, text: String) -> Option<Cursor> {
-        check_list(list, &text)?;
+        check_cursor_list(list, &text)?;
         parse_cursor(text, prefix, is_sort_text_the_id)
     }
 
@@ -183,7 +183,7 @@ impl OrdersTable {
     pub fn cursor_of_employees(list: EmployeeList<'_>, text: String) -> Option<Cursor> {
         match list {
             EmployeeList::Hired { .. } => {
-                check_list(&list.key(), &text)?;
+                check_cursor_list(&list.key(), &text)?;
                 parse_cursor(text, keys::EMPLOYEE_PREFIX, |data, _| billing::parse_date(data).is_ok())
             }
             _ => Self::cursor_of_list(&list.key(), keys::EMPLOYEE_PREFIX, text),
@@ -308,7 +308,7 @@ impl OrdersTable {
         limit: Option<usize>,
     ) -> Result<Vec<(SortPosition, Item)>, TableError> {
         let (from, to) = &range.bounds;
-        let (from, after) = after.map_or_else(|| (from.clone(), None), |after| after.rest_of(range));
+        let (from, after) = after.map_or_else(|| (from.clone(), None), |after| after.continue_in(range));
         if from > *to {
             return Ok(Vec::new());
         }
@@ -348,7 +348,7 @@ mod tests {
             ("a", "n", ("n", None)),
             ("b", "n", ("n", None)),
         ] {
-            let (text, after) = at.rest_of(&range(name, from));
+            let (text, after) = at.continue_in(&range(name, from));
             assert_eq!((text.as_str(), after.as_ref().map(|after| after.data.as_str())), rest, "{name} {from}");
         }
     }

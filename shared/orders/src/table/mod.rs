@@ -48,7 +48,7 @@ mod write_transaction;
 use aws_sdk_dynamodb::Client;
 
 pub use audit::OrdersScan;
-pub(crate) use audit::{AuditScan, Revision, UnopenedStock};
+pub(crate) use audit::{AuditScan, NumberRevision, UnopenedStock};
 pub use company::ReferencedEntity;
 pub use employees::{EmployeeDetails, EmployeeList};
 pub use fill_tasks::WaitingOrdersPage;

@@ -7,7 +7,7 @@ use ulid::Ulid;
 use super::super::{FillTarget, Order, OrderLine, OrderMovement, ProductId};
 use super::items;
 use super::orders::write_movement;
-use super::products::list_of;
+use super::products::lines_as_text;
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
@@ -63,7 +63,7 @@ impl OrdersTable {
         }
         let entry = || {
             let entry = ItemChange::new(before.id, after.version).of_account(&before.customer);
-            entry.field("products", list_of(old), list_of(&after.lines))
+            entry.field("products", lines_as_text(old), lines_as_text(&after.lines))
         };
         writes.log(ActionKind::ChangeOrder, entry).commit().await
     }

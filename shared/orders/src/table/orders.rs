@@ -77,7 +77,7 @@ impl OrdersTable {
         for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
             match key_of(&item).sk {
                 sk if sk.starts_with(keys::CUSTOMER_PREFIX) => order = Some(Order::from_item(&item)?),
-                sk if sk.starts_with(keys::PRODUCT_PREFIX) => lines.push(items::read_line(&item)?),
+                sk if sk.starts_with(keys::PRODUCT_PREFIX) => lines.push(items::read_order_line(&item)?),
                 _ => {}
             }
         }

@@ -12,7 +12,7 @@ use billing::{ActionKind, ItemChange, Label, Sku};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
 
 /// Returns `lines` as text for the action log, such as "2 x beans, 1 x cups"; `None` if there are no lines.
-pub(super) fn list_of(lines: &[OrderLine]) -> Option<String> {
+pub(super) fn lines_as_text(lines: &[OrderLine]) -> Option<String> {
     let texts: Vec<String> = lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }
@@ -115,7 +115,7 @@ impl OrdersTable {
     pub async fn lines_of_sku(&self, sku: &Sku) -> Result<Vec<OrderLine>, TableError> {
         let items =
             self.query_partition(keys::key_of_sku(sku), Selection::with_sort_key_prefix(keys::PRODUCT_PREFIX)).await?;
-        items.iter().map(items::read_line).collect()
+        items.iter().map(items::read_order_line).collect()
     }
 
     /// Replaces the products that are shipped for each paid month of `sku`. Existing orders keep their lines. Sends a
@@ -128,7 +128,7 @@ impl OrdersTable {
             if sk == pk {
                 stored = Some(StoredSku::from_item(&item)?);
             } else if sk.starts_with(keys::PRODUCT_PREFIX) {
-                old.push(items::read_line(&item)?);
+                old.push(items::read_order_line(&item)?);
             }
         }
         let is_same = old.len() == lines.len() && lines.iter().all(|line| old.contains(line));
@@ -149,7 +149,7 @@ impl OrdersTable {
             writes = writes.put(item_with(key, None, &QuantityItem { quantity: line.quantity }));
         }
         let next_version = stored_version.saturating_add(1);
-        let change = || ItemChange::new(sku, next_version).field("products", list_of(&old), list_of(lines));
+        let change = || ItemChange::new(sku, next_version).field("products", lines_as_text(&old), lines_as_text(lines));
         writes.log(ActionKind::PutSku, change).commit().await
     }
 

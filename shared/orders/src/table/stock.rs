@@ -25,12 +25,12 @@ const CURSOR_SEPARATOR: char = ' ';
 
 /// Converts the cursor of a query into the cursor of the list of the movements of `owner`, a product or an order. The
 /// cursor of the list also contains the id of `owner`, so that other lists reject it.
-fn cursor_of(owner: impl std::fmt::Display, of_query: &Cursor) -> Cursor {
+fn list_cursor_of(owner: impl std::fmt::Display, of_query: &Cursor) -> Cursor {
     Cursor::after(format!("{owner}{CURSOR_SEPARATOR}{}", of_query.as_str()))
 }
 
 /// Converts the cursor of a list of movements into the cursor of the query that reads the list: only the sort key.
-fn sort_key_of(cursor: &Cursor) -> Cursor {
+fn query_cursor_of(cursor: &Cursor) -> Cursor {
     let (_, sk) = cursor.as_str().split_once(CURSOR_SEPARATOR).unwrap_or_default();
     Cursor::after(sk.to_owned())
 }
@@ -41,7 +41,7 @@ fn stock_after(before: Option<u64>, pieces: i64) -> u64 {
 }
 
 /// Returns the kind of the entry of the action log for a movement.
-fn action_kind(kind: MovementKind) -> ActionKind {
+fn action_kind_of_movement(kind: MovementKind) -> ActionKind {
     match kind {
         MovementKind::Delivery | MovementKind::InitialStock => ActionKind::ReceiveStock,
         MovementKind::Count | MovementKind::Opening => ActionKind::CountStock,
@@ -51,7 +51,7 @@ fn action_kind(kind: MovementKind) -> ActionKind {
 }
 
 /// Returns the entry of the action log for a movement. `before` is the stock before the movement.
-fn log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
+fn movement_log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
     let entry = ItemChange::new(movement.id, 1)
         .field("product", None, Some(&movement.product))
         .field("warehouse", None, Some(&movement.warehouse))
@@ -115,7 +115,7 @@ impl OrdersTable {
         let (all, here) = self.stock_keys(&initial.product, &initial.warehouse);
         self.transaction()
             .change_total_stock(all, initial.stock_change)
-            .create(item_with(here, None, &StockItem::first(initial.quantity)))
+            .create(item_with(here, None, &StockItem::new(initial.quantity)))
             .create(initial.to_item())
             .request_fill(&FillTarget::Product(initial.product.clone()), change)
             .commit()
@@ -158,8 +158,8 @@ impl OrdersTable {
         movement: &Movement,
         before: StockBefore,
     ) -> Result<WriteOutcome, TableError> {
-        let kind = action_kind(movement.kind);
-        writes.log_with_reason(kind, movement.reason.as_ref(), || log_entry(movement, before)).commit().await
+        let kind = action_kind_of_movement(movement.kind);
+        writes.log_with_reason(kind, movement.reason.as_ref(), || movement_log_entry(movement, before)).commit().await
     }
 
     /// Returns the movement `id` of a product, or `None` if it does not exist. Sends one strongly consistent GetItem
@@ -173,9 +173,9 @@ impl OrdersTable {
     /// in the list: they are stored with the orders. Queries the table with `PK = product`, in descending order.
     pub async fn movements_of(&self, product: &ProductId, paging: &Paging) -> Result<Page<Movement>, TableError> {
         let list = PrefixQuery::new(keys::key_of_product(product), keys::MOVEMENT_PREFIX).descending();
-        let paging = Paging { after: paging.after.as_ref().map(sort_key_of), limit: paging.limit };
+        let paging = Paging { after: paging.after.as_ref().map(query_cursor_of), limit: paging.limit };
         let mut page = self.dynamo.list(&list, &paging).await?.read(|item| Movement::from_item(&item));
-        page.next = page.next.map(|cursor| cursor_of(product, &cursor));
+        page.next = page.next.map(|cursor| list_cursor_of(product, &cursor));
         Ok(page)
     }
 
@@ -190,9 +190,9 @@ impl OrdersTable {
     /// order.
     pub async fn movements_of_order(&self, order: OrderId, paging: &Paging) -> Result<Page<OrderMovement>, TableError> {
         let list = PrefixQuery::new(keys::key_of_order(order), keys::MOVEMENT_PREFIX).descending();
-        let paging = Paging { after: paging.after.as_ref().map(sort_key_of), limit: paging.limit };
+        let paging = Paging { after: paging.after.as_ref().map(query_cursor_of), limit: paging.limit };
         let mut page = self.dynamo.list(&list, &paging).await?.read(|item| OrderMovement::from_item(&item));
-        page.next = page.next.map(|cursor| cursor_of(order, &cursor));
+        page.next = page.next.map(|cursor| list_cursor_of(order, &cursor));
         Ok(page)
     }
 

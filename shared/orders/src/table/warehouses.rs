@@ -9,7 +9,7 @@ use billing::{ActionKind, ItemChange};
 use dynamo::{Entity as _, TableError};
 
 /// Returns the entry of the action log for the change of a warehouse; `before` is `None` if the warehouse is new.
-fn change_of_warehouse(before: Option<&Warehouse>, after: &Warehouse) -> ItemChange {
+fn warehouse_log_entry(before: Option<&Warehouse>, after: &Warehouse) -> ItemChange {
     let change = ItemChange::new(&after.id, after.version);
     let change = change.field("name", before.map(|before| before.name.as_str()), Some(after.name.as_str()));
     change.field("region", before.map(|before| &before.region), Some(&after.region))
@@ -25,7 +25,7 @@ impl OrdersTable {
             .create(warehouse.to_item())
             .create(to_region)
             .create(warehouse_list_relation(warehouse))
-            .log(ActionKind::PutWarehouse, || change_of_warehouse(None, warehouse))
+            .log(ActionKind::PutWarehouse, || warehouse_log_entry(None, warehouse))
             .commit()
             .await
     }
@@ -40,7 +40,7 @@ impl OrdersTable {
             writes = writes.delete(keys::key_of_relation(partition.clone(), keys::key_of_region(&before.region)));
             writes = writes.create(relation(partition.clone(), keys::key_of_region(&after.region), partition));
         }
-        writes.log(ActionKind::PutWarehouse, || change_of_warehouse(Some(before), &after)).commit().await
+        writes.log(ActionKind::PutWarehouse, || warehouse_log_entry(Some(before), &after)).commit().await
     }
 
     /// Returns a warehouse, or `None` if it does not exist. Sends one strongly consistent GetItem request.

@@ -177,7 +177,7 @@ impl WriteTransaction<'_> {
     /// if `before` is `None`.
     pub fn set_stock(self, key: Key, before: Option<u64>, after: u64) -> Self {
         let Some(before) = before else {
-            return self.create(items::item_with(key, None, &items::StockItem::first(after)));
+            return self.create(items::item_with(key, None, &items::StockItem::new(after)));
         };
         let values = [(":before", number(before)), (":after", number(after)), (":one", number(1))];
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();

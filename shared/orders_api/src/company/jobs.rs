@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::OrdersApi;
 use crate::desk_for_caller::DeskForCaller;
 
-use super::list;
+use super::list_entities;
 
 /// The path parameter for a job.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -72,7 +72,7 @@ pub async fn list_jobs(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<JobView>>, Problem> {
-    list::<Job, _>(&api, page).await
+    list_entities::<Job, _>(&api, page).await
 }
 
 /// Create or change a job
@@ -154,7 +154,7 @@ pub async fn list_departments(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DepartmentView>>, Problem> {
-    list::<Department, _>(&api, page).await
+    list_entities::<Department, _>(&api, page).await
 }
 
 /// Create or change a department

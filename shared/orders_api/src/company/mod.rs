@@ -13,7 +13,10 @@ use rest::parameters::PageQuery;
 use super::OrdersApi;
 
 /// Returns a list page of the entities of the kind `E`, such as regions, sorted by id.
-async fn list<E: ReferencedEntity, V: From<E>>(api: &OrdersApi, page: PageQuery) -> Result<Json<ListView<V>>, Problem> {
+async fn list_entities<E: ReferencedEntity, V: From<E>>(
+    api: &OrdersApi,
+    page: PageQuery,
+) -> Result<Json<ListView<V>>, Problem> {
     let paging = page.paging(|text| OrdersTable::cursor_of_entities(E::KIND, text))?;
     let page = api.desk.table.get_entities::<E>(&paging).await?;
     Ok(Json(ListView::from_page(page, V::from)?))

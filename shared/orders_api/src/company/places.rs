@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::OrdersApi;
 use crate::desk_for_caller::DeskForCaller;
 
-use super::list;
+use super::list_entities;
 
 /// The path parameter for a region.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -66,7 +66,7 @@ pub async fn list_regions(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<RegionView>>, Problem> {
-    list::<Region, _>(&api, page).await
+    list_entities::<Region, _>(&api, page).await
 }
 
 /// Create or change a region
@@ -147,7 +147,7 @@ pub async fn list_countries(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<CountryView>>, Problem> {
-    list::<Country, _>(&api, page).await
+    list_entities::<Country, _>(&api, page).await
 }
 
 /// Create or change a country
@@ -229,7 +229,7 @@ pub async fn list_locations(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<LocationView>>, Problem> {
-    list::<Location, _>(&api, page).await
+    list_entities::<Location, _>(&api, page).await
 }
 
 /// Create or change a location

@@ -9,7 +9,7 @@ use billing::Money;
 use clock::SimulatedClock;
 use emulator::Engine;
 use orders::{
-    Assignment, Buckets, Confidential, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, Warehouse,
+    Assignment, Buckets, ConfidentialData, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, Warehouse,
     WriteOutcome,
 };
 use orders_api::{OrdersApi, StoredPayments};
@@ -36,7 +36,7 @@ fn paid_month() -> PaidPeriod {
 /// Hires a second representative, to whom customers can be handed over.
 async fn hire_second_representative(desk: &OrderDesk) {
     let id: orders::EmployeeId = "e-11".parse().unwrap();
-    let confidential = Confidential {
+    let confidential = ConfidentialData {
         employee: id.clone(),
         hired_on: "2027-01-01".parse().unwrap(),
         salary: Money::new(5_100_000, "EUR".parse().unwrap()),

@@ -8,7 +8,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::ProgressBar;
-use orders::{OrderDesk, OrderId, OrderStatus, PaidPeriod, PlaceOutcome, RefundNews};
+use orders::{OrderDesk, OrderId, OrderStatus, PaidPeriod, PlaceOutcome, RefundEvent};
 use serde::Serialize;
 use store::Table;
 
@@ -158,7 +158,7 @@ async fn place_all(
             if refund.status == RefundStatus::Succeeded {
                 let (order, account) = (month.order, month.account.clone());
                 let (refund, amount) = (refund.id.to_string(), refund.amount);
-                desk.record_refund(&RefundNews { order, account, refund, amount, has_failed: false }).await?;
+                desk.record_refund(&RefundEvent { order, account, refund, amount, has_failed: false }).await?;
             }
         }
         if let PlaceOutcome::Placed(status) = desk.place(month).await? {

@@ -3,7 +3,7 @@
 use billing::{Currency, Label, Money};
 use chrono::NaiveDate;
 use clap::{ArgAction, ArgGroup, Args};
-use orders::{EmployeeCorrection, EmployeeId, JobRecord, JobStart, OrderDesk};
+use orders::{EmployeeCorrection, EmployeeId, JobRecord, JobStartCorrection, OrderDesk};
 use serde::Serialize;
 
 use super::people::EmployeeView;
@@ -77,7 +77,7 @@ pub async fn correct(context: &Context, desk: &OrderDesk, args: &CorrectArgs) ->
         Money::parse(salary, currency).map_err(|error| Failure::Refused(format!("--salary {salary}: {error}")))
     });
     let job_start = match job_start.as_deref() {
-        Some([recorded, correct]) => Some(JobStart { recorded: *recorded, correct: *correct }),
+        Some([recorded, correct]) => Some(JobStartCorrection { recorded: *recorded, correct: *correct }),
         _ => None,
     };
     let correction =

@@ -7,7 +7,7 @@ use billing::{ActionKind, Currency, Label, Money};
 use chrono::NaiveDate;
 use clap::Args;
 use orders::{
-    Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeId, EmployeeList, OrderDesk, WarehouseId,
+    Assignment, ConfidentialData, DepartmentId, DeskError, Employee, EmployeeId, EmployeeList, OrderDesk, WarehouseId,
     WriteOutcome,
 };
 use serde::Serialize;
@@ -133,7 +133,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     open_table.table.put_action(&action.on_job([])).await?;
     let mut imported = ImportReport { hired: 0, moved: 0, left: 0 };
     for ImportedEmployee { id, name, assignment, hired_on, salary, left_on } in people {
-        let confidential = Confidential { employee: id.clone(), hired_on, salary };
+        let confidential = ConfidentialData { employee: id.clone(), hired_on, salary };
         let new = Employee {
             id: id.clone(),
             name,

@@ -198,7 +198,7 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     assert_eq!((left.len(), left[0].pass.as_ref()), (1, None), "the next pass starts with the oldest order");
     // A worker that still has the earlier pass can neither continue the new pass, nor create a fill task that was
     // deleted.
-    let new_pass = left[0].pass_at(now());
+    let new_pass = left[0].current_or_new_pass(now());
     assert!(desk.table.save_fill_pass(&target, &new_pass).await.unwrap());
     assert!(!desk.table.save_fill_pass(&target, &pass).await.unwrap());
     assert_eq!(fill_all(&desk).await, 0);

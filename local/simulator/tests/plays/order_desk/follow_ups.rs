@@ -9,7 +9,7 @@ use dynamo::{IdempotentRequest, StoredResponse};
 use emulator::{Call, Fault, Injector};
 use futures::future::join_all;
 use orders::{
-    DeskError, FollowUpOutcome, OrderDesk, OrderId, OrderLine, OrderStatus, PaidPeriod, RefundNews, ReplacementRequest,
+    DeskError, FollowUpOutcome, OrderDesk, OrderId, OrderLine, OrderStatus, PaidPeriod, RefundEvent, ReplacementRequest,
 };
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
@@ -65,9 +65,9 @@ async fn replace(desk: &OrderDesk, id: OrderId, key: Option<&str>) -> Result<Fol
 }
 
 /// Returns the fact that the payment `paid` was refunded in full, as the desk receives it from an event.
-fn refund(paid: &PaidPeriod) -> RefundNews {
+fn refund(paid: &PaidPeriod) -> RefundEvent {
     let amount = Money::new(paid.amount.minor(), paid.amount.currency());
-    RefundNews { order: paid.order, account: paid.account.clone(), refund: "r".to_owned(), amount, has_failed: false }
+    RefundEvent { order: paid.order, account: paid.account.clone(), refund: "r".to_owned(), amount, has_failed: false }
 }
 
 /// Returns the statuses of the main order of `paid` and of its follow-up orders.

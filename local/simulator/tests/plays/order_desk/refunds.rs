@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::Money;
 use emulator::{Call, Fault, Injector};
-use orders::{DeskError, OrderStatus, PaidPeriod, RefundNews, ShippingAddress};
+use orders::{DeskError, OrderStatus, PaidPeriod, RefundEvent, ShippingAddress};
 use simulator::{Company, CompanySize};
 
 use crate::order_desk::world::{World, fill_all};
@@ -13,9 +13,9 @@ use crate::order_desk::world::{World, fill_all};
 const SMALL: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 3 };
 
 /// Returns the fact that the refund `id` of `minor` minor units of the payment `paid` was made, or that it failed.
-fn news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundNews {
+fn news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundEvent {
     let amount = Money::new(minor, paid.amount.currency());
-    RefundNews { order: paid.order, account: paid.account.clone(), refund: id.to_owned(), amount, has_failed }
+    RefundEvent { order: paid.order, account: paid.account.clone(), refund: id.to_owned(), amount, has_failed }
 }
 
 /// Processes the payments and their refunds. All steps may be repeated after an interruption.

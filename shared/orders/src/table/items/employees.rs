@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 use super::super::{OrdersTable, keys};
 use super::{DATA, data_attribute, id_in_pk, id_in_sk, item_with, parse_id};
 use crate::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobId, JobRecord, PlannedChange, QuarterTotal,
+    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobId, JobRecord, PlannedChange, QuarterTotal,
     WarehouseId,
 };
 use billing::{Currency, Label, Money};
@@ -181,15 +181,15 @@ struct ConfidentialItem {
 }
 
 /// Returns the key under which earlier versions of Dueday stored the confidential data of an employee.
-pub(in crate::table) fn earlier_key_of_confidential_item(confidential: &Confidential) -> Key {
+pub(in crate::table) fn earlier_key_of_confidential_item(confidential: &ConfidentialData) -> Key {
     let sk = keys::earlier_key_of_confidential_data(confidential.hired_on);
     keys::key_of_relation(keys::key_of_employee(&confidential.employee), sk)
 }
 
 /// Returns the item with the confidential data of `employee`. This item also contains all attributes of the employee, so
 /// that the list of employees by hire date needs no other item of the employee.
-pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &Confidential) -> Item {
-    let Confidential { hired_on, salary, .. } = confidential;
+pub(in crate::table) fn confidential_item(employee: &Employee, confidential: &ConfidentialData) -> Item {
+    let ConfidentialData { hired_on, salary, .. } = confidential;
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
     let key = keys::key_of_relation(keys::key_of_employee(&confidential.employee), keys::CONFIDENTIAL);
     let mut item = item_with(key, Some(hired_on.to_string()), &item);
@@ -211,10 +211,10 @@ pub(in crate::table) fn read_employee_relation(item: &Item) -> Result<Option<Emp
 }
 
 /// Reads the confidential data of an employee: the salary from the attributes, and the hire date from `Data`.
-pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, TableError> {
+pub(in crate::table) fn read_confidential(item: &Item) -> Result<ConfidentialData, TableError> {
     let ConfidentialItem { salary, currency } = from_item(item)?;
     let hired_on = parse_id(&key_of(item), data_attribute(item)?, "")?;
-    Ok(Confidential {
+    Ok(ConfidentialData {
         employee: id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)?,
         hired_on,
         salary: Money::new(salary, currency),

@@ -62,7 +62,7 @@ dynamo::attributes!(StockItem { STOCK = stock, MOVEMENTS = movements, IS_OPENED 
 impl StockItem {
     /// Creates the attributes of a new stock of `pieces` pieces. The same transaction writes the first movement of this
     /// stock.
-    pub fn first(pieces: u64) -> Self {
+    pub fn new(pieces: u64) -> Self {
         Self { stock: pieces, movements: 1, is_opened: true }
     }
 }

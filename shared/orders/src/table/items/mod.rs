@@ -22,7 +22,7 @@ pub(in crate::table) use goods::{
     warehouse_list_relation,
 };
 pub(in crate::table) use order::{
-    BUCKET, QuantityItem, RepresentativeRelationItem, customer_id_in, order_id_in, product_relation, read_line,
+    BUCKET, QuantityItem, RepresentativeRelationItem, customer_id_in, order_id_in, product_relation, read_order_line,
     read_warehouse_relation, representative_relation, warehouse_relation,
 };
 

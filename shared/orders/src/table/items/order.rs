@@ -7,8 +7,8 @@ use serde_with::skip_serializing_none;
 use super::super::{OrdersTable, keys};
 use super::{DATA, id_in_pk, id_in_sk, item_with};
 use crate::{
-    BackOrderReason, Customer, EmployeeId, FollowUp, FollowUpReason, KnownRefund, Order, OrderId, OrderLine,
-    OrderRefunds, OrderStatus, Parcel, PlaceId, ProductId, Shipment, ShippingAddress, WarehouseId,
+    BackOrderReason, Customer, EmployeeId, FollowUp, FollowUpReason, Order, OrderId, OrderLine, OrderRefunds,
+    OrderStatus, Parcel, PlaceId, ProductId, RecordedRefund, Shipment, ShippingAddress, WarehouseId,
 };
 use billing::{AccountId, Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
@@ -128,12 +128,12 @@ impl Entity<OrdersTable> for OrderRefunds {
     }
 
     fn attributes(&self) -> RefundsItem {
-        let item = |KnownRefund { id, minor, has_failed }| RefundItem { id, amount: minor, has_failed };
+        let item = |RecordedRefund { id, minor, has_failed }| RefundItem { id, amount: minor, has_failed };
         RefundsItem { refunds: self.refunds.iter().cloned().map(item).collect(), version: self.version }
     }
 
     fn read(key: Key, read: RefundsItem) -> Result<Self, TableError> {
-        let refund = |RefundItem { id, amount, has_failed }| KnownRefund { id, minor: amount, has_failed };
+        let refund = |RefundItem { id, amount, has_failed }| RecordedRefund { id, minor: amount, has_failed };
         let refunds = read.refunds.into_iter().map(refund).collect();
         Ok(Self { order: id_in_pk(&key, keys::ORDER_PREFIX)?, refunds, version: read.version })
     }
@@ -180,7 +180,7 @@ pub(in crate::table) fn product_relation(order: &Order, line: &OrderLine) -> Ite
 }
 
 /// Reads an order line (product and quantity) from a relation: the item that relates an order or a SKU to a product.
-pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> {
+pub(in crate::table) fn read_order_line(item: &Item) -> Result<OrderLine, TableError> {
     let QuantityItem { quantity } = from_item(item)?;
     Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCT_PREFIX)?, quantity })
 }

@@ -14,7 +14,7 @@ use testkit::sample;
 use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
 
 /// A test case: a request that changes something, and the entry of the action log that the request must write.
-struct Case {
+struct RequestCase {
     operation: &'static str,
     request: String,
     body: Value,
@@ -35,8 +35,8 @@ fn address_body_of(city: &str) -> Value {
 }
 
 /// Returns a case for each route that changes something.
-fn cases() -> Vec<Case> {
-    let case = |operation, request: &str, body: Value, refused: Value, kind, account, fields| Case {
+fn request_cases() -> Vec<RequestCase> {
+    let case = |operation, request: &str, body: Value, refused: Value, kind, account, fields| RequestCase {
         operation,
         request: request.to_owned(),
         body,
@@ -152,7 +152,7 @@ fn cases() -> Vec<Case> {
             None,
             (json!({"job_start": "2027-01-31"}), json!({"job_start": "2027-01-30"})),
         ),
-        Case {
+        RequestCase {
             refused: ("DELETE /employees/none/planned-change".to_owned(), Value::Null),
             ..case(
                 "remove_planned_change",
@@ -173,7 +173,7 @@ fn cases() -> Vec<Case> {
             None,
             (json!({"job": "sales", "department": "sales-na", "warehouse": "ams"}), json!({"left_on": "2027-01-31"})),
         ),
-        Case {
+        RequestCase {
             // The account of the refused request does not exist.
             refused: ("PUT /customers/acne".to_owned(), address_body()),
             ..case(
@@ -243,7 +243,7 @@ fn cases() -> Vec<Case> {
             Some("acme"),
             (json!({"status": "OPEN"}), json!({"status": "PICKED"})),
         ),
-        Case {
+        RequestCase {
             refused: (format!("POST {order}/deliver"), json!({})),
             ..case(
                 "advance_order",
@@ -305,7 +305,7 @@ fn cases() -> Vec<Case> {
 
 impl TestDesk {
     /// Returns all entries of the action log.
-    async fn logged(&self) -> Vec<LoggedAction> {
+    async fn logged_actions(&self) -> Vec<LoggedAction> {
         let (paging, now) = (Paging::all(), self.clock.now());
         let mut all = self.payments.get_actions_without_account(&paging, now).await.unwrap().items;
         for account in ["acme", "new", "acne"] {
@@ -326,7 +326,7 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
             changing.insert(operation["operationId"].as_str().unwrap().to_owned());
         }
     }
-    let cases = cases();
+    let cases = request_cases();
     assert_eq!(
         changing,
         cases.iter().map(|case| case.operation.to_owned()).collect(),
@@ -348,15 +348,15 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
         // Without a key, a repeated request would create another follow-up order.
         let creates_an_order = ["split_order", "replace_order"].contains(&case.operation);
         let headers: &[(&str, &str)] = if creates_an_order { &[("idempotency-key", "k-1")] } else { &[] };
-        let before = test_desk.logged().await;
+        let before = test_desk.logged_actions().await;
         let (request, body) = &case.refused;
         let refused = test_desk.send_as_operator_with(request, headers, body).await;
         assert!((400..500).contains(&refused.status), "{request}: {}", refused.json);
-        assert_eq!(test_desk.logged().await.len(), before.len(), "{request} was refused");
+        assert_eq!(test_desk.logged_actions().await.len(), before.len(), "{request} was refused");
 
         let response = test_desk.send_as_operator_with(&case.request, headers, &case.body).await;
         assert!([200, 201].contains(&response.status), "{}: {}", case.request, response.json);
-        let mut new = test_desk.logged().await;
+        let mut new = test_desk.logged_actions().await;
         new.retain(|entry| !before.contains(entry));
         let [entry] = new.as_slice() else { panic!("{}: {new:?}", case.request) };
         assert_eq!(entry.kind.to_string(), case.kind, "{}", case.request);
@@ -374,7 +374,7 @@ async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repe
         let repeated = test_desk.send_as_operator_with(&case.request, headers, &case.body).await;
         let count = before.len() + 1;
         assert!([200, 201].contains(&repeated.status), "{}: {}", case.request, repeated.json);
-        assert_eq!(test_desk.logged().await.len(), count, "{} repeated", case.request);
+        assert_eq!(test_desk.logged_actions().await.len(), count, "{} repeated", case.request);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::router::test_desk::{TestDesk, address_body, employee_body};
 
 #[tokio::test]
 async fn entities_are_created_in_the_sequence_of_their_references_and_listed_by_page() {
-    let test_desk = TestDesk::without_company().await;
+    let test_desk = TestDesk::without_data().await;
     // The columns are: the request, its body, and the response: the expected problem, or nothing if it succeeds.
     for (request, body, expected) in [
         (
@@ -105,7 +105,7 @@ async fn entities_are_created_in_the_sequence_of_their_references_and_listed_by_
 
 #[tokio::test]
 async fn changed_entity_is_found_by_its_new_data_only() {
-    let test_desk = TestDesk::without_company().await;
+    let test_desk = TestDesk::without_data().await;
     for region in ["eu", "na"] {
         test_desk.send_as_operator(&format!("PUT /company/regions/{region}"), &json!({"name": region})).await;
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::router::test_desk::TestDesk;
 
 /// Gives the employee e-10, who was hired on 2026-11-01, one new job for each of `days`, which begins on this day.
-async fn assign(test_desk: &TestDesk, days: &[&str]) {
+async fn assign_jobs(test_desk: &TestDesk, days: &[&str]) {
     for (n, day) in days.iter().enumerate() {
         let body = json!({"from": day, "assignment": {"job": "buying", "job_title": format!("Buyer {n}"),
             "department": "buying", "represents_customers": true}});
@@ -15,14 +15,14 @@ async fn assign(test_desk: &TestDesk, days: &[&str]) {
 }
 
 /// Returns the title and the first day of each job of e-10, current job first.
-async fn jobs(test_desk: &TestDesk) -> Vec<String> {
+async fn job_history(test_desk: &TestDesk) -> Vec<String> {
     let details = test_desk.get_as_operator("/employees/e-10").await.json;
     let text = |job: &Value| format!("{} {}", job["job_title"].as_str().unwrap(), job["from"].as_str().unwrap());
     details["jobs"].as_array().unwrap().iter().map(text).collect()
 }
 
 /// Returns the body of a request that corrects the first day of a job from `recorded` to `correct`.
-fn job_start(recorded: &str, correct: &str) -> Value {
+fn job_start_body(recorded: &str, correct: &str) -> Value {
     json!({"job_start": {"recorded": recorded, "correct": correct}})
 }
 
@@ -82,20 +82,32 @@ async fn wrong_data_of_an_employee_is_corrected() {
 #[tokio::test]
 async fn wrong_first_day_of_a_later_job_is_corrected_between_the_jobs_before_and_after_it() {
     let test_desk = TestDesk::new().await;
-    assign(&test_desk, &["2026-12-01", "2027-01-10"]).await;
+    assign_jobs(&test_desk, &["2026-12-01", "2027-01-10"]).await;
     let patch = "PATCH /employees/e-10";
     for (body, expected) in [
-        (job_start("2026-12-01", "2026-11-01"), "422 refused-field job_start: must be from 2026-11-02 to 2027-01-09"),
-        (job_start("2026-12-01", "2027-01-10"), "422 refused-field job_start: must be from 2026-11-02 to 2027-01-09"),
-        (job_start("2027-01-10", "2026-12-01"), "422 refused-field job_start: must be from 2026-12-02 to 2027-01-31"),
-        (job_start("2027-01-10", "2027-02-01"), "422 refused-field job_start: must be from 2026-12-02 to 2027-01-31"),
         (
-            job_start("2026-11-01", "2026-11-02"),
+            job_start_body("2026-12-01", "2026-11-01"),
+            "422 refused-field job_start: must be from 2026-11-02 to 2027-01-09",
+        ),
+        (
+            job_start_body("2026-12-01", "2027-01-10"),
+            "422 refused-field job_start: must be from 2026-11-02 to 2027-01-09",
+        ),
+        (
+            job_start_body("2027-01-10", "2026-12-01"),
+            "422 refused-field job_start: must be from 2026-12-02 to 2027-01-31",
+        ),
+        (
+            job_start_body("2027-01-10", "2027-02-01"),
+            "422 refused-field job_start: must be from 2026-12-02 to 2027-01-31",
+        ),
+        (
+            job_start_body("2026-11-01", "2026-11-02"),
             "422 refused-field job_start: no later job of the employee begins on 2026-11-01; the first job begins on the hire \
              date",
         ),
         (
-            job_start("2026-12-02", "2026-12-03"),
+            job_start_body("2026-12-02", "2026-12-03"),
             "422 refused-field job_start: no later job of the employee begins on 2026-12-02; the first job begins on the hire \
              date",
         ),
@@ -104,26 +116,27 @@ async fn wrong_first_day_of_a_later_job_is_corrected_between_the_jobs_before_and
     }
     let [first, second, third] = ["Account Manager", "Buyer 0", "Buyer 1"];
     let unchanged = [format!("{third} 2027-01-10"), format!("{second} 2026-12-01"), format!("{first} 2026-11-01")];
-    assert_eq!(jobs(&test_desk).await, unchanged, "a refused correction changes nothing");
+    assert_eq!(job_history(&test_desk).await, unchanged, "a refused correction changes nothing");
 
     // A repeated request changes nothing.
-    let stale =
-        test_desk.send_as_operator_with(patch, &[("if-match", "\"1\"")], &job_start("2027-01-10", "2027-01-31")).await;
+    let stale = test_desk
+        .send_as_operator_with(patch, &[("if-match", "\"1\"")], &job_start_body("2027-01-10", "2027-01-31"))
+        .await;
     assert_eq!(stale.status, 412);
     for _ in 0..2 {
-        let corrected = test_desk.send_as_operator(patch, &job_start("2027-01-10", "2027-01-31")).await;
+        let corrected = test_desk.send_as_operator(patch, &job_start_body("2027-01-10", "2027-01-31")).await;
         assert_eq!((corrected.status, corrected.etag()), (200, "\"4\""), "{}", corrected.json);
         assert_eq!(
-            jobs(&test_desk).await,
+            job_history(&test_desk).await,
             [format!("{third} 2027-01-31"), format!("{second} 2026-12-01"), format!("{first} 2026-11-01")]
         );
     }
     // The second job gets the former first day of the first job, and the first job begins earlier.
-    let mut both = job_start("2026-12-01", "2026-11-01");
+    let mut both = job_start_body("2026-12-01", "2026-11-01");
     both["hired_on"] = json!("2026-10-01");
     assert_eq!(test_desk.send_as_operator(patch, &both).await.status, 200);
     assert_eq!(
-        jobs(&test_desk).await,
+        job_history(&test_desk).await,
         [format!("{third} 2027-01-31"), format!("{second} 2026-11-01"), format!("{first} 2026-10-01")]
     );
     let table = &test_desk.desk.table;
@@ -149,14 +162,15 @@ async fn corrected_job_begins_before_its_employee_leaves_or_gets_the_planned_ass
         let test_desk = TestDesk::new().await;
         let other = json!({"representative": "e-11"});
         test_desk.send_as_operator("PUT /customers/acme/representative", &other).await;
-        assign(&test_desk, &["2026-12-01"]).await;
+        assign_jobs(&test_desk, &["2026-12-01"]).await;
         assert_eq!(test_desk.send_as_operator(request, &body).await.status, 200);
         test_desk.clock.set(format!("{today}T12:00:00Z").parse().unwrap());
-        let refused = test_desk.send_as_operator("PATCH /employees/e-10", &job_start("2026-12-01", today)).await;
+        let refused = test_desk.send_as_operator("PATCH /employees/e-10", &job_start_body("2026-12-01", today)).await;
         let expected = format!("422 refused-field job_start: must be from 2026-11-02 to {latest}");
         assert_eq!(refused.problem_line(), expected);
-        let corrected = test_desk.send_as_operator("PATCH /employees/e-10", &job_start("2026-12-01", latest)).await;
+        let corrected =
+            test_desk.send_as_operator("PATCH /employees/e-10", &job_start_body("2026-12-01", latest)).await;
         assert_eq!(corrected.status, 200, "{}", corrected.json);
-        assert_eq!(jobs(&test_desk).await[0], format!("Buyer 0 {latest}"));
+        assert_eq!(job_history(&test_desk).await[0], format!("Buyer 0 {latest}"));
     }
 }

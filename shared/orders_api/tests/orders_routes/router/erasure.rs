@@ -10,20 +10,20 @@ use testkit::sample;
 use crate::router::test_desk::{TestDesk, TestResponse, address_body, paid_month};
 
 /// The texts that the test uses only in addresses and parcels, so that no item may contain them after the erasure.
-const PERSONAL: [&str; 5] = ["Canary Name", "Canary Street", "Canary Lane", "Canary Post", "CANARY-RR1"];
+const PERSONAL_TEXTS: [&str; 5] = ["Canary Name", "Canary Street", "Canary Lane", "Canary Post", "CANARY-RR1"];
 
 /// Returns all items of the orders table as text.
-async fn items(test_desk: &TestDesk) -> Vec<String> {
+async fn all_items(test_desk: &TestDesk) -> Vec<String> {
     let scan = test_desk.desk.table.client().scan().table_name("dueday-orders").consistent_read(true);
     let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
     items.unwrap().iter().map(|item| format!("{item:?}")).collect()
 }
 
-/// Returns the texts of `PERSONAL` that occur in the items for which `is_searched` returns true.
+/// Returns the texts of `PERSONAL_TEXTS` that occur in the items for which `is_searched` returns true.
 async fn personal_texts(test_desk: &TestDesk, is_searched: fn(&str) -> bool) -> Vec<&'static str> {
-    let items: Vec<String> = items(test_desk).await.into_iter().filter(|item| is_searched(item)).collect();
+    let items: Vec<String> = all_items(test_desk).await.into_iter().filter(|item| is_searched(item)).collect();
     assert!(!items.is_empty());
-    PERSONAL.into_iter().filter(|personal| items.iter().any(|item| item.contains(personal))).collect()
+    PERSONAL_TEXTS.into_iter().filter(|personal| items.iter().any(|item| item.contains(personal))).collect()
 }
 
 /// Returns whether `item` is the saved response to a request with an idempotency key.
@@ -70,7 +70,7 @@ async fn no_item_contains_an_address_or_a_parcel_after_an_erasure_also_if_reques
             assert_eq!(shipped.status, 200, "{}", shipped.json);
         }
     }
-    assert_eq!(personal_texts(&test_desk, |_| true).await, PERSONAL);
+    assert_eq!(personal_texts(&test_desk, |_| true).await, PERSONAL_TEXTS);
     assert!(personal_texts(&test_desk, is_saved_response).await.is_empty());
 
     let (account, now) = ("acme".parse().unwrap(), test_desk.clock.now());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::router::test_desk::{TestDesk, TestResponse, address_body, paid_month};
 
 /// The header with the idempotency key, which a request for a replacement requires.
-const KEY: [(&str, &str); 1] = [("idempotency-key", "r-1")];
+const IDEMPOTENCY_KEY_HEADER: [(&str, &str); 1] = [("idempotency-key", "r-1")];
 
 /// Returns the JSON list of lines with these products and quantities.
 fn lines(products: &[(&str, u32)]) -> Value {
@@ -19,7 +19,7 @@ async fn desk_with_order(cups: u32) -> (TestDesk, String) {
     let test_desk = TestDesk::new().await;
     test_desk.send_as_operator("PUT /products/cups", &json!({"name": "Cups"})).await;
     if cups > 0 {
-        receive(&test_desk, "cups", cups, 10).await;
+        receive_delivery(&test_desk, "cups", cups, 10).await;
     }
     let sku = json!({"lines": lines(&[("beans", 3), ("cups", 2)])});
     assert_eq!(test_desk.send_as_operator("PUT /skus/coffee", &sku).await.status, 200);
@@ -28,13 +28,13 @@ async fn desk_with_order(cups: u32) -> (TestDesk, String) {
 }
 
 /// Adds a delivery of a product to the stock. `delivery` is the end of the identifier of the delivery.
-async fn receive(test_desk: &TestDesk, product: &str, quantity: u32, delivery: u32) {
+async fn receive_delivery(test_desk: &TestDesk, product: &str, quantity: u32, delivery: u32) {
     let put = format!("PUT /products/{product}/deliveries/01MCCKG2G0000G0000000000{delivery}");
     assert_eq!(test_desk.send_as_operator(&put, &json!({"warehouse": "ams", "quantity": quantity})).await.status, 200);
 }
 
 /// Returns the stock of beans and of cups. Checks that the total stock is the stock in the warehouse.
-async fn stock(test_desk: &TestDesk) -> (i64, i64) {
+async fn stock_of_beans_and_cups(test_desk: &TestDesk) -> (i64, i64) {
     let mut stock = Vec::new();
     for product in ["beans", "cups"] {
         let product = test_desk.get_as_operator(&format!("/products/{product}")).await.json;
@@ -46,7 +46,7 @@ async fn stock(test_desk: &TestDesk) -> (i64, i64) {
 }
 
 /// Splits an order, which keeps the products `keep`.
-async fn split(test_desk: &TestDesk, order: &str, keep: &[(&str, u32)]) -> TestResponse {
+async fn split_order(test_desk: &TestDesk, order: &str, keep: &[(&str, u32)]) -> TestResponse {
     test_desk.send_as_operator(&format!("POST {order}/split"), &json!({"lines": lines(keep)})).await
 }
 
@@ -71,7 +71,7 @@ async fn backordered_order_keeps_what_is_in_stock_and_the_remainder_waits() {
     assert_eq!((&rest["amount"], &rest["reason"]), (&json!(0), &json!("remainder")));
     assert_eq!((&rest["follows"], &rest["id"]), (&kept["id"], &json!(format!("{}.2", paid_month(0).order))));
     assert_eq!((&rest["placed_at"], &rest["representative"]), (&kept["placed_at"], &kept["representative"]));
-    assert_eq!(stock(&test_desk).await, (97, 0));
+    assert_eq!(stock_of_beans_and_cups(&test_desk).await, (97, 0));
     let follow_up = format!("{order}.2");
     let id = rest["id"].as_str().unwrap().parse().unwrap();
     let (stored, _) = test_desk.desk.table.get_order(id).await.unwrap().unwrap();
@@ -82,11 +82,11 @@ async fn backordered_order_keeps_what_is_in_stock_and_the_remainder_waits() {
     assert_eq!(test_desk.get_as_operator(&follow_up).await.json, *rest);
     // The follow-up order is filled when its product arrives, and is then picked, shipped, delivered and returned like
     // any order.
-    receive(&test_desk, "cups", 1, 11).await;
+    receive_delivery(&test_desk, "cups", 1, 11).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     advance(&test_desk, &follow_up, &["pick", "ship", "deliver", "return"]).await;
     advance(&test_desk, &order, &["pick", "ship"]).await;
-    assert_eq!(stock(&test_desk).await, (97, 1));
+    assert_eq!(stock_of_beans_and_cups(&test_desk).await, (97, 1));
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn stock_of_an_open_order_stays_reserved_and_each_part_restores_its_own_pi
         (&[("cups", 1), ("beans", 3)], &[("cups", 1)], (100, 4), (100, 5)),
     ] {
         let (test_desk, order) = desk_with_order(5).await;
-        let split = split(&test_desk, &order, keep).await;
+        let split = split_order(&test_desk, &order, keep).await;
         let follow_up = format!("{order}.2");
         assert_eq!(split.status, 201, "{}", split.json);
         for part in ["order", "follow_up"] {
@@ -108,7 +108,7 @@ async fn stock_of_an_open_order_stays_reserved_and_each_part_restores_its_own_pi
             assert_eq!(split.json[part]["address"]["city"], "Leeds");
         }
         assert_eq!(split.json["follow_up"]["lines"], lines(rest));
-        assert_eq!(stock(&test_desk).await, (97, 3));
+        assert_eq!(stock_of_beans_and_cups(&test_desk).await, (97, 3));
         let picked = test_desk.get_as_operator("/warehouses/ams/orders").await.list_field("id");
         assert_eq!(picked.len(), 2, "{picked:?}");
         for product in ["beans", "cups"] {
@@ -117,24 +117,24 @@ async fn stock_of_an_open_order_stays_reserved_and_each_part_restores_its_own_pi
             assert_eq!(orders.json["data"].as_array().unwrap().len(), expected, "{product}");
         }
         advance(&test_desk, &order, &["cancel"]).await;
-        assert_eq!(stock(&test_desk).await, after_order, "{keep:?}");
+        assert_eq!(stock_of_beans_and_cups(&test_desk).await, after_order, "{keep:?}");
         advance(&test_desk, &follow_up, &["cancel"]).await;
-        assert_eq!(stock(&test_desk).await, after_rest, "{keep:?}");
+        assert_eq!(stock_of_beans_and_cups(&test_desk).await, after_rest, "{keep:?}");
     }
 }
 
 #[tokio::test]
 async fn follow_up_can_be_split_and_replaced_and_its_main_order_numbers_the_new_orders() {
     let (test_desk, order) = desk_with_order(9).await;
-    assert_eq!(split(&test_desk, &order, &[("beans", 2)]).await.status, 201);
-    let second = split(&test_desk, &format!("{order}.2"), &[("beans", 1)]).await;
+    assert_eq!(split_order(&test_desk, &order, &[("beans", 2)]).await.status, 201);
+    let second = split_order(&test_desk, &format!("{order}.2"), &[("beans", 1)]).await;
     assert_eq!(second.json["follow_up"]["id"], format!("{}.3", paid_month(0).order), "{}", second.json);
     assert_eq!(second.json["follow_up"]["follows"], format!("{}.2", paid_month(0).order));
     assert_eq!((&second.json["order"]["follow_ups"], second.etag()), (&json!(0), "\"2\""));
     advance(&test_desk, &format!("{order}.3"), &["pick", "ship"]).await;
     let replace = format!("POST {order}.3/replacements");
     let body = json!({"reason": "parcel lost", "lines": lines(&[("cups", 1)])});
-    let replaced = test_desk.send_as_operator_with(&replace, &KEY, &body).await;
+    let replaced = test_desk.send_as_operator_with(&replace, &IDEMPOTENCY_KEY_HEADER, &body).await;
     assert_eq!(replaced.status, 201, "{}", replaced.json);
     let new = &replaced.json["follow_up"];
     assert_eq!((&new["status"], &new["reason"], &new["amount"]), (&json!("OPEN"), &json!("replacement"), &json!(0)));
@@ -142,7 +142,7 @@ async fn follow_up_can_be_split_and_replaced_and_its_main_order_numbers_the_new_
     let main = test_desk.get_as_operator(&order).await;
     assert_eq!((&main.json["follow_ups"], main.etag()), (&json!(3), "\"4\""));
     // Two cups were shipped for the month, and one cup was sent again.
-    assert_eq!(stock(&test_desk).await, (97, 6));
+    assert_eq!(stock_of_beans_and_cups(&test_desk).await, (97, 6));
     let listed = test_desk.get_as_operator("/customers/acme/orders").await.list_field("id");
     let ids: Vec<String> = ["", ".2", ".3", ".4"].map(|part| format!("{}{part}", paid_month(0).order)).into();
     assert_eq!(std::collections::BTreeSet::from_iter(listed), std::collections::BTreeSet::from_iter(ids));
@@ -152,7 +152,7 @@ async fn follow_up_can_be_split_and_replaced_and_its_main_order_numbers_the_new_
 async fn list_pages_continue_after_a_follow_up() {
     let (test_desk, order) = desk_with_order(9).await;
     for kept in [("beans", 2), ("beans", 1)] {
-        assert_eq!(split(&test_desk, &order, &[kept]).await.status, 201);
+        assert_eq!(split_order(&test_desk, &order, &[kept]).await.status, 201);
     }
     for list in ["/orders", "/customers/acme/orders", "/products/beans/orders", "/warehouses/ams/orders"] {
         let (mut found, mut cursor) = (Vec::new(), String::new());
@@ -181,8 +181,8 @@ async fn replacement_is_filled_or_waits_and_a_repeated_request_sends_nothing_twi
         let body = json!({"reason": "broken"});
         let without_key = test_desk.send_as_operator(&replace, &body).await.problem_line();
         assert!(without_key.starts_with("400 invalid-field Idempotency-Key: is required"), "{without_key}");
-        let first = test_desk.send_as_operator_with(&replace, &KEY, &body).await;
-        let repeated = test_desk.send_as_operator_with(&replace, &KEY, &body).await;
+        let first = test_desk.send_as_operator_with(&replace, &IDEMPOTENCY_KEY_HEADER, &body).await;
+        let repeated = test_desk.send_as_operator_with(&replace, &IDEMPOTENCY_KEY_HEADER, &body).await;
         assert_eq!((first.status, repeated.status), (201, 201), "{}", first.json);
         assert_eq!(repeated.headers["idempotent-replayed"], "true");
         let new = &first.json["follow_up"];
@@ -191,8 +191,9 @@ async fn replacement_is_filled_or_waits_and_a_repeated_request_sends_nothing_twi
         assert_eq!(repeated.json["follow_up"]["address"], Value::Null);
         assert_eq!(repeated.json["follow_up"]["id"], new["id"]);
         assert_eq!(test_desk.get_as_operator(&order).await.json["follow_ups"], 1);
-        assert_eq!(stock(&test_desk).await, left);
-        let reused = test_desk.send_as_operator_with(&replace, &KEY, &json!({"reason": "lost"})).await;
+        assert_eq!(stock_of_beans_and_cups(&test_desk).await, left);
+        let reused =
+            test_desk.send_as_operator_with(&replace, &IDEMPOTENCY_KEY_HEADER, &json!({"reason": "lost"})).await;
         assert_eq!(reused.status, 422, "{}", reused.json);
     }
 }
@@ -205,11 +206,11 @@ async fn impossible_follow_ups_are_refused_and_change_nothing() {
     let replacement = |products: &[(&str, u32)]| json!({"reason": "lost", "lines": lines(products)});
     let check = async |request: &str, body: Value, expected: &str| {
         let before = test_desk.get_as_operator(&order).await.json;
-        let stock_before = stock(&test_desk).await;
-        let problem = test_desk.send_as_operator_with(request, &KEY, &body).await.problem_line();
+        let stock_before = stock_of_beans_and_cups(&test_desk).await;
+        let problem = test_desk.send_as_operator_with(request, &IDEMPOTENCY_KEY_HEADER, &body).await.problem_line();
         assert!(problem.starts_with(expected), "{request} {body}: {problem}");
         assert_eq!(test_desk.get_as_operator(&order).await.json, before, "{body}");
-        assert_eq!(stock(&test_desk).await, stock_before, "{body}");
+        assert_eq!(stock_of_beans_and_cups(&test_desk).await, stock_before, "{body}");
     };
     let all = [("beans", 3), ("cups", 2)];
     let picked = [("beans", 1)];
@@ -255,7 +256,7 @@ async fn without_lines_an_order_is_split_only_if_one_warehouse_has_a_part_of_it(
         assert!(split.problem_line().starts_with(expected), "{}", split.json);
     }
     let (test_desk, order) = desk_with_order(0).await;
-    receive(&test_desk, "cups", 2, 12).await;
+    receive_delivery(&test_desk, "cups", 2, 12).await;
     let split = test_desk.send_as_operator(&format!("POST {order}/split"), &json!({})).await.problem_line();
     assert!(split.starts_with("409 conflict -: one warehouse has all products of the order in stock"), "{split}");
     assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
@@ -270,11 +271,11 @@ async fn order_of_another_customer_is_filled_if_a_split_needs_less_of_its_produc
     let sku = json!({"lines": lines(&[("cups", 2)])});
     assert_eq!(test_desk.send_as_operator("PUT /skus/coffee", &sku).await.status, 200);
     test_desk.place_orders(4..5).await;
-    receive(&test_desk, "cups", 6, 10).await;
+    receive_delivery(&test_desk, "cups", 6, 10).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the older order needs ten cups");
     // After the split, neither order can be filled, and cups are the first product of neither. But each needs only five
     // cups, so the newer order of cups does not have to wait for these orders.
-    let split = split(&test_desk, &order, &[("apples", 1), ("cups", 5)]).await;
+    let split = split_order(&test_desk, &order, &[("apples", 1), ("cups", 5)]).await;
     assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("BACKORDERED")), "{}", split.json);
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     let newer = test_desk.get_as_operator(&format!("/orders/{}", paid_month(4).order)).await.json;
@@ -298,7 +299,7 @@ async fn order_is_not_split_without_lines_if_a_warehouse_in_another_region_has_a
 #[tokio::test]
 async fn packing_slip_of_a_follow_up_names_the_order_that_it_follows() {
     let (test_desk, order) = desk_with_order(5).await;
-    assert_eq!(split(&test_desk, &order, &[("beans", 1)]).await.status, 201);
+    assert_eq!(split_order(&test_desk, &order, &[("beans", 1)]).await.status, 201);
     let router = test_desk.router_for(rest::Caller::Operator);
     let slips = test_desk.send_for_text(router, "GET /warehouses/ams/orders", "text/html").await;
     let number = paid_month(0).order;
@@ -314,7 +315,7 @@ async fn split_of_an_order_of_20_products_requests_to_fill_other_backordered_ord
     let all = |quantity| -> Value { lines(&names.iter().map(|name| (name.as_str(), quantity)).collect::<Vec<_>>()) };
     for (name, delivery) in names.iter().zip(10..) {
         test_desk.send_as_operator(&format!("PUT /products/{name}"), &json!({"name": name})).await;
-        receive(&test_desk, name, 3, delivery).await;
+        receive_delivery(&test_desk, name, 3, delivery).await;
     }
     let put_sku = async |lines: Value| {
         let put = test_desk.send_as_operator("PUT /skus/coffee", &json!({"lines": lines})).await;
@@ -328,7 +329,7 @@ async fn split_of_an_order_of_20_products_requests_to_fill_other_backordered_ord
     for (name, n) in waiting {
         put_sku(lines(&[(name, 4)])).await;
         test_desk.place_orders(n..n + 1).await;
-        receive(&test_desk, name, 1, 40).await;
+        receive_delivery(&test_desk, name, 1, 40).await;
     }
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the oldest order needs seven pieces");
     // The order keeps one piece of each product and is filled. This is the largest possible transaction, because it
@@ -349,7 +350,7 @@ async fn split_of_an_order_of_20_products_requests_to_fill_other_backordered_ord
     assert_eq!((split.status, &split.json["order"]["status"]), (201, &json!("OPEN")), "{}", split.json);
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "three pieces of each product are missing");
     for (name, _) in waiting {
-        receive(&test_desk, name, 2, 41).await;
+        receive_delivery(&test_desk, name, 2, 41).await;
     }
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the remainder needs five of the four pieces");
     let last = format!("{order}.3");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
 
 /// Returns the body of a request that gives an employee another assignment from March 1 on.
-fn assignment(represents_customers: bool) -> Value {
+fn assignment_body(represents_customers: bool) -> Value {
     json!({"from": "2027-03-01", "assignment": {"job": "buying", "job_title": "Buyer", "department": "buying",
         "represents_customers": represents_customers}})
 }
@@ -24,7 +24,7 @@ async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_other_custom
     let both = ["e-10".parse().unwrap(), "e-11".parse().unwrap()];
     assert_eq!(orders::choose_representative(&"new".parse().unwrap(), &both), Some(&both[1]));
     let leave = ("POST /employees/e-11/leave", json!({"on": "2027-03-01"}));
-    let (buys, sells) = (assignment(false), assignment(true));
+    let (buys, sells) = (assignment_body(false), assignment_body(true));
     // The columns are: the request for the planned change of e-11, the day on which the new customer is created, the
     // number of planned changes that fail on this day, and the representative of the new customer.
     for ((request, body), day, waiting, expected) in [
@@ -63,7 +63,7 @@ async fn planned_change_that_is_due_but_not_made_yet_decides_about_new_customers
     for (represents_customers, expected) in [(true, "e-11"), (false, "e-10")] {
         let test_desk = TestDesk::new().await;
         let put = "PUT /employees/e-11/assignment";
-        assert_eq!(test_desk.send_as_operator(put, &assignment(represents_customers)).await.status, 200);
+        assert_eq!(test_desk.send_as_operator(put, &assignment_body(represents_customers)).await.status, 200);
         assert_eq!(representative_of_new_customer(&test_desk, "2027-03-01").await, expected);
     }
 }

@@ -11,7 +11,7 @@ use crate::router::test_desk::{TestDesk, address_body, connection_with_unprocess
 
 /// Returns the ids of all items in the list at `path`, which is read in list pages of `limit` items each. Checks that
 /// every list page except the last one has `limit` items.
-async fn read_all_pages(test_desk: &TestDesk, path: &str, limit: usize) -> Vec<String> {
+async fn read_all_list_pages(test_desk: &TestDesk, path: &str, limit: usize) -> Vec<String> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     let and = if path.contains('?') { '&' } else { '?' };
     for _ in 0..200 {
@@ -55,18 +55,18 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
         format!("/employees/{representative}/orders"),
     ] {
         for limit in [1, 2, 3, 4, 5, 7, 22, 23, 24, 100] {
-            let listed = read_all_pages(&test_desk, &path, limit).await;
+            let listed = read_all_list_pages(&test_desk, &path, limit).await;
             assert_each_order_once_oldest_first(&listed, &format!("{path} by {limit}"));
         }
         let picked: BTreeSet<_> =
-            read_all_pages(&test_desk, &format!("{path}?status=PICKED"), 3).await.into_iter().collect();
+            read_all_list_pages(&test_desk, &format!("{path}?status=PICKED"), 3).await.into_iter().collect();
         assert_eq!(picked, [3, 8, 9, 15].map(|n| paid_month(n).order.to_string()).into(), "{path}");
         assert_eq!(
-            read_all_pages(&test_desk, &format!("{path}?to=2027-01-30"), 3).await,
+            read_all_list_pages(&test_desk, &format!("{path}?to=2027-01-30"), 3).await,
             Vec::<String>::new(),
             "{path}"
         );
-        let listed = read_all_pages(&test_desk, &format!("{path}?from=2027-01-31&to=2027-01-31"), 50).await;
+        let listed = read_all_list_pages(&test_desk, &format!("{path}?from=2027-01-31&to=2027-01-31"), 50).await;
         assert_each_order_once_oldest_first(&listed, &path);
     }
 }
@@ -160,12 +160,12 @@ async fn products_and_employees_have_list_pages_and_reject_cursors_of_other_list
     }
     let products = ["beans", "p-0", "p-1", "p-2", "p-3", "p-4", "p-5", "p-6"];
     for limit in [1, 3, 7, 8, 9] {
-        assert_eq!(read_all_pages(&test_desk, "/products", limit).await, products, "{limit}");
-        assert_eq!(read_all_pages(&test_desk, "/employees?department=sales-eu", limit).await, ["e-10", "e-11"]);
-        assert_eq!(read_all_pages(&test_desk, "/employees?hired_after=2026-10-31", limit).await, ["e-10", "e-11"]);
+        assert_eq!(read_all_list_pages(&test_desk, "/products", limit).await, products, "{limit}");
+        assert_eq!(read_all_list_pages(&test_desk, "/employees?department=sales-eu", limit).await, ["e-10", "e-11"]);
+        assert_eq!(read_all_list_pages(&test_desk, "/employees?hired_after=2026-10-31", limit).await, ["e-10", "e-11"]);
     }
     assert_eq!(
-        read_all_pages(&test_desk, "/employees?hired_after=2026-11-01", 5).await,
+        read_all_list_pages(&test_desk, "/employees?hired_after=2026-11-01", 5).await,
         Vec::<String>::new(),
         "hired_after excludes the day itself"
     );

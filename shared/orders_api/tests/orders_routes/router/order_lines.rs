@@ -16,7 +16,7 @@ async fn desk_with_open_order() -> (TestDesk, String) {
 }
 
 /// Returns the body of a request that sets the lines of an order.
-fn lines(products: &[(&str, u32)]) -> Value {
+fn lines_body(products: &[(&str, u32)]) -> Value {
     let line = |(product, quantity): &(&str, u32)| json!({"product": product, "quantity": quantity});
     json!({"lines": products.iter().map(line).collect::<Vec<_>>()})
 }
@@ -41,7 +41,7 @@ async fn changed_products_of_an_open_order_move_between_the_order_and_its_wareho
         (&[("beans", 100)], 0, 5),
         (&[("beans", 2)], 98, 5),
     ] {
-        let changed = test_desk.send_as_operator(&put, &lines(products)).await;
+        let changed = test_desk.send_as_operator(&put, &lines_body(products)).await;
         assert_eq!((changed.status, &changed.json["status"]), (200, &json!("OPEN")), "{}", changed.json);
         let stored = test_desk.get_as_operator(&order).await;
         assert_eq!((&stored.json["lines"], stored.etag()), (&changed.json["lines"], changed.etag()), "{products:?}");
@@ -60,7 +60,7 @@ async fn changed_products_of_an_open_order_move_between_the_order_and_its_wareho
         }
     }
     // Cancelling the order adds its current products to the stock again.
-    test_desk.send_as_operator(&put, &lines(&[("cups", 4)])).await;
+    test_desk.send_as_operator(&put, &lines_body(&[("cups", 4)])).await;
     assert_eq!(test_desk.send_as_operator(&format!("POST {order}/cancel"), &json!({})).await.status, 200);
     assert_eq!((stock_of(&test_desk, "beans").await, stock_of(&test_desk, "cups").await), ((100, 100), (5, 5)));
 }
@@ -73,7 +73,7 @@ async fn products_of_a_backordered_order_are_changed_without_stock_and_the_order
     test_desk.place_orders(50..51).await;
     let order = format!("/orders/{}", paid_month(50).order);
     assert_eq!(test_desk.get_as_operator(&order).await.json["waits_for"], "stock");
-    let changed = test_desk.send_as_operator(&format!("PUT {order}/lines"), &lines(&[("cups", 2)])).await;
+    let changed = test_desk.send_as_operator(&format!("PUT {order}/lines"), &lines_body(&[("cups", 2)])).await;
     assert_eq!((changed.status, &changed.json["status"]), (200, &json!("BACKORDERED")), "{}", changed.json);
     assert_eq!(stock_of(&test_desk, "cups").await, (5, 5));
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
@@ -90,13 +90,13 @@ async fn newer_orders_are_filled_when_an_older_one_wants_less() {
     // The older order needs 10 bags and the newer order needs 2 bags. Then 5 bags arrive.
     test_desk.place_orders(52..53).await;
     let older = format!("/orders/{}", paid_month(52).order);
-    test_desk.send_as_operator(&format!("PUT {older}/lines"), &lines(&[("beans", 10)])).await;
+    test_desk.send_as_operator(&format!("PUT {older}/lines"), &lines_body(&[("beans", 10)])).await;
     test_desk.place_orders(56..57).await;
     let newer = format!("/orders/{}", paid_month(56).order);
     let delivery = "PUT /products/beans/deliveries/01MCCKG2G0000G000000000011";
     test_desk.send_as_operator(delivery, &json!({"warehouse": "ams", "quantity": 5})).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 0, "the older order comes first");
-    test_desk.send_as_operator(&format!("PUT {older}/lines"), &lines(&[("cups", 1)])).await;
+    test_desk.send_as_operator(&format!("PUT {older}/lines"), &lines_body(&[("cups", 1)])).await;
     assert_eq!(test_desk.fill_waiting_orders().await, 2);
     for order in [older, newer] {
         assert_eq!(test_desk.get_as_operator(&order).await.json["status"], "OPEN", "{order}");
@@ -122,14 +122,14 @@ async fn impossible_products_are_refused_and_change_nothing() {
         (&[("beans", 103)], "409 conflict -: the stock of beans in ams is only 98, and 101 were requested"),
         (&many, "422 refused-field lines: at most 20 products of an order can change at once, not 21"),
     ] {
-        let problem = test_desk.send_as_operator(&put, &lines(products)).await.problem_line();
+        let problem = test_desk.send_as_operator(&put, &lines_body(products)).await.problem_line();
         assert!(problem.starts_with(expected), "{products:?}: {problem}");
         assert_eq!(test_desk.get_as_operator(&order).await.json, before, "{products:?}");
     }
-    let stale = test_desk.send_as_operator_with(&put, &[("if-match", "\"7\"")], &lines(&[("cups", 1)])).await;
+    let stale = test_desk.send_as_operator_with(&put, &[("if-match", "\"7\"")], &lines_body(&[("cups", 1)])).await;
     assert_eq!(stale.status, 412);
     test_desk.send_as_operator(&format!("POST {order}/pick"), &json!({})).await;
-    let picked = test_desk.send_as_operator(&put, &lines(&[("cups", 1)])).await.problem_line();
+    let picked = test_desk.send_as_operator(&put, &lines_body(&[("cups", 1)])).await.problem_line();
     assert_eq!(
         picked,
         "409 conflict -: the products of an order that is PICKED cannot be changed; it must be BACKORDERED or OPEN"

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::router::test_desk::{TestDesk, acme_caller, address_body, connection_with_unprocessed_keys, paid_month};
 
 /// Returns the id of the order for the paid month with the number `n`.
-fn id(n: u64) -> String {
+fn order_id(n: u64) -> String {
     paid_month(n).order.to_string()
 }
 
@@ -21,7 +21,7 @@ async fn warehouse_lists_its_open_orders_with_products_and_addresses_in_both_dir
     let path = "GET /warehouses/ams/orders";
     let all = test_desk.send_as_operator(path, &Value::Null).await;
     assert_eq!(all.status, 200, "{}", all.json);
-    let mut expected: Vec<String> = (0..9).map(id).collect();
+    let mut expected: Vec<String> = (0..9).map(order_id).collect();
     expected.sort_by_key(|order| {
         let paid = (0..9).map(paid_month).find(|paid| paid.order.to_string() == *order).unwrap();
         (paid.paid_at, order.clone())
@@ -51,13 +51,13 @@ async fn order_whose_own_item_is_missing_is_reported_to_its_packers() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..3).await;
     let key = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
-    let own_item = HashMap::from([key("PK", format!("ORDER#{}", id(1))), key("SK", "CUSTOMER#acme".to_owned())]);
+    let own_item = HashMap::from([key("PK", format!("ORDER#{}", order_id(1))), key("SK", "CUSTOMER#acme".to_owned())]);
     let delete = test_desk.desk.table.client().delete_item().table_name("dueday-orders").set_key(Some(own_item));
     delete.condition_expression("attribute_exists(PK)").send().await.unwrap();
     let listed = test_desk.get_as_operator("/warehouses/ams/orders").await;
     assert_eq!(listed.list_field("id").len(), 2);
     let unreadable = listed.json["unreadable"].to_string();
-    assert!(unreadable.contains(&id(1)) && unreadable.contains("its own item does not exist"), "{unreadable}");
+    assert!(unreadable.contains(&order_id(1)) && unreadable.contains("its own item does not exist"), "{unreadable}");
 }
 
 #[tokio::test]
@@ -69,13 +69,17 @@ async fn packing_slips_have_a_page_with_code_address_and_products_for_each_order
     assert_eq!(page.matches("<section>").count(), 2);
     assert_eq!(page.matches("<svg").count(), 2);
     assert!(!page.contains("<?xml"), "HTML contains no XML declaration");
-    assert!(page.contains(&id(0)) && page.contains("1 High Street<br>LS1 Leeds<br>gb") && page.contains("House Blend"));
+    assert!(
+        page.contains(&order_id(0))
+            && page.contains("1 High Street<br>LS1 Leeds<br>gb")
+            && page.contains("House Blend")
+    );
     assert!(page.contains("next page</a>"), "there are more orders");
 }
 
 /// Returns the text in the QR code `svg`. The dark modules (squares) of the image are rectangles in the form `M8
 /// 8h4v4H8V8`.
-fn decode(svg: &str) -> String {
+fn decode_qr_code(svg: &str) -> String {
     let size: usize = svg.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().parse().unwrap();
     let path = svg.split(" d=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     let mut is_dark = vec![false; size * size];
@@ -105,12 +109,12 @@ async fn code_on_each_packing_slip_is_the_number_of_its_order() {
     let mut codes = Vec::new();
     for slip in slips {
         let svg = slip.split("<svg").nth(1).and_then(|rest| rest.split("</svg>").next()).unwrap();
-        let code = decode(svg);
+        let code = decode_qr_code(svg);
         assert!(slip.replace(svg, "").contains(&code), "{code}: the slip also contains the number as text");
         codes.push(code);
     }
     codes.sort();
-    assert_eq!(codes, [0, 1, 2].map(id));
+    assert_eq!(codes, [0, 1, 2].map(order_id));
 }
 
 #[tokio::test]
@@ -128,7 +132,7 @@ async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unpro
         let page = test_desk.send_as_operator("GET /warehouses/ams/orders?limit=100", &Value::Null).await;
         let mut ids = page.list_field("id");
         ids.sort();
-        let mut all: Vec<String> = (0..100).map(id).collect();
+        let mut all: Vec<String> = (0..100).map(order_id).collect();
         all.sort();
         assert_eq!(ids, all);
         let orders = page.json["data"].as_array().unwrap();
@@ -158,22 +162,22 @@ async fn many_orders_take_a_step_at_once_and_each_refusal_names_its_problem() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..3).await;
     let missing = "2027-01-31.01JZXCVBNM0123456789ABCDEF";
-    let pick = json!({"step": "pick", "orders": [{"order": id(0)}, {"order": missing}, {"order": id(1)}]});
+    let pick = json!({"step": "pick", "orders": [{"order": order_id(0)}, {"order": missing}, {"order": order_id(1)}]});
     for _ in 0..2 {
         let picked = test_desk.send_as_operator("POST /orders/advance", &pick).await;
         assert_eq!((picked.status, &picked.json["failed"]), (200, &json!(1)), "{}", picked.json);
-        assert_eq!(picked.list_field("order"), [id(0), missing.to_owned(), id(1)]);
+        assert_eq!(picked.list_field("order"), [order_id(0), missing.to_owned(), order_id(1)]);
         assert_eq!(
             (&picked.json["data"][0]["status"], &picked.json["data"][2]["status"]),
             (&json!("PICKED"), &json!("PICKED"))
         );
         assert_eq!(picked.json["data"][1]["problem"]["status"], 404);
     }
-    let parcel = |n: u64, number: &str| json!({"order": id(n), "carrier": "Post", "tracking_number": number});
+    let parcel = |n: u64, number: &str| json!({"order": order_id(n), "carrier": "Post", "tracking_number": number});
     let ship = json!({"step": "ship", "orders": [parcel(0, "RR1"), parcel(2, "RR2")]});
     let shipped = test_desk.send_as_operator("POST /orders/advance", &ship).await;
     assert_eq!(shipped.json["data"][1]["problem"]["detail"], "an order that is OPEN cannot become SHIPPED");
-    let first = test_desk.send_as_operator(&format!("GET /orders/{}", id(0)), &Value::Null).await;
+    let first = test_desk.send_as_operator(&format!("GET /orders/{}", order_id(0)), &Value::Null).await;
     let expected = json!(["SHIPPED", "2027-01-31T12:00:00Z", "Post", "RR1"]);
     let fields = ["status", "shipped_at", "carrier", "tracking_number"].map(|name| first.json[name].clone());
     assert_eq!(json!(fields), expected);
@@ -182,11 +186,14 @@ async fn many_orders_take_a_step_at_once_and_each_refusal_names_its_problem() {
     let other_number = json!({"step": "ship", "orders": [parcel(0, "RR9")]});
     let refused = test_desk.send_as_operator("POST /orders/advance", &other_number).await;
     let problem = &refused.json["data"][0]["problem"]["detail"];
-    assert_eq!(*problem, format!("the order {} was shipped already, with another carrier or tracking number", id(0)));
+    assert_eq!(
+        *problem,
+        format!("the order {} was shipped already, with another carrier or tracking number", order_id(0))
+    );
     for (body, problem) in [
         (other, "must contain the order"),
         (
-            json!({"step": "pick", "orders": [{"order": id(1).replace("-31.", "-32.")}]}),
+            json!({"step": "pick", "orders": [{"order": order_id(1).replace("-31.", "-32.")}]}),
             "orders.order: must be an order id",
         ),
         (json!({"step": "pick", "orders": []}), "orders: must contain from 1 to 100 orders, not 0"),
@@ -194,7 +201,7 @@ async fn many_orders_take_a_step_at_once_and_each_refusal_names_its_problem() {
             json!({"step": "pick", "orders": [parcel(1, "RR1")]}),
             "orders: carrier and tracking_number are only for the step ship",
         ),
-        (json!({"step": "cancel", "orders": [{"order": id(1)}]}), "step: "),
+        (json!({"step": "cancel", "orders": [{"order": order_id(1)}]}), "step: "),
     ] {
         let refused = test_desk.send_as_operator("POST /orders/advance", &body).await;
         assert!(
@@ -204,7 +211,7 @@ async fn many_orders_take_a_step_at_once_and_each_refusal_names_its_problem() {
         );
     }
     let refused =
-        test_desk.send_as_operator(&format!("POST /orders/{}/deliver", id(0)), &json!({"carrier": "Post"})).await;
+        test_desk.send_as_operator(&format!("POST /orders/{}/deliver", order_id(0)), &json!({"carrier": "Post"})).await;
     assert_eq!(refused.problem_line(), "422 refused-field carrier: is only for the step ship");
 }
 
@@ -219,12 +226,12 @@ async fn order_keeps_its_address_until_it_is_corrected_before_the_shipment() {
     };
     assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &of_city("York")).await.status, 200);
     test_desk.place_orders(1..2).await;
-    let order = format!("/orders/{}", id(0));
+    let order = format!("/orders/{}", order_id(0));
     let city = async || {
         test_desk.send_as_operator(&format!("GET {order}"), &Value::Null).await.json["address"]["city"].clone()
     };
     assert_eq!(city().await, "Leeds", "the order was placed before the customer moved");
-    let second = test_desk.send_as_operator(&format!("GET /orders/{}", id(1)), &Value::Null).await;
+    let second = test_desk.send_as_operator(&format!("GET /orders/{}", order_id(1)), &Value::Null).await;
     assert_eq!(second.json["address"]["city"], "York");
 
     let put = format!("PUT {order}/address");
@@ -253,7 +260,7 @@ async fn order_keeps_its_address_until_it_is_corrected_before_the_shipment() {
 async fn saved_response_contains_no_address() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..1).await;
-    let (pick, key) = (format!("POST /orders/{}/pick", id(0)), [("idempotency-key", "k")]);
+    let (pick, key) = (format!("POST /orders/{}/pick", order_id(0)), [("idempotency-key", "k")]);
     let first = test_desk.send_as_operator_with(&pick, &key, &json!({})).await;
     assert_eq!(first.json["address"], address_body());
     let repeated = test_desk.send_as_operator_with(&pick, &key, &json!({})).await;
@@ -265,7 +272,7 @@ async fn saved_response_contains_no_address() {
 async fn addresses_are_removed_from_all_orders_except_those_that_must_be_shipped() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..2).await;
-    let order = format!("/orders/{}", id(0));
+    let order = format!("/orders/{}", order_id(0));
     for (step, body) in [("pick", json!({})), ("ship", json!({"carrier": "Post", "tracking_number": "RR1"}))] {
         assert_eq!(test_desk.send_as_operator(&format!("POST {order}/{step}"), &body).await.status, 200);
     }
@@ -275,6 +282,6 @@ async fn addresses_are_removed_from_all_orders_except_those_that_must_be_shipped
     let shipped = test_desk.send_as_operator(&format!("GET {order}"), &Value::Null).await.json;
     assert_eq!((&shipped["address"], &shipped["tracking_number"]), (&Value::Null, &Value::Null));
     assert_eq!(shipped["shipped_at"], "2027-01-31T12:00:00Z");
-    let open = test_desk.send_as_operator(&format!("GET /orders/{}", id(1)), &Value::Null).await.json;
+    let open = test_desk.send_as_operator(&format!("GET /orders/{}", order_id(1)), &Value::Null).await.json;
     assert_eq!(open["address"], address_body(), "it must still be shipped");
 }

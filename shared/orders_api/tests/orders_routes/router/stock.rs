@@ -28,7 +28,7 @@ impl TestDesk {
 /// Returns the method and the path of a request that changes the stock of beans. `change` is the last part of the path,
 /// such as `counts`. `number` is the last digit of the identifier of the movement: movements with larger numbers are
 /// listed as newer.
-fn path(change: &str, number: u32) -> String {
+fn movement_request(change: &str, number: u32) -> String {
     format!("PUT /products/beans/{change}/01MCCKG2G0000G00000000001{number}")
 }
 
@@ -44,22 +44,37 @@ async fn counts_write_offs_and_transfers_change_the_stock_once() {
     assert_eq!(test_desk.stock_of_beans().await, of(100, None));
     // The columns are: the request, its body, the change of the stock in its warehouse, and the stock afterwards.
     let steps = [
-        (path("counts", 1), json!({"warehouse": "ams", "found": 97, "reason": "yearly count"}), -3, of(97, None)),
-        (path("counts", 2), json!({"warehouse": "ams", "found": 97, "reason": "counted again"}), 0, of(97, None)),
-        (path("write-offs", 3), json!({"warehouse": "ams", "quantity": 7, "reason": "torn"}), -7, of(90, None)),
         (
-            path("transfers", 4),
+            movement_request("counts", 1),
+            json!({"warehouse": "ams", "found": 97, "reason": "yearly count"}),
+            -3,
+            of(97, None),
+        ),
+        (
+            movement_request("counts", 2),
+            json!({"warehouse": "ams", "found": 97, "reason": "counted again"}),
+            0,
+            of(97, None),
+        ),
+        (
+            movement_request("write-offs", 3),
+            json!({"warehouse": "ams", "quantity": 7, "reason": "torn"}),
+            -7,
+            of(90, None),
+        ),
+        (
+            movement_request("transfers", 4),
             json!({"warehouse": "ams", "to_warehouse": "ber", "quantity": 30}),
             -30,
             of(60, Some(30)),
         ),
         (
-            path("transfers", 5),
+            movement_request("transfers", 5),
             json!({"warehouse": "ber", "to_warehouse": "ams", "quantity": 30, "reason": "too many"}),
             -30,
             of(90, Some(0)),
         ),
-        (path("counts", 6), json!({"warehouse": "ber", "found": 2, "reason": "found"}), 2, of(90, Some(2))),
+        (movement_request("counts", 6), json!({"warehouse": "ber", "found": 2, "reason": "found"}), 2, of(90, Some(2))),
     ];
     for (request, body, change, stock) in &steps {
         let moved = test_desk.send_as_operator(request, body).await;
@@ -89,46 +104,52 @@ async fn counts_write_offs_and_transfers_change_the_stock_once() {
 async fn impossible_movements_are_refused_and_change_nothing() {
     let test_desk = TestDesk::new().await;
     let count = json!({"warehouse": "ams", "found": 100, "reason": "yearly count"});
-    assert_eq!(test_desk.send_as_operator(&path("counts", 1), &count).await.status, 200);
+    assert_eq!(test_desk.send_as_operator(&movement_request("counts", 1), &count).await.status, 200);
     let before = (test_desk.stock_of_beans().await, test_desk.movements_of_beans().await);
-    let (missing, other) =
-        (path("counts", 2).replace("beans", "none"), path("counts", 1).replace("counts", "write-offs"));
+    let (missing, other) = (
+        movement_request("counts", 2).replace("beans", "none"),
+        movement_request("counts", 1).replace("counts", "write-offs"),
+    );
     for (request, body, expected) in [
         (
-            path("write-offs", 2),
+            movement_request("write-offs", 2),
             json!({"warehouse": "ams", "quantity": 101, "reason": "torn"}),
             "409 conflict -: the stock of beans in ams is only 100, and 101 were requested",
         ),
         (
-            path("transfers", 2),
+            movement_request("transfers", 2),
             json!({"warehouse": "ams", "to_warehouse": "ams", "quantity": 1}),
             "422 refused-field to_warehouse: the pieces are in ams already; name another warehouse",
         ),
         (
-            path("transfers", 2),
+            movement_request("transfers", 2),
             json!({"warehouse": "ams", "to_warehouse": "nowhere", "quantity": 1}),
             "422 refused-field to_warehouse: there is no warehouse nowhere",
         ),
         (
-            path("transfers", 2),
+            movement_request("transfers", 2),
             json!({"warehouse": "nowhere", "to_warehouse": "ams", "quantity": 1}),
             "422 refused-field warehouse: there is no warehouse nowhere",
         ),
         (
-            path("counts", 2),
+            movement_request("counts", 2),
             json!({"warehouse": "ams", "found": 1_000_000_001, "reason": "r"}),
             "400 invalid-field found: must be from 0 to 1000000000, not 1000000001",
         ),
         (
-            path("write-offs", 2),
+            movement_request("write-offs", 2),
             json!({"warehouse": "ams", "quantity": 0, "reason": "r"}),
             "400 invalid-field quantity: must be from 1 to 1000000000, not 0",
         ),
-        (path("counts", 2), json!({"warehouse": "ams", "found": 1}), "400 invalid-field reason: "),
-        (path("counts", 2).replace("01MCC", "x"), count.clone(), "400 invalid-field movement: must be a ULID"),
+        (movement_request("counts", 2), json!({"warehouse": "ams", "found": 1}), "400 invalid-field reason: "),
+        (
+            movement_request("counts", 2).replace("01MCC", "x"),
+            count.clone(),
+            "400 invalid-field movement: must be a ULID",
+        ),
         (missing, count.clone(), "404 not-found -: there is no such product"),
         (
-            path("counts", 1),
+            movement_request("counts", 1),
             json!({"warehouse": "ams", "found": 99, "reason": "yearly count"}),
             "422 refused-field movement: 01MCCKG2G0000G000000000011 was already used for another movement",
         ),
@@ -177,7 +198,7 @@ async fn list_of_movements_has_list_pages_and_accepts_only_its_own_cursors() {
     test_desk.send_as_operator("PUT /products/tea", &json!({"name": "Tea"})).await;
     for number in 1..=5 {
         let body = json!({"warehouse": "ams", "found": 100 + number, "reason": "count"});
-        assert_eq!(test_desk.send_as_operator(&path("counts", number), &body).await.status, 200);
+        assert_eq!(test_desk.send_as_operator(&movement_request("counts", number), &body).await.status, 200);
     }
     for limit in [1, 2, 3, 6, 7] {
         let (mut listed, mut cursor) = (Vec::new(), String::new());
@@ -271,14 +292,14 @@ async fn stock_that_a_count_or_a_transfer_adds_fills_backordered_orders() {
     for (warehouse, found) in [("ams", 1), ("ber", 1)] {
         let body = json!({"warehouse": warehouse, "found": found, "reason": "found"});
         let number = if warehouse == "ams" { 1 } else { 2 };
-        assert_eq!(test_desk.send_as_operator(&path("counts", number), &body).await.status, 200);
+        assert_eq!(test_desk.send_as_operator(&movement_request("counts", number), &body).await.status, 200);
         assert_eq!(test_desk.fill_waiting_orders().await, 0, "an order needs two pieces in one warehouse");
     }
     let body = json!({"warehouse": "ams", "to_warehouse": "ber", "quantity": 1});
-    assert_eq!(test_desk.send_as_operator(&path("transfers", 3), &body).await.status, 200);
+    assert_eq!(test_desk.send_as_operator(&movement_request("transfers", 3), &body).await.status, 200);
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     let body = json!({"warehouse": "ams", "found": 2, "reason": "found"});
-    assert_eq!(test_desk.send_as_operator(&path("counts", 4), &body).await.status, 200);
+    assert_eq!(test_desk.send_as_operator(&movement_request("counts", 4), &body).await.status, 200);
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     let stock = [("ams".to_owned(), 0), ("ber".to_owned(), 0)].to_vec();
     assert_eq!(test_desk.stock_of_beans().await, (0, stock));

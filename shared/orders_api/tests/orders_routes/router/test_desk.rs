@@ -146,19 +146,19 @@ impl TestDesk {
 
     /// Creates the same test desk as [`TestDesk::new`], whose requests to the tables are sent through `connection`.
     pub async fn with_connection(connection: EngineConnection) -> Self {
-        let test_desk = Self::without_goods(connection).await;
+        let test_desk = Self::with_empty_table(connection).await;
         create_company(&test_desk.desk.table).await;
-        test_desk.create_goods().await;
+        test_desk.create_test_data().await;
         test_desk
     }
 
     /// Creates an order desk with an empty table, without a company.
-    pub async fn without_company() -> Self {
-        Self::without_goods(EngineConnection::default()).await
+    pub async fn without_data() -> Self {
+        Self::with_empty_table(EngineConnection::default()).await
     }
 
     /// Creates an order desk with an empty table, whose requests are sent through `connection`.
-    async fn without_goods(connection: EngineConnection) -> Self {
+    async fn with_empty_table(connection: EngineConnection) -> Self {
         let connection = Arc::new(connection);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
         let client = Engine::memory().client_with_connection(connection.clone());
@@ -172,7 +172,7 @@ impl TestDesk {
     }
 
     /// Creates the warehouse, the product with its SKU and stock, the representatives and the customer.
-    async fn create_goods(&self) {
+    async fn create_test_data(&self) {
         for (request, body) in [
             ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),
             ("PUT /products/beans", json!({"name": "House Blend"})),

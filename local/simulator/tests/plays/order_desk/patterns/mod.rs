@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::Money;
 use chrono::{Days, NaiveDate, SubsecRound as _};
 use dynamo::{Page, TableError};
-use orders::{DateRange, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, RefundNews};
+use orders::{DateRange, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, RefundEvent};
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -81,7 +81,7 @@ async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
 /// Records the refund of a part of the payment `paid`, or that this refund failed.
 async fn refund(desk: &OrderDesk, paid: &PaidPeriod, minor: i64, has_failed: bool) {
     let (amount, refund) = (Money::new(minor, paid.amount.currency()), format!("refund of {minor}"));
-    let news = RefundNews { order: paid.order, account: paid.account.clone(), refund, amount, has_failed };
+    let news = RefundEvent { order: paid.order, account: paid.account.clone(), refund, amount, has_failed };
     desk.record_refund(&news).await.unwrap();
 }
 
