@@ -28,8 +28,9 @@ impl OrderDesk {
     /// Hires an employee. Returns `Refused` if an employee with this id exists.
     ///
     /// # Errors
-    /// The hire date is before 1970 or in the future; the job, the department or the warehouse of the assignment does
-    /// not exist; or the table cannot be used.
+    /// - The hire date is before 1970 or in the future.
+    /// - The job, the department or the warehouse of the assignment does not exist.
+    /// - The table cannot be used.
     pub async fn hire(
         &self,
         employee: &Employee,
@@ -105,7 +106,7 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the employee {id}") }.into())
     }
 
-    /// Returns the stored employee, or an error if there is none.
+    /// Returns the stored employee, or [`DeskError::NoEmployee`] if there is none.
     pub(super) async fn existing_employee(&self, id: &EmployeeId) -> Result<Employee, DeskError> {
         self.table.get_employee(id).await?.ok_or_else(|| DeskError::NoEmployee(id.clone()))
     }

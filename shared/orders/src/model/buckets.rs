@@ -37,9 +37,9 @@ impl Buckets {
 /// The number of bytes that one DynamoDB read unit reads.
 const READ_UNIT_BYTES: u64 = 4_096;
 
-/// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed. The buckets must allow to
-/// read all orders with one status, such as `OPEN`, within one second. The formula is from "Example of modeling
-/// relational data in DynamoDB" in the Amazon DynamoDB developer guide.
+/// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed. With this number of
+/// buckets, all orders with one status, such as `OPEN`, can be read within one second. The formula is from "Example of
+/// modeling relational data in DynamoDB" in the Amazon DynamoDB developer guide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BucketEstimate {
     /// The number of orders in the table.
@@ -69,7 +69,7 @@ impl BucketEstimate {
         items.checked_div(self.read_units_per_item()).unwrap_or_default().max(1)
     }
 
-    /// Returns the number of buckets that are needed to read all orders in the status within one second.
+    /// Returns the number of buckets that are needed to read all orders with the status within one second.
     ///
     /// ```
     /// use orders::BucketEstimate;

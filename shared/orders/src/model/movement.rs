@@ -58,8 +58,8 @@ pub struct Movement {
     pub reason: Option<Label>,
 }
 
-/// A movement of the stock that an order caused: its products were taken from the stock of a warehouse, or were
-/// returned.
+/// A movement of the stock that an order caused: its products were taken from the stock of a warehouse, added to this
+/// stock again, or written off.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderMovement {
     pub order: OrderId,

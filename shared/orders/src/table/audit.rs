@@ -39,7 +39,8 @@ pub struct UnopenedStock {
     pub movements: u64,
 }
 
-/// Reads `item`. Returns `None` for an item that the audit does not compare.
+/// Converts a stored item into an item that the audit compares. Returns `None` if the audit does not compare such
+/// items.
 fn read_audited(item: &Item) -> Result<Option<AuditedItem>, TableError> {
     let Key { pk, sk } = key_of(item);
     let (is_movement, is_order) = (sk.starts_with(keys::MOVEMENT_PREFIX), pk.starts_with(keys::ORDER_PREFIX));

@@ -149,7 +149,7 @@ impl OrdersTable {
         Ok(self.page_of_entities_related_to(list, &prefix, paging).await?.read(|item| from_item(&item)))
     }
 
-    /// Parses the cursor of a list of the entities of `kind`. Returns `None` if `text` is not such a cursor.
+    /// Parses a cursor of the list of all entities of `kind`. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_entities(kind: ReferenceKind, text: String) -> Option<Cursor> {
         Self::cursor_of_list(&keys::list_of_references(kind), &keys::key_of_reference(kind, ""), text)
     }

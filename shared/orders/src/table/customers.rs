@@ -121,8 +121,7 @@ impl OrdersTable {
     }
 
     /// Returns the customers of a representative (access pattern 9). Queries the representative's partition of GSI-1.
-    /// `Data` must begin with the key prefix of customers, because the same partition also contains the relations from
-    /// orders.
+    /// `Data` must begin with the key prefix of customers, because the same partition also contains items of orders.
     pub async fn customers_of_representative(
         &self,
         representative: &EmployeeId,

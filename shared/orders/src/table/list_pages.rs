@@ -126,9 +126,9 @@ const ALL_ORDERS: &str = "ORDERS";
 
 /// The content of a cursor: the sort position of the last item on the list page, and the key of the list.
 #[derive(Serialize, Deserialize)]
-struct CursorText(SortPosition, String);
+struct CursorContent(SortPosition, String);
 
-impl CursorText {
+impl CursorContent {
     /// Returns the cursor after the position `last` in the list with the key `list`.
     fn cursor(last: SortPosition, list: &str) -> Cursor {
         let text = serde_json::to_string(&Self(last, list.to_owned()));
@@ -148,7 +148,7 @@ const MAX_KEY_LEN: usize = 1_024;
 /// Parses a cursor from `text`. Returns `None` if `text` is not a cursor, if its partition key does not begin with `prefix`,
 /// or if `is_valid_sort_text` returns false for its sort text and the identifier in its partition key.
 fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
-    let CursorText(position, _) = serde_json::from_str(&text).ok()?;
+    let CursorContent(position, _) = serde_json::from_str(&text).ok()?;
     let is_key = |key: &str| (1..=MAX_KEY_LEN).contains(&key.len());
     let is_valid = is_key(&position.sk) && is_valid_sort_text(&position.text, position.pk.strip_prefix(prefix)?);
     (is_valid && is_key(&position.pk) && position.range.len() <= MAX_KEY_LEN).then(|| Cursor::after(text))
@@ -156,7 +156,7 @@ fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &s
 
 /// Checks that `text` is a cursor of the list with the key `list`. Returns `None` if it is not.
 fn check_cursor_list(list: &str, text: &str) -> Option<()> {
-    let CursorText(_, key) = serde_json::from_str(text).ok()?;
+    let CursorContent(_, key) = serde_json::from_str(text).ok()?;
     (key == list).then_some(())
 }
 
@@ -260,7 +260,7 @@ impl OrdersTable {
         ranges: Vec<PartitionRange>,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let after = CursorText::position(paging);
+        let after = CursorContent::position(paging);
         let found = ranges.iter().map(|range| self.read_items_of_range(range, after.as_ref(), paging.limit));
         let mut found = try_join_all(found).await?.concat();
         // The sort is stable, so it keeps the order of the index within a range.
@@ -270,7 +270,7 @@ impl OrdersTable {
         found.retain(|(position, _)| seen.insert((position.text.clone(), position.pk.clone())));
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);
         found.truncate(paging.limit.unwrap_or(usize::MAX));
-        let next = found.last().filter(|_| has_more).map(|(position, _)| CursorText::cursor(position.clone(), list));
+        let next = found.last().filter(|_| has_more).map(|(position, _)| CursorContent::cursor(position.clone(), list));
         let items = found.into_iter().map(|(_, item)| item).collect();
         Ok(Page { items, unreadable: Vec::new(), next })
     }
@@ -284,7 +284,7 @@ impl OrdersTable {
         is_ascending: bool,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let after = CursorText::position(paging).map(|SortPosition { text, pk, sk, .. }| {
+        let after = CursorContent::position(paging).map(|SortPosition { text, pk, sk, .. }| {
             let data = format!("{}{text}", range.prefix);
             ItemPosition { data, key: Key { pk, sk } }
         });
@@ -295,7 +295,7 @@ impl OrdersTable {
         let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
         items.truncate(paging.limit.unwrap_or(usize::MAX));
         let last = items.last().filter(|_| has_more).map(|item| SortPosition::of_item(item, range)).transpose()?;
-        let next = last.map(|last| CursorText::cursor(last, &list.key()));
+        let next = last.map(|last| CursorContent::cursor(last, &list.key()));
         Ok(Page { items, unreadable: Vec::new(), next })
     }
 

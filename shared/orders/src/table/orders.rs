@@ -170,8 +170,8 @@ impl OrdersTable {
 
     /// Changes an order from `before` to `after`, together with its relations (items that relate it to other entities),
     /// the stock of its products and the representative's quarter total, in one transaction. The transaction also
-    /// writes or checks `records`. Other orders may be filled after the change, because it restores stock or cancels a
-    /// backordered order. Then the transaction also writes the fill task of each product, with `change` as the
+    /// writes or checks `records`. If the change restores stock or cancels a backordered order, other orders may be
+    /// filled afterwards. So the transaction then also writes the fill task of each product, with `change` as the
     /// identifier of the change. Returns `Refused` if the stored order, the total, or an item of `records` changed
     /// since it was read, or if the stock does not suffice.
     pub async fn change_order(
@@ -257,9 +257,9 @@ impl OrdersTable {
         self.dynamo.get_stored_response(request).await
     }
 
-    /// Makes `representative` the representative of `order`, and moves the amount of the order from the quarter total
-    /// of the old representative to the total of the new one, in one transaction. Returns `Refused` if the stored
-    /// order, the stored `customer` or a total changed since it was read.
+    /// Makes `representative` the representative of `order`, in one transaction, which also moves the amount of the
+    /// order from the quarter total of the old representative to the total of the new one. Returns `Refused` if the
+    /// stored order, the stored `customer` or a total changed since it was read.
     pub async fn hand_over_order(
         &self,
         order: &Order,

@@ -27,7 +27,7 @@ pub(super) struct Selection {
     pub after: Option<ItemPosition>,
 }
 
-/// The position of an item in a partition of an index: its sort key and its primary key.
+/// The position of an item in a partition of an index: the value of its sort key attribute `Data`, and its primary key.
 #[derive(Clone, Debug)]
 pub(super) struct ItemPosition {
     pub data: String,

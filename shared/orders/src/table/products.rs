@@ -18,8 +18,8 @@ pub(super) fn lines_as_text(lines: &[OrderLine]) -> Option<String> {
 }
 
 impl OrdersTable {
-    /// Creates a product without stock in one transaction. GSI-1 then finds it by its name and in the list of all
-    /// products. Returns `Refused` if the product exists.
+    /// Creates a product without stock in one transaction, which also writes the items by which GSI-1 finds the
+    /// product: by its name, and in the list of all products. Returns `Refused` if the product exists.
     pub async fn create_product(&self, product: &Product) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_product(&product.id);
         let new = Product { total_stock: 0, ..product.clone() };
@@ -93,9 +93,9 @@ impl OrdersTable {
     }
 
     /// Returns the orders that contain a product, and the stock of the product in each warehouse (access pattern 8).
-    /// Sends two queries in parallel. The query for the orders reads the product's partition of GSI-1, because the
-    /// relations from orders have the product as `SK`, the partition key of GSI-1. The query for the stock is access
-    /// pattern 12.
+    /// Sends two queries in parallel. The query for the orders reads the product's partition of GSI-1: in the items
+    /// that relate orders to the product, the key of the product is `SK`, the partition key of GSI-1. The query for the
+    /// stock is access pattern 12.
     pub async fn orders_and_stock_of_product(
         &self,
         product: &ProductId,

@@ -25,8 +25,9 @@ struct SettingsItem {
 }
 
 impl OrdersTable {
-    /// Returns the stored number of buckets of GSI-2. If no number is stored yet, stores `initial`. Sends one GetItem
-    /// request. If no number is stored, also sends a conditional PutItem request and another GetItem request.
+    /// Returns the stored number of buckets (partitions of GSI-2). If no number is stored yet, stores `initial`. Sends
+    /// one GetItem request. If no number is stored, also sends a conditional PutItem request and another GetItem
+    /// request.
     pub async fn get_or_store_buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
         let key = keys::key_of_settings();
         if let Some(item) = self.dynamo.get(key.clone()).await? {

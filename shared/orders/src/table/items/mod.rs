@@ -48,7 +48,7 @@ pub(in crate::table) fn item_with(key: Key, data: Option<String>, attributes: &i
 #[derive(Serialize)]
 pub(in crate::table) struct NoAttributes {}
 
-/// Returns the relation from `from` to `to`: an item that relates two entities, whose keys they are. A query of GSI-1
+/// Returns the relation from `from` to `to`: an item that relates the two entities with these keys. A query of GSI-1
 /// for `to` returns all its relations, sorted by `data`.
 pub(in crate::table) fn relation(from: String, to: impl Into<String>, data: impl Into<String>) -> Item {
     item_with(keys::key_of_relation(from, to), Some(data.into()), &NoAttributes {})

@@ -203,6 +203,7 @@ struct LineItem {
     quantity: u32,
 }
 
+/// Returns the stored form of the order lines `lines`.
 fn line_items(lines: &[OrderLine]) -> Vec<LineItem> {
     let item = |line: &OrderLine| LineItem { product: line.product.clone(), quantity: line.quantity };
     lines.iter().map(item).collect()
@@ -213,6 +214,7 @@ fn line_items_if_any(lines: &[OrderLine]) -> Option<Vec<LineItem>> {
     (!lines.is_empty()).then(|| line_items(lines))
 }
 
+/// Returns the order lines from their stored form.
 fn read_lines(items: Vec<LineItem>) -> Vec<OrderLine> {
     items.into_iter().map(|LineItem { product, quantity }| OrderLine { product, quantity }).collect()
 }
