@@ -1,4 +1,4 @@
-//! The actions that the routes log.
+//! The entries that the routes write to the action log.
 
 use billing::{ActionKind, NewAction};
 use rest::{Now, RequestActor};

@@ -71,8 +71,8 @@ impl FromRef<Api> for Now {
 }
 
 impl Api {
-    /// Creates the API of `table`, without gateway, delivery queue and encryption keys. Writes the settings item if the table is
-    /// new.
+    /// Creates the API of `table`, without gateway, delivery queue and encryption keys. Writes the settings item if the
+    /// table is new.
     ///
     /// # Errors
     /// [`TableError`] if the settings cannot be read or written.
@@ -99,13 +99,13 @@ impl Api {
         })
     }
 
-    /// Adds the queue to which the API sends the events that an operator redelivers. `addresses` decides which URLs a
-    /// webhook endpoint may have.
+    /// Adds the delivery queue: if an operator redelivers an event, the API sends the key of the delivery to this
+    /// queue. `addresses` decides which URLs a webhook endpoint may have.
     pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, addresses: AddressPolicy) -> Self {
         Self { deliveries: Some(deliveries), addresses, ..self }
     }
 
-    /// Adds the queues of the deployment, whose numbers of messages `GET /status` shows.
+    /// Adds the queues of the deployment. `GET /status` shows the number of messages in each queue.
     pub fn with_queues(self, queues: Arc<dyn Queues>) -> Self {
         Self { queues: Some(queues), ..self }
     }

@@ -1,4 +1,5 @@
-//! Limits how often an account or a page may make certain requests in an hour.
+//! The hourly limits: how many requests of a certain kind are allowed in an hour, for one account or for the return
+//! page of one payment method setup.
 
 use chrono::{DateTime, Utc};
 use rest::{Caller, Problem};
@@ -7,7 +8,7 @@ use store::limits::LimitedOperation;
 use crate::Api;
 
 impl Api {
-    /// Counts one request at the time `now` toward the hourly limit `limited`.
+    /// Counts one request at the time `now` toward the hourly limit of the operation `limited`.
     ///
     /// # Errors
     /// 429 if the limit of this hour is reached.
@@ -26,7 +27,8 @@ impl Api {
         Err(Problem::too_many(detail, (next_hour - now).num_seconds().max(1)))
     }
 
-    /// Counts one request at the time `now` toward the hourly limit `limited`, unless the caller is an operator.
+    /// Counts one request at the time `now` toward the hourly limit of the operation `limited`, unless the caller is an
+    /// operator.
     ///
     /// # Errors
     /// 429 if the limit of this hour is reached.

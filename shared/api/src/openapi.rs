@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::routes;
 
+/// The description of the API in its OpenAPI document.
 const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and receipts, and reports for operators. \
     Amounts are integers in minor units of the currency. Errors are problems (RFC 9457) that name the field and the \
     allowed values. If an operation has the header Idempotency-Key, the same caller, route, key and body get the same \

@@ -1,4 +1,5 @@
-//! The queues of a deployment, whose numbers of messages `GET /status` and `dueday status` show.
+//! The state of the queues of a deployment: `GET /status` and `dueday status` show the number of messages in each
+//! queue.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -20,35 +21,37 @@ pub struct QueueState {
     pub keeps_failed_messages: Option<bool>,
 }
 
-/// Reads the state of the queues of a deployment: from Amazon SQS, or, on one machine, from the table and the data folder.
+/// Reads the state of the queues of a deployment: from Amazon SQS or, in a local installation, from the table and the
+/// data folder.
 #[async_trait]
 pub trait Queues: std::fmt::Debug + Send + Sync {
-    /// Returns the state of each queue. The state of a queue that could not be read is unknown, and does not prevent reading the
-    /// others.
+    /// Returns the state of each queue. If a queue cannot be read, its state is [`QueueState::unknown`], and the other
+    /// queues are read nevertheless.
     async fn read(&self) -> Vec<QueueState>;
 }
 
-/// The number of messages of a queue in Amazon SQS that are due.
-const DUE: &str = "ApproximateNumberOfMessages";
-/// The number of messages of a queue in Amazon SQS that are delayed.
-const DELAYED: &str = "ApproximateNumberOfMessagesDelayed";
-/// The number of messages of a queue in Amazon SQS that a function has received and not deleted.
-const IN_PROGRESS: &str = "ApproximateNumberOfMessagesNotVisible";
-/// The dead-letter queue of a queue in Amazon SQS.
-const REDRIVE_POLICY: &str = "RedrivePolicy";
-/// The queue of the template with the heartbeats of the system. Nothing reads it, and its messages need no person: an alarm
-/// watches their arrival.
+/// The attribute of an Amazon SQS queue with the number of messages that are due.
+const DUE_ATTRIBUTE: &str = "ApproximateNumberOfMessages";
+/// The attribute of an Amazon SQS queue with the number of messages that are delayed.
+const DELAYED_ATTRIBUTE: &str = "ApproximateNumberOfMessagesDelayed";
+/// The attribute of an Amazon SQS queue with the number of messages that a function has received and not deleted.
+const IN_PROGRESS_ATTRIBUTE: &str = "ApproximateNumberOfMessagesNotVisible";
+/// The attribute of an Amazon SQS queue that names its dead-letter queue. A dead-letter queue does not have it.
+const REDRIVE_POLICY_ATTRIBUTE: &str = "RedrivePolicy";
+/// The name of the queue in `template.yaml` that contains the heartbeats of the system. No function reads this queue,
+/// and no person must look at its messages: an alarm checks that they arrive.
 pub const QUEUE_OF_HEARTBEATS: &str = "Heartbeats";
-/// The attributes of a queue in Amazon SQS that [`QueueState::from_sqs_attributes`] reads ("GetQueueAttributes" in the Amazon SQS API
-/// reference).
-pub const SQS_ATTRIBUTES: [&str; 4] = [DUE, DELAYED, IN_PROGRESS, REDRIVE_POLICY];
+/// The attributes of an Amazon SQS queue that [`QueueState::from_sqs_attributes`] reads ("GetQueueAttributes" in the
+/// Amazon SQS API reference).
+pub const SQS_ATTRIBUTES: [&str; 4] =
+    [DUE_ATTRIBUTE, DELAYED_ATTRIBUTE, IN_PROGRESS_ATTRIBUTE, REDRIVE_POLICY_ATTRIBUTE];
 
 impl QueueState {
-    /// Returns the state of the queue `name` in Amazon SQS. `attribute` must return the value of an attribute. The numbers are
-    /// approximate.
+    /// Returns the state of the queue `name` in Amazon SQS. `attribute` must return the value of the attribute with the
+    /// given name. The numbers are approximate.
     ///
     /// # Errors
-    /// An error message, if an attribute with a number is missing or not a number.
+    /// An error message, if an attribute that must be a number is missing or not a number.
     pub fn from_sqs_attributes<'a>(name: &str, attribute: impl Fn(&str) -> Option<&'a str>) -> Result<Self, String> {
         let number = |name: &str| {
             let text = attribute(name).unwrap_or_default();
@@ -56,11 +59,11 @@ impl QueueState {
         };
         Ok(Self {
             name: name.to_owned(),
-            waiting: Some(number(DUE)?.saturating_add(number(DELAYED)?)),
-            in_progress: Some(number(IN_PROGRESS)?),
-            // A queue without a redrive policy is a dead-letter queue. SQS moves messages to it from the other queues
-            // if their processing failed repeatedly.
-            keeps_failed_messages: Some(attribute(REDRIVE_POLICY).is_none()),
+            waiting: Some(number(DUE_ATTRIBUTE)?.saturating_add(number(DELAYED_ATTRIBUTE)?)),
+            in_progress: Some(number(IN_PROGRESS_ATTRIBUTE)?),
+            // A queue without a redrive policy is a dead-letter queue. SQS moves a message from another queue to this
+            // queue if its processing failed repeatedly.
+            keeps_failed_messages: Some(attribute(REDRIVE_POLICY_ATTRIBUTE).is_none()),
         })
     }
 
@@ -69,7 +72,8 @@ impl QueueState {
         Self { name, waiting: None, in_progress: None, keeps_failed_messages: None }
     }
 
-    /// Returns a sentence about messages in this queue that an operator must look at; `None` if there are none.
+    /// Returns a sentence about the problem of this queue: the queue could not be read, or it contains messages that
+    /// could not be processed. `None` if there is no problem.
     pub fn problem(&self) -> Option<String> {
         let Self { name, waiting, in_progress, keeps_failed_messages } = self;
         let (Some(waiting), Some(in_progress), Some(keeps_failed_messages)) =

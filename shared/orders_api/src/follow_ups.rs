@@ -105,7 +105,7 @@ pub async fn split_order(
     body: Body<SplitFields>,
 ) -> Result<Response, Problem> {
     let id = order.ok_or_else(order_not_found)?;
-    let request = key.request(&body.hash, now.at);
+    let request = key.idempotent_request(&body.hash, now.at);
     let keep = order_lines(body.value.lines);
     let precondition = |order: &Order| if_match.check_version(order.version);
     follow_up_response(desk.split(id, keep.as_deref(), request.as_ref(), follow_up_json, precondition).await?)
@@ -137,7 +137,7 @@ pub async fn replace_order(
     body: Body<ReplacementFields>,
 ) -> Result<Response, Problem> {
     let id = order.ok_or_else(order_not_found)?;
-    let request = key.request(&body.hash, now.at);
+    let request = key.idempotent_request(&body.hash, now.at);
     let ReplacementFields { reason, lines } = body.value;
     let replacement = ReplacementRequest { lines: order_lines(lines), reason };
     follow_up_response(desk.replace(id, &replacement, request.as_ref(), follow_up_json).await?)

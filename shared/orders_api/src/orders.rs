@@ -222,7 +222,7 @@ pub async fn advance_order(
     body: Body<StepFields>,
 ) -> Result<Response, Problem> {
     let id = order.ok_or_else(order_not_found)?;
-    let request = key.request(&body.hash, now.at);
+    let request = key.idempotent_request(&body.hash, now.at);
     let step = step.with_fields(body.value)?;
     let precondition = |order: &Order| if_match.check_version(order.version);
     match desk.advance_idempotent(id, &step, request.as_ref(), order_json, precondition).await? {

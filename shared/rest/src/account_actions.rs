@@ -26,7 +26,7 @@ pub enum AccountAction {
 }
 
 impl AccountAction {
-    /// Returns the change in words, for the text of a refusal.
+    /// Returns the action in words, for the error text of a refused request.
     pub fn description(self) -> &'static str {
         match self {
             Self::Pause => "pause a subscription",
@@ -56,7 +56,7 @@ impl AccountActions {
         self.0[action as usize]
     }
 
-    /// Parses actions that are separated by commas, or `none`.
+    /// Parses the names of actions, separated by commas. The text `none` stands for the empty set.
     ///
     /// # Errors
     /// If an action is unknown, returns an error text with the known actions.

@@ -8,8 +8,9 @@ use billing::{Actor, ActorName};
 
 use crate::Caller;
 
-/// The subject of the verified token of a request; `None` if the token has no subject. If the server checks no tokens,
-/// the request does not have this extension, and its actor is anonymous.
+/// The subject of a request's verified token, stored as an extension of the request; `None` if the token has no
+/// subject. If the server checks no tokens, the request has no such extension, and the actor of the request is
+/// anonymous.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenSubject(pub Option<ActorName>);
 

@@ -10,9 +10,9 @@ use lambda_http::request::RequestContext;
 use crate::caller::{Caller, ConfidentialAccess, RefusedToken};
 use crate::{Problem, Rights, TokenRules, TokenSubject};
 
-/// Sets the caller of `request`, the subject of its token and the access to confidential data, from `rights`, the
-/// rights that the verified claims of the token grant. If the token grants no rights (`rights` is an error), the
-/// request has no caller, and routes that need one return this error. A caller that was set before is removed.
+/// Sets the caller of `request`, the subject of its token, and its access to confidential data. `rights` are the rights
+/// that the verified claims of the token grant. If `rights` is an error, the token grants no rights: the request gets
+/// no caller, and routes that need a caller return this error. Removes a caller that was set before.
 pub fn set_caller(request: &mut Request, rights: Result<Rights, Problem>) {
     let extensions = request.extensions_mut();
     extensions.remove::<Caller>();
@@ -32,7 +32,8 @@ pub fn set_caller(request: &mut Request, rights: Result<Rights, Problem>) {
     }
 }
 
-/// The middleware for functions behind API Gateway. It sets the caller of the request from the verified claims.
+/// Sets the caller of the request from the claims that API Gateway has verified. This is a middleware for functions
+/// behind API Gateway.
 pub(crate) async fn set_caller_from_claims(
     State(rules): State<TokenRules>,
     mut request: Request,

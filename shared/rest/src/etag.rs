@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use crate::Problem;
 
-/// A response with the version of the returned item, which becomes its `ETag`, and the body.
+/// A response: the version of the returned item, which becomes the header `ETag`, and the body.
 #[derive(Clone, Copy, Debug)]
 pub struct WithETag<T>(pub u64, pub T);
 
@@ -34,6 +34,7 @@ pub struct IfMatch(
     AllowedVersions,
 );
 
+/// The versions of the stored item that the header `If-Match` allows.
 #[derive(Debug)]
 enum AllowedVersions {
     /// The request has no `If-Match`: any version is allowed, and the item may be missing.

@@ -19,8 +19,8 @@ pub fn prefers_html(headers: &HeaderMap) -> bool {
     first.is_some_and(|media_type| media_type.contains("html"))
 }
 
-/// Fills `template`, which is called `name`, with `values`. If `name` ends with `.html`, the values are escaped for
-/// HTML.
+/// Returns the text of `template` with `values` in place of its variables. `name` is the name of the template: if it
+/// ends with `.html`, the values are escaped for HTML.
 pub fn render(name: &str, template: &str, values: Value) -> String {
     // The tests render each web page, so every variable of its template has a value.
     Environment::new().render_named_str(name, template, values).expect("every variable of the template has a value")

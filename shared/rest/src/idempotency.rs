@@ -18,7 +18,7 @@ use crate::etag::WithETag;
 use crate::{Caller, Problem};
 
 /// The largest length of an idempotency key, in characters.
-const MAX_CHARS: usize = 255;
+const MAX_KEY_CHARS: usize = 255;
 /// The header of a response that repeats the stored response to an earlier request.
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotent-replayed");
 
@@ -33,13 +33,13 @@ pub struct IdempotencyKey(
     Option<String>,
 );
 
-/// Returns the request's idempotency key, preceded by its caller, method and path, so that the same key of another
-/// caller or for another route is a different key. Returns `None` if the request has no key.
+/// Returns the request's idempotency key, preceded by the request's caller, method and path. So the same key of another
+/// caller, or for another route, is a different key. Returns `None` if the request has no key.
 async fn scoped_key<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Option<String>, Problem> {
     let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(None) };
     let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
-    let key = value.to_str().ok().filter(|key| (1..=MAX_CHARS).contains(&key.len())).filter(is_visible);
-    let expected = format!("must be 1 to {MAX_CHARS} visible ASCII characters");
+    let key = value.to_str().ok().filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len())).filter(is_visible);
+    let expected = format!("must be 1 to {MAX_KEY_CHARS} visible ASCII characters");
     let key = key.ok_or_else(|| Problem::invalid_field("Idempotency-Key", expected))?;
     let caller = Caller::from_request_parts(parts, state).await?;
     Ok(Some(format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path())))
@@ -54,7 +54,8 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-/// The idempotency key of a request, preceded by its caller, method and path. A request without a key is refused.
+/// The idempotency key of a request, preceded by the request's caller, method and path. A request without a key is
+/// refused.
 #[derive(Debug, IntoParams)]
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct RequiredIdempotencyKey(
@@ -76,16 +77,17 @@ impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
 }
 
 impl RequiredIdempotencyKey {
-    /// Returns the key with `name` in place of the path segment that follows the last path segment `segment`. Use this
-    /// if a path can name an object in two ways, such as a receipt by its id or its number: requests with the same
-    /// idempotency key are then the same request, whichever name their paths contain.
+    /// Returns the key with a changed path: `name` replaces the path segment after the last segment `segment`. Use this
+    /// function if a path can name an object in two ways, such as a receipt by its id or its number. Requests with the
+    /// same idempotency key are then the same request, whichever name their paths contain.
     #[must_use]
     pub fn with_name_after(self, segment: &str, name: &str) -> Self {
         // Split from the end, because the name of the caller can contain a line break. The idempotency key and the path
         // cannot.
         let mut lines: Vec<&str> = self.0.rsplitn(3, '\n').collect();
         let mut segments: Vec<&str> = lines[1].split('/').collect();
-        // Look for the last such segment: the id of an account, which comes earlier in the path, can be the same text.
+        // Find the last segment with this text: the id of an account, which comes earlier in the path, can have the
+        // same text.
         if let Some(named) = segments.iter().rposition(|part| *part == segment).and_then(|at| segments.get_mut(at + 1))
         {
             *named = name;
@@ -96,10 +98,10 @@ impl RequiredIdempotencyKey {
         Self(lines.join("\n"))
     }
 
-    /// Returns the idempotency record to store with the change; the caller must add the response to it. `now` is the time of
-    /// the request.
-    pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
-        IdempotencyKey(Some(format!("{:x}", Sha256::digest(self.0)))).request(body_hash, now)
+    /// Returns the idempotency record to store with the change. The response in this record is empty: the route must
+    /// set it. `now` is the time of the request.
+    pub fn idempotent_request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
+        IdempotencyKey(Some(format!("{:x}", Sha256::digest(self.0)))).idempotent_request(body_hash, now)
     }
 
     /// Returns an id that is the same for each repetition of the request.
@@ -111,9 +113,9 @@ impl RequiredIdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns the idempotency record to store with the change; the caller must add the response to it. `None` if the
-    /// request has no key. `now` is the time of the request.
-    pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
+    /// Returns the idempotency record to store with the change; `None` if the request has no key. The response in this
+    /// record is empty: the route must set it. `now` is the time of the request.
+    pub fn idempotent_request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
         self.0.map(|key_hash| IdempotentRequest {
             made_at: now,
             key_hash,

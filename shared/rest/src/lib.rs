@@ -60,6 +60,7 @@ pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
     with_caller.layer(from_fn(respond_to_preflight))
 }
 
+/// Responds with 204 to a browser's preflight request (method `OPTIONS`). Passes every other request on to the routes.
 async fn respond_to_preflight(request: Request, next: Next) -> Response {
     if request.method() == Method::OPTIONS { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await }
 }

@@ -6,6 +6,7 @@ use utoipa::openapi::OpenApi;
 
 use crate::Problem;
 
+/// The description of the access token in the OpenAPI document.
 const TOKEN_DESCRIPTION: &str = "An access token (JSON Web Token) of the deployment's issuer. A token with the scope \
     dueday/operator is an operator's. Confidential data of employees requires the scope dueday/confidential, too. A \
     token with the scope dueday/account belongs to the account in its claim sub. Any other token has no rights. A \
@@ -149,7 +150,8 @@ fn add_example(operation: &mut Value, example: &Example) {
 const ITEM_PARAMETERS: [&str; 10] =
     ["account", "audit", "endpoint", "order", "product", "setup", "warehouse", "employee", "link", "number"];
 
-/// The operations with an hourly limit for each account or page. They can return 429.
+/// The ids of the operations with an hourly limit for each account, or for each payment method setup. These operations
+/// can return 429.
 const LIMITED_OPERATION_IDS: [&str; 4] =
     ["create_payment_method_setup", "open_card_link", "retry_subscription", "return_from_payment_method_setup"];
 

@@ -44,6 +44,7 @@ fn serialize_status_code<S: serde::Serializer>(status: &StatusCode, serializer: 
     serializer.serialize_u16(status.as_u16())
 }
 
+/// Creates a [`Problem`] with the status code, kind, title and detail.
 macro_rules! problem {
     ($status:ident, $kind:literal, $title:literal, $detail:expr) => {
         Problem {
@@ -286,8 +287,8 @@ impl From<InvalidInput> for Problem {
 }
 
 impl From<TableError> for Problem {
-    /// Logs the error. The problem does not contain details of the table. It only shows whether the request may succeed
-    /// if it is repeated.
+    /// Logs the error. The problem contains no details of the table. It only shows whether the same request may succeed
+    /// later.
     fn from(error: TableError) -> Self {
         if error.is_conflict() {
             tracing::warn!(%error, error_type = "Table", "write conflict with another request");

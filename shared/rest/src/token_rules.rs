@@ -13,8 +13,8 @@ use crate::{AccountActions, Caller, Problem};
 /// The beginning of the account ids that are computed from claims that are not valid account ids.
 pub const COMPUTED_ACCOUNT_PREFIX: &str = "sha256-";
 
-/// The claims that contain scopes: `scope` in the tokens of most issuers, `scp` in those of Entra ID, and `permissions`
-/// in those of Auth0.
+/// The claims that contain scopes: `scope` in the tokens of most issuers, `scp` in the tokens of Entra ID, and
+/// `permissions` in the tokens of Auth0.
 const SCOPE_CLAIMS: [&str; 3] = ["scope", "scp", "permissions"];
 
 /// The names of the scopes and of the claim that determine the caller, and the changes that accounts may make.
@@ -84,12 +84,13 @@ impl TokenRules {
         &self.account_claim
     }
 
-    /// Returns the rights of the token with the verified `claims`. The value of a claim is text. A list is one text in
-    /// brackets, such as `[read write]`: API Gateway passes claims to a function in this form.
+    /// Returns the rights of the token with the verified `claims`. The value of each claim is a text. A list of values
+    /// is one text in brackets, such as `[read write]`: API Gateway passes claims to a function in this form.
     ///
     /// # Errors
-    /// 401 if the token is not an access token; 403 if it has no scope of this API, or an account's token does not name
-    /// its account.
+    /// - 401 if the token is not an access token.
+    /// - 403 if the token has no scope of this API.
+    /// - 403 if the token has the scope of an account, but no claim with the account.
     pub fn rights(&self, claims: &HashMap<String, String>) -> Result<Rights, Problem> {
         check_is_access_token(claims)?;
         let name = claims.get("sub").and_then(|subject| ActorName::new(subject));
@@ -128,16 +129,16 @@ fn check_is_access_token(claims: &HashMap<String, String>) -> Result<(), Problem
     }
 }
 
-/// Returns the scopes that the claims grant. A token of Entra ID for an application without a user contains them in the
-/// claim `roles`. A user's ID token can also contain this claim, so it is read only if the claim `idtyp` shows that the
-/// token is an application's access token.
+/// Returns the scopes that the claims grant. If Entra ID issues a token to an application without a user, the scopes
+/// are in the claim `roles`. A user's ID token can also contain this claim, so the claim is read only if the claim
+/// `idtyp` shows that the token is an application's access token.
 fn granted_scopes(claims: &HashMap<String, String>) -> impl Iterator<Item = &str> {
     let is_application = claims.get("idtyp").is_some_and(|kind| kind == "app");
     let roles = is_application.then_some("roles");
     SCOPE_CLAIMS.into_iter().chain(roles).filter_map(|claim| claims.get(claim)).flat_map(|text| words(text))
 }
 
-/// Returns the words of a text, or of a list in brackets.
+/// Returns the words of a claim's `text`, which may be a list in brackets.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let list = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     list.unwrap_or(text).split_whitespace()

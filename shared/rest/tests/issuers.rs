@@ -16,15 +16,18 @@ use serde_json::{Value, json};
 use testkit::{ExpectedRights, issuer_tokens};
 use tower::ServiceExt as _;
 
+/// Returns the token rules for the environment variables `settings`.
 fn rules(settings: &[(&str, &str)]) -> TokenRules {
     let find = |name: &str| settings.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned());
     TokenRules::read(Env(&find)).unwrap()
 }
 
+/// Returns the rights that a token with `claims` grants, or the problem if it grants none.
 fn rights(rules: &TokenRules, claims: &Value) -> Result<Rights, Problem> {
     rules.rights(&gateway_claims(claims.as_object().unwrap()))
 }
 
+/// Returns the HTTP status code of `problem`.
 fn status(problem: &Problem) -> u64 {
     serde_json::to_value(problem).unwrap()["status"].as_u64().unwrap()
 }
@@ -95,8 +98,8 @@ fn subject_that_is_no_account_id_becomes_an_account_of_its_own() {
     }
 }
 
-/// Sends a request with `claims`, if any, to a route for operators with confidential access. Returns the status code, the
-/// kind and the detail of the problem, and the header `WWW-Authenticate`.
+/// Sends a request to a route for operators with access to confidential data. The request has a token with `claims`, or
+/// no token. Returns the status code, the kind and the detail of the problem, and the header `WWW-Authenticate`.
 async fn send(claims: Option<Value>) -> (u16, String, String, Option<String>) {
     let routes = Router::new().route("/", get(async |_: ConfidentialAccess| "done"));
     let router = behind_api_gateway(rest::router(routes), rules(&[]));

@@ -73,7 +73,8 @@ impl From<LoggedAction> for ActionView {
     }
 }
 
-/// Returns the entry without the names of other people and without the reason, as an account may see it.
+/// Returns the entry as an account may see it: without the reason. The name of the actor is removed, too, unless the
+/// actor is an account or a customer.
 pub(super) fn visible_to_account(logged: LoggedAction) -> LoggedAction {
     let actor = match logged.actor.kind() {
         ActorKind::Account | ActorKind::Customer => logged.actor,

@@ -1,8 +1,8 @@
-//! `/card-links/{link}`: the pages to which the mails about owed payments lead. The customer enters a card on the page of
-//! the payment gateway, and the next run charges the owed payment.
+//! `/card-links/{link}`: the web pages of card links. A card link is the link in a mail about an owed payment: the
+//! customer opens it, enters a card on a page of the payment gateway, and the next run charges the owed payment.
 //!
-//! The first page has a button, because mail scanners open the links of mails: only the button makes a request to the
-//! gateway.
+//! The web page of a card link has a button, because mail scanners open the links in mails. Only a click on the button
+//! causes a request to the gateway.
 
 use axum::extract::State;
 use axum::extract::rejection::PathRejection;
@@ -24,6 +24,7 @@ use super::payment_method_setups::return_url;
 use crate::actions::new_action;
 use crate::{Api, missing};
 
+/// The HTML template of the web page of a card link.
 const PAGE_TEMPLATE: &str = include_str!("card_link.html");
 
 /// The path parameter that names a card link.
@@ -35,6 +36,8 @@ pub struct CardLinkPath {
     link: PathId<Ulid>,
 }
 
+/// The id of the card link in the path, or the error of a path that cannot be read. For this error, too, the routes
+/// return that the link does not exist.
 type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
 
 /// Show the owed payment of a card link
@@ -105,6 +108,8 @@ impl Api {
         Ok((account, stored, is_owed))
     }
 
+    /// Returns the web page of a card link for a payment of the subscription `stored`. The page has the button only if
+    /// the payment is owed.
     fn card_link_page(&self, account: &Account, stored: &Subscription, is_owed: bool) -> Response {
         let language = Language::for_locale(&account.locale);
         let texts = &language.texts.card_link;

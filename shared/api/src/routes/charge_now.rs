@@ -57,8 +57,8 @@ impl Api {
         Ok(marked_as_replayed(self.first_payment_response(stored, request, was_processing, today).await?))
     }
 
-    /// Charges the first payment of `stored` if it was not attempted yet, and returns the response with its state.
-    /// `was_processing` is true if the stored response to an earlier request has the state `processing`.
+    /// Charges the first payment of `stored` if it was not attempted yet. Returns the response with the state of this
+    /// payment. `was_processing` is true if the stored response to an earlier request has the state `processing`.
     async fn first_payment_response(
         &self,
         stored: Subscription,
@@ -85,6 +85,7 @@ impl Api {
     }
 }
 
+/// Returns the status code of the response: 201 if the first payment was paid, declined or rejected, 202 otherwise.
 fn status_code(created: &SubscriptionWithFirstPayment) -> StatusCode {
     match created.payment {
         FirstPayment::Paid(_) | FirstPayment::Declined { .. } | FirstPayment::Rejected { .. } => StatusCode::CREATED,

@@ -249,6 +249,7 @@ impl AccountExport {
         Ok(Some(Self::from_stored(partition, setups, now)?))
     }
 
+    /// Creates the document from the stored items: those in the account's `partition`, and its payment method `setups`.
     fn from_stored(
         partition: AccountPartition,
         setups: Vec<PaymentMethodSetup>,
@@ -334,6 +335,7 @@ pub async fn read(
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
 }
 
+/// 409: the data of the account is too large for a response.
 fn too_large() -> Problem {
     Problem::conflict(format!(
         "the data of the account is too large for a response: more than {MAX_EXPORTED_ITEMS} items or {MAX_RESPONSE_BYTES} \

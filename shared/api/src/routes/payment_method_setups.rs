@@ -24,6 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::actions::new_action;
 use crate::{Api, missing};
 
+/// The HTML template of the web page to which the customer returns from the gateway's page.
 const PAGE_TEMPLATE: &str = include_str!("payment_method_given.html");
 
 /// The path parameters that name a payment method setup of an account.
@@ -157,7 +158,7 @@ pub async fn create(
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
     caller.check_action(AccountAction::PaymentMethod)?;
-    let mut request = key.request(&body.hash, now.at);
+    let mut request = key.idempotent_request(&body.hash, now.at);
     if let Some(stored) = api.stored_response(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(stored);
     }
@@ -263,7 +264,7 @@ pub async fn return_from_page(
 }
 
 impl Api {
-    /// Returns the service that opens and completes setups.
+    /// Returns the service that opens and completes payment method setups.
     ///
     /// # Errors
     /// 503 if this deployment has no gateway.
@@ -284,7 +285,7 @@ impl Api {
         html_page::response(html_page::render("payment_method_given.html", PAGE_TEMPLATE, values))
     }
 
-    /// Returns the stored setup.
+    /// Returns the stored payment method setup with the id `id`.
     ///
     /// # Errors
     /// 404 if there is no setup with this id.

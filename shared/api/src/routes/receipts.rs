@@ -26,6 +26,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::parameters::ReceiptPath;
 use crate::{Api, missing};
 
+/// The HTML template of the web page of a receipt.
 const PAGE_TEMPLATE: &str = include_str!("receipt.html");
 
 /// The receipt of a successful payment for one month of a subscription.

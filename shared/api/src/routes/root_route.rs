@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::Api;
 
+/// The HTML template of the web page at `/`.
 const PAGE_TEMPLATE: &str = include_str!("index.html");
 
 /// The name and version of the API, and the paths of its health check and its documentation.

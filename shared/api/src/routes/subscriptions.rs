@@ -136,7 +136,7 @@ pub async fn create(
     key: IdempotencyKey,
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
-    let mut request = key.request(&body.hash, now.at);
+    let mut request = key.idempotent_request(&body.hash, now.at);
     // Look up the stored response of an earlier, equal request before the validation. A repeated request must get this
     // response even if the first request was on an earlier date and would not be valid today.
     if let Some(request) = &request
@@ -171,7 +171,8 @@ pub async fn create(
         ));
     }
     if charge_now {
-        // In a restored table, the customer may have signed up after the backup, and would be charged a second time.
+        // If the table was restored from a backup, the customer may have signed up after the time of the backup, and
+        // would be charged a second time.
         let charges = api.charges.as_ref().ok_or_else(Problem::unavailable)?;
         if !charges.accepts_sign_ups().await? {
             return Err(Problem::unavailable());

@@ -22,12 +22,15 @@ use crate::Api;
 use crate::actions::new_action;
 use crate::parameters::SubscriptionPath;
 
-/// The request of a transition: the caller and its name in the action log, the subscription, the allowed versions, the idempotency key and the body.
+/// A request for a transition of a subscription: a pause, resumption, cancellation, uncancellation or retry.
 #[derive(Debug)]
 pub struct Transition<T> {
     caller: Caller,
+    /// The actor in the entry of the action log.
     actor: RequestActor,
+    /// The ids of the account and the subscription.
     path: SubscriptionPath,
+    /// The versions of the subscription for which the caller wants the transition.
     if_match: IfMatch,
     /// The idempotency record to store; `None` if the request has no key.
     idempotent: Option<IdempotentRequest>,
@@ -48,7 +51,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
         let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
         let Ok(now) = Now::from_request_parts(&mut parts, api).await;
         let body = Body::from_request(Request::from_parts(parts, body), api).await?;
-        let idempotent = key.request(&body.hash, now.at);
+        let idempotent = key.idempotent_request(&body.hash, now.at);
         Ok(Self { caller, actor, path, if_match, idempotent, body: body.value, now })
     }
 }
@@ -83,9 +86,9 @@ pub struct Cancellation {
     reason: Option<Label>,
 }
 
-/// The body of a transition.
+/// The body of a request for a transition.
 trait TransitionBody {
-    /// Returns the reason that the caller gives; `None` if it gives none.
+    /// Returns the reason that the caller gives; `None` if the body contains no reason.
     fn reason(&self) -> Option<&Label>;
 }
 
@@ -205,9 +208,11 @@ impl Api {
     /// the stored response instead, and does not count the request toward the hourly limit of retries.
     ///
     /// # Errors
-    /// 403 if the caller is an account that may not make the change `action`, 412 if `If-Match` does not allow the stored version,
-    /// 422 if the idempotency key was used with another body, 429 if an account has retried too often, and
-    /// the problem of a refused `change`.
+    /// - 403 if the caller is an account that may not make the change `action`.
+    /// - 412 if `If-Match` does not allow the stored version.
+    /// - 422 if the idempotency key was used with another body.
+    /// - 429 if an account has reached the hourly limit of retries.
+    /// - The problem of the refusal if `change` refuses the transition.
     async fn apply_transition<T: TransitionBody, S: Into<Settlement>>(
         &self,
         request: &Transition<T>,

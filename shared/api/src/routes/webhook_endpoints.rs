@@ -137,7 +137,7 @@ impl EndpointWithSecret {
 }
 
 impl Api {
-    /// Returns the object that changes webhook endpoints.
+    /// Returns the service that creates, changes and removes webhook endpoints.
     pub(super) fn webhook_endpoints(&self) -> WebhookEndpoints {
         let (table, keys) = (self.table.clone(), self.encryption.clone());
         WebhookEndpoints::new(table, keys, self.addresses.clone(), self.clock.clone())
@@ -187,7 +187,7 @@ pub async fn create(
     body: Body<NewEndpoint>,
 ) -> Result<Response, Problem> {
     let now = request_time.at;
-    let request = key.request(&body.hash, now);
+    let request = key.idempotent_request(&body.hash, now);
     if let Some(request) = &request
         && let Some(replayed) = api.table.get_stored_response(request).await?
     {

@@ -69,6 +69,7 @@ impl Input {
         }
     }
 
+    /// Returns the error for this value if it does not have the `expected` type, such as `a whole number`.
     fn wrong_type(&self, expected: &str) -> InvalidInput {
         InvalidInput::custom(format_args!("must be {expected}, not {}", self.description()))
     }
@@ -160,6 +161,7 @@ mod tests {
         city: String,
     }
 
+    /// Returns the text of the error when `json` is read as an [`Order`].
     fn error_of(json: &str) -> String {
         Input::parse_json(json.as_bytes()).and_then(Input::read::<Order>).unwrap_err().to_string()
     }

@@ -7,9 +7,11 @@ use serde::forward_to_deserialize_any;
 
 use super::{Input, InvalidInput};
 
+/// The error text for a number that does not fit into an `i64`.
 const NUMBER_TOO_LARGE_MESSAGE: &str = "must be a whole number of at most 18 digits";
 
-/// Reads an integer of any type as `i64`; serde then checks that it is in the range of that type.
+/// Defines the methods that read integers. Each method reads an `i64`; serde then checks that the number is in the
+/// range of the requested integer type.
 macro_rules! whole_numbers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
