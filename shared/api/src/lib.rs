@@ -27,7 +27,7 @@ use gateways::FullGateway;
 use mail::Merchant;
 use payments::{ChargeConfig, PaymentBatch};
 use rest::list::ListView;
-use rest::{Now, Problem, idempotency};
+use rest::{Problem, RequestTime, idempotency};
 use settling::PaymentMethodSetups;
 use settling::Refunds;
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
@@ -63,7 +63,7 @@ pub struct Api {
     has_docs: bool,
 }
 
-impl FromRef<Api> for Now {
+impl FromRef<Api> for RequestTime {
     fn from_ref(api: &Api) -> Self {
         let at = api.clock.now();
         Self { at, today: api.billing.date_at(at) }

@@ -8,7 +8,7 @@ use rest::caller::{ConfidentialAccess, Operator};
 use rest::cursor::ListCursor;
 use rest::list::ListView;
 use rest::parameters::{CivilDate, Limit, PageQuery, Path, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -62,7 +62,7 @@ pub struct EmployeesQuery {
 )]
 pub async fn list(
     State(api): State<OrdersApi>,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     confidential_access: Result<ConfidentialAccess, Problem>,
     Query(query): Query<EmployeesQuery>,

@@ -12,7 +12,7 @@ use rest::body::{Body, MinorUnits};
 use rest::caller::{ConfidentialAccess, Operator};
 use rest::etag::{IfMatch, WithETag};
 use rest::parameters::{CivilDate, NoParameters, Path, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
@@ -48,7 +48,7 @@ pub(super) fn employee_not_found() -> Problem {
 )]
 pub async fn hire_employee(
     DeskForCaller(desk): DeskForCaller,
-    now: Now,
+    now: RequestTime,
     Path(EmployeePath { employee: id }): Path<EmployeePath>,
     _: ConfidentialAccess,
     _: Query<NoParameters>,
@@ -132,7 +132,7 @@ pub async fn read(
 )]
 pub async fn assign_employee(
     DeskForCaller(desk): DeskForCaller,
-    now: Now,
+    now: RequestTime,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     (_, confidential_access): (Operator, Result<ConfidentialAccess, Problem>),
     _: Query<NoParameters>,
@@ -161,7 +161,7 @@ pub async fn assign_employee(
 )]
 pub async fn end_employment(
     DeskForCaller(desk): DeskForCaller,
-    now: Now,
+    now: RequestTime,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     (_, confidential_access): (Operator, Result<ConfidentialAccess, Problem>),
     _: Query<NoParameters>,
@@ -188,7 +188,7 @@ pub async fn end_employment(
 /// find the hire date.
 fn check_past_day(
     day: NaiveDate,
-    now: &Now,
+    now: &RequestTime,
     confidential_access: Result<ConfidentialAccess, Problem>,
 ) -> Result<(), Problem> {
     if day < now.today {

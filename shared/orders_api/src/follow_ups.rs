@@ -10,7 +10,7 @@ use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, RequiredIdempotencyKey, json_response, replayed_response};
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -96,7 +96,7 @@ fn follow_up_response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
 #[expect(clippy::too_many_arguments, reason = "each is an extractor")]
 pub async fn split_order(
     DeskForCaller(desk): DeskForCaller,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
@@ -129,7 +129,7 @@ pub async fn split_order(
 )]
 pub async fn replace_order(
     DeskForCaller(desk): DeskForCaller,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,

@@ -27,7 +27,7 @@ use ::orders::{OrderDesk, PaymentsTable};
 use axum::Router;
 use axum::extract::FromRef;
 use clock::Clock;
-use rest::Now;
+use rest::RequestTime;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -43,7 +43,7 @@ pub struct OrdersApi {
     clock: Arc<dyn Clock>,
 }
 
-impl FromRef<OrdersApi> for Now {
+impl FromRef<OrdersApi> for RequestTime {
     fn from_ref(api: &OrdersApi) -> Self {
         let at = api.clock.now();
         Self { at, today: at.date_naive() }

@@ -13,7 +13,7 @@ use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, PathId, Query};
-use rest::{AccountAction, Caller, Now, Problem};
+use rest::{AccountAction, Caller, Problem, RequestTime};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -213,7 +213,7 @@ pub async fn read(
 #[expect(clippy::too_many_arguments, reason = "each is an extractor")]
 pub async fn advance_order(
     DeskForCaller(desk): DeskForCaller,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Path(StepPath { order, step }): Path<StepPath>,
     _: Query<NoParameters>,

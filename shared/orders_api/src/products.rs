@@ -15,7 +15,7 @@ use rest::caller::Operator;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -205,7 +205,7 @@ pub async fn list(
 )]
 pub async fn create_or_rename(
     DeskForCaller(desk): DeskForCaller,
-    now: Now,
+    now: RequestTime,
     Path(ProductPath { product: id }): Path<ProductPath>,
     _: Operator,
     _: Query<NoParameters>,

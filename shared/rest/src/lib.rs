@@ -16,12 +16,12 @@ pub mod etag;
 pub mod html_page;
 pub mod idempotency;
 pub mod list;
-mod now;
 pub mod openapi;
 pub mod parameters;
 mod problem;
 mod public_url;
 pub mod request_input;
+mod request_time;
 mod token_rules;
 
 use axum::Router;
@@ -36,9 +36,9 @@ pub use actor::{RequestActor, TokenSubject};
 pub use authentication::set_caller;
 pub use caller::Caller;
 pub use config::*;
-pub use now::Now;
 pub use problem::Problem;
 pub use public_url::PublicUrl;
+pub use request_time::RequestTime;
 pub use token_rules::{COMPUTED_ACCOUNT_PREFIX, Rights, TokenRules, account_of_subject};
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The

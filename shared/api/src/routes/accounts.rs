@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Now, Problem, RequestActor};
+use rest::{Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::PutAccountOutcome;
 use utoipa::ToSchema;
@@ -79,7 +79,7 @@ impl From<Account> for AccountView {
 )]
 pub async fn put(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(AccountPath { account: id }): Path<AccountPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,

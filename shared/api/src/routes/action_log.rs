@@ -8,7 +8,7 @@ use billing::{AccountId, Actor, ActorKind, Label, LoggedAction, SubscriptionId};
 use chrono::{DateTime, Utc};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, PageQuery, Path, Query};
-use rest::{Caller, Now, Problem};
+use rest::{Caller, Problem, RequestTime};
 use serde::Serialize;
 use store::Table;
 use utoipa::ToSchema;
@@ -98,7 +98,7 @@ pub(super) fn visible_to_account(logged: LoggedAction) -> LoggedAction {
 )]
 pub async fn list(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     caller: Caller,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(page): Query<PageQuery>,

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use rest::caller::Operator;
 use rest::list::{ListView, UnreadableView};
 use rest::parameters::{PageQuery, Path, PathId, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use ulid::Ulid;
@@ -106,7 +106,7 @@ pub struct AuditPath {
 )]
 pub async fn list(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<AuditView>>, Problem> {
@@ -127,7 +127,7 @@ pub async fn list(
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<AuditPath>,
     _: Operator,
     Query(page): Query<PageQuery>,

@@ -13,7 +13,7 @@ use mail::Language;
 use minijinja::context;
 use rest::html_page;
 use rest::parameters::{NoParameters, PathId, Query};
-use rest::{Now, Problem, PublicUrl, RequestActor};
+use rest::{Problem, PublicUrl, RequestActor, RequestTime};
 use serde::Deserialize;
 use store::ChangeRecords;
 use store::limits::LimitedOperation;
@@ -76,7 +76,7 @@ pub async fn show(State(api): State<Api>, path: LinkPath, _: Query<NoParameters>
 )]
 pub async fn open(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     path: LinkPath,
     _: Query<NoParameters>,
     public_url: PublicUrl,

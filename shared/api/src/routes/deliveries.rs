@@ -9,7 +9,7 @@ use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Now, Problem, RequestActor};
+use rest::{Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use ulid::Ulid;
@@ -79,7 +79,7 @@ pub struct DeliveryPath {
 )]
 pub async fn list(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<EndpointPath>,
     _: Operator,
     Query(page): Query<PageQuery>,
@@ -108,7 +108,7 @@ pub async fn list(
 )]
 pub async fn redeliver(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,

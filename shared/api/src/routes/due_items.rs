@@ -9,7 +9,7 @@ use rest::caller::Operator;
 use rest::cursor::ListCursor;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Limit, Path, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::{Due, Position};
 use utoipa::{IntoParams, ToSchema};
@@ -102,7 +102,7 @@ impl From<Due> for DueView {
 )]
 pub async fn list(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Path(BatchPath { batch }): Path<BatchPath>,
     Query(DueQuery { date, cursor, limit }): Query<DueQuery>,

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use erasing::{ErasureState, RequestError, request_erasure};
 use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Now, Problem, RequestActor};
+use rest::{Problem, RequestActor, RequestTime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -91,7 +91,7 @@ impl ErasureView {
 )]
 pub async fn request(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,

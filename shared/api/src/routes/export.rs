@@ -11,7 +11,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use rest::body::MinorUnits;
 use rest::list::UnreadableView;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Caller, Now, Problem};
+use rest::{Caller, Problem, RequestTime};
 use serde::Serialize;
 use store::{AccountPartition, Table, TableError};
 use ulid::Ulid;
@@ -318,7 +318,7 @@ async fn setups_of(
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     _: Caller,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,

@@ -8,7 +8,7 @@ use chrono::NaiveDate;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{BoundedNumber, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -89,7 +89,7 @@ impl ForecastDay {
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Query(ForecastQuery { months: BoundedNumber(months) }): Query<ForecastQuery>,
 ) -> Result<Json<ForecastView>, Problem> {

@@ -13,7 +13,7 @@ use rest::body::Body;
 use rest::html_page;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
-use rest::{AccountAction, Caller, Now, Problem, PublicUrl, RequestActor};
+use rest::{AccountAction, Caller, Problem, PublicUrl, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use settling::PaymentMethodSetups;
 use store::limits::LimitedOperation;
@@ -150,7 +150,7 @@ pub(super) fn return_url(public_url: &PublicUrl, setup: Ulid) -> String {
 )]
 pub async fn create(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
     (caller, actor, public_url): (Caller, RequestActor, PublicUrl),
@@ -202,7 +202,7 @@ pub async fn create(
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(SetupPath { account, id }): Path<SetupPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<SetupView>, Problem> {
@@ -236,7 +236,7 @@ pub async fn read(
 )]
 pub async fn return_from_page(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     path: Result<axum::extract::Path<ReturnPath>, PathRejection>,
     _: Query<NoParameters>,
     headers: HeaderMap,

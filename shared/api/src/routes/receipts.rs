@@ -18,7 +18,7 @@ use rest::caller::Operator;
 use rest::html_page;
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use utoipa::{IntoParams, ToSchema};
@@ -157,7 +157,7 @@ impl From<Card> for CardView {
 )]
 pub async fn list(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ReceiptView>>, Problem> {
@@ -182,7 +182,7 @@ pub async fn list(
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<ReceiptPath>,
     _: Query<NoParameters>,
     headers: HeaderMap,
@@ -214,7 +214,7 @@ pub async fn read(
 pub async fn find(
     State(api): State<Api>,
     _: Operator,
-    now: Now,
+    now: RequestTime,
     Path(ReceiptNumberPath { number }): Path<ReceiptNumberPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<ReceiptView>, Problem> {

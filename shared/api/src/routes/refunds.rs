@@ -12,7 +12,7 @@ use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
 use rest::idempotency::RequiredIdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Now, Problem, RequestActor};
+use rest::{Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -92,7 +92,7 @@ impl From<Refund> for RefundView {
 )]
 pub async fn create(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<ReceiptPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,

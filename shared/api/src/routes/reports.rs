@@ -11,7 +11,7 @@ use days::DayState;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -150,7 +150,7 @@ impl From<ReportedDay> for ReportedDayView {
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Query(ReportQuery { from, to }): Query<ReportQuery>,
 ) -> Result<Json<ReportView>, Problem> {

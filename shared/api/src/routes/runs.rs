@@ -7,7 +7,7 @@ use days::{DayReader, DayState, ShardProof, ShardState};
 use rest::caller::Operator;
 use rest::cursor::ListCursor;
 use rest::parameters::{CivilDate, Limit, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord, RunSums, Table};
 use utoipa::{IntoParams, ToSchema};
@@ -170,7 +170,7 @@ impl RunView {
 )]
 pub async fn list(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     Query(RunsQuery { date, batch: only, cursor, limit }): Query<RunsQuery>,
 ) -> Result<Json<RunListView>, Problem> {

@@ -6,7 +6,7 @@ use billing::Currency;
 use chrono::NaiveDate;
 use rest::body::MinorUnits;
 use rest::parameters::{BoundedNumber, Path, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -73,7 +73,7 @@ impl PlannedPayment {
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<SubscriptionPath>,
     Query(ScheduleQuery { months: BoundedNumber(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {

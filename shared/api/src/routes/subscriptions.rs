@@ -15,7 +15,7 @@ use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, CivilDate, Limit, NoParameters, PageQuery, Path, Query};
-use rest::{AccountAction, Caller, Now, Problem, RequestActor};
+use rest::{AccountAction, Caller, Problem, RequestActor, RequestTime};
 use serde::Deserialize;
 use store::{ChangeOutcome, ChangeRecords, CreateOutcome, Page, Table};
 use utoipa::{IntoParams, ToSchema};
@@ -129,7 +129,7 @@ fn read_value_if_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
 )]
 pub async fn create(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
@@ -158,7 +158,7 @@ pub async fn create(
         first_payment_date,
         charge_now,
     } = body.value;
-    let Now { at, today } = now;
+    let RequestTime { at, today } = now;
     let is_today = matches!(&first_payment_date, Some(CivilDate(date)) if *date == today);
     if charge_now && !is_today {
         let detail = format!("charge_now requires a first_payment_date of today, {today}");
@@ -299,7 +299,7 @@ pub async fn read(
 )]
 pub async fn change(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     (caller, actor): (Caller, RequestActor),
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,

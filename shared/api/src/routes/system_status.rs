@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use days::{BatchDay, DayState, LatestAudit, LatestComparison, SystemStatus};
 use rest::caller::Operator;
 use rest::parameters::{NoParameters, Query};
-use rest::{Now, Problem};
+use rest::{Problem, RequestTime};
 use serde::Serialize;
 use store::Batch;
 use utoipa::ToSchema;
@@ -121,7 +121,7 @@ impl From<LatestAudit> for LatestAuditView {
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<StatusView>, Problem> {

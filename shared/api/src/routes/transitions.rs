@@ -9,7 +9,7 @@ use rest::body::Body;
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{AccountAction, Caller, Now, Problem, RequestActor};
+use rest::{AccountAction, Caller, Problem, RequestActor, RequestTime};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use store::limits::LimitedOperation;
@@ -35,7 +35,7 @@ pub struct Transition<T> {
     /// The idempotency record to store; `None` if the request has no key.
     idempotent: Option<IdempotentRequest>,
     body: T,
-    now: Now,
+    now: RequestTime,
 }
 
 impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
@@ -49,7 +49,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
         Query::<NoParameters>::from_request_parts(&mut parts, api).await?;
         let if_match = IfMatch::from_request_parts(&mut parts, api).await?;
         let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
-        let Ok(now) = Now::from_request_parts(&mut parts, api).await;
+        let Ok(now) = RequestTime::from_request_parts(&mut parts, api).await;
         let body = Body::from_request(Request::from_parts(parts, body), api).await?;
         let idempotent = key.idempotent_request(&body.hash, now.at);
         Ok(Self { caller, actor, path, if_match, idempotent, body: body.value, now })
@@ -137,7 +137,7 @@ pub async fn pause(State(api): State<Api>, request: Transition<ChangeReason>) ->
     responses(CurrentSubscription)
 )]
 pub async fn resume(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
-    let (Now { at, today }, policy) = (request.now, &api.billing.policy);
+    let (RequestTime { at, today }, policy) = (request.now, &api.billing.policy);
     api.apply_transition(&request, AccountAction::Resume, |stored| {
         stored.resume(policy.on_resume, policy.lead, today, at)
     })
@@ -158,7 +158,7 @@ pub async fn resume(State(api): State<Api>, request: Transition<ChangeReason>) -
     responses(CurrentSubscription)
 )]
 pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -> Result<Response, Problem> {
-    let Now { at, today } = request.now;
+    let RequestTime { at, today } = request.now;
     let change = |stored: &Subscription| match request.body.at_period_end {
         true => stored.cancel_at_period_end(today).map(Settlement::from),
         false => Ok(stored.cancel(today, at)),
@@ -199,7 +199,7 @@ pub async fn uncancel(State(api): State<Api>, request: Transition<ChangeReason>)
     responses(CurrentSubscription)
 )]
 pub async fn retry(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
-    let (Now { at, today }, is_operator) = (request.now, request.caller == Caller::Operator);
+    let (RequestTime { at, today }, is_operator) = (request.now, request.caller == Caller::Operator);
     api.apply_transition(&request, AccountAction::Retry, |stored| stored.retry(is_operator, today, at)).await
 }
 

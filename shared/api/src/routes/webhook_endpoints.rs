@@ -12,7 +12,7 @@ use rest::caller::Operator;
 use rest::idempotency::{IdempotencyKey, json_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Now, Problem, RequestActor};
+use rest::{Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::{StoredResponse, Table};
 use ulid::Ulid;
@@ -180,7 +180,7 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
 )]
 pub async fn create(
     State(api): State<Api>,
-    request_time: Now,
+    request_time: RequestTime,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     key: IdempotencyKey,
@@ -226,7 +226,7 @@ pub async fn create(
 )]
 pub async fn list(
     State(api): State<Api>,
-    Now { at: now, .. }: Now,
+    RequestTime { at: now, .. }: RequestTime,
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EndpointView>>, Problem> {
@@ -247,7 +247,7 @@ pub async fn list(
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -275,7 +275,7 @@ pub async fn read(
 )]
 pub async fn change(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<EndpointPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
@@ -302,7 +302,7 @@ pub async fn change(
 )]
 pub async fn remove(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<EndpointPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
@@ -328,7 +328,7 @@ pub async fn remove(
 )]
 pub async fn rotate_secret(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<EndpointPath>,
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,

@@ -7,7 +7,7 @@ use billing::{AccountId, AttemptEnd, AttemptRecord, Currency, Status, Subscripti
 use chrono::{DateTime, NaiveDate, Utc};
 use rest::body::MinorUnits;
 use rest::parameters::{CivilDate, Path, Query};
-use rest::{Caller, Now, Problem};
+use rest::{Caller, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -158,7 +158,7 @@ impl From<Explanation> for ExplanationView {
 )]
 pub async fn read(
     State(api): State<Api>,
-    now: Now,
+    now: RequestTime,
     Path(path): Path<SubscriptionPath>,
     caller: Caller,
     Query(ExplanationQuery { date }): Query<ExplanationQuery>,

@@ -1,4 +1,4 @@
-//! [`Now`]: the time of a request, read from the clock once.
+//! [`RequestTime`]: the time of a request, read from the clock once.
 
 use std::convert::Infallible;
 
@@ -9,16 +9,16 @@ use chrono::{DateTime, NaiveDate, Utc};
 /// The time of a request, and its date: in the billing time zone for the payments, in UTC for the order desk. The clock
 /// is read once per request, so that all parts of a request have the same date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Now {
+pub struct RequestTime {
     /// The time at which the clock was read for this request, when its handling began.
     pub at: DateTime<Utc>,
     /// The date of the request.
     pub today: NaiveDate,
 }
 
-impl<S: Sync> FromRequestParts<S> for Now
+impl<S: Sync> FromRequestParts<S> for RequestTime
 where
-    Now: FromRef<S>,
+    RequestTime: FromRef<S>,
 {
     type Rejection = Infallible;
 
