@@ -200,10 +200,12 @@ impl StripeEventHandler {
         // If the period of the payment has no open attempt, do not resolve the open attempt of the subscription: that
         // attempt belongs to another period, and this payment must not settle it.
         if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
-            return self.handle_late_success(paid).await;
+            return self.handle_success_without_open_attempt(paid).await;
         }
         match resolver.resolve(key, &StatedOutcome::AsGatewayReports, self.today()).await? {
-            ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt => self.handle_late_success(paid).await,
+            ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt => {
+                self.handle_success_without_open_attempt(paid).await
+            }
             ResolveOutcome::Leased(until) => Err(InboundError::AttemptLeased { due_on, until }),
             ResolveOutcome::Contradicted(reason) => Err(InboundError::NotSettled { due_on, reason }),
             ResolveOutcome::NotLookedUp(error) => Err(error.into()),
@@ -227,7 +229,7 @@ impl StripeEventHandler {
     }
 
     /// Settles `paid`, a successful payment without a receipt and without an open attempt, or stores it as a finding.
-    async fn handle_late_success(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
+    async fn handle_success_without_open_attempt(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
         let payment = &paid.payment;
         if payment.status != PaymentStatus::Succeeded {
             return Ok(InboundOutcome::Processed);

@@ -15,7 +15,7 @@ pub enum AllowedAddresses {
 
 /// The IPv4 networks that are not public ("IANA IPv4 Special-Purpose Address Registry"), each with the length of its
 /// prefix in bits.
-const SPECIAL_V4: [(Ipv4Addr, u32); 14] = [
+const NON_PUBLIC_IPV4_NETWORKS: [(Ipv4Addr, u32); 14] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
@@ -35,7 +35,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 14] = [
 
 /// The networks within 2000::/3 that are not public, or whose addresses contain an IPv4 address ("IANA IPv6
 /// Special-Purpose Address Registry"), each with the length of its prefix in bits.
-const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
+const NON_PUBLIC_IPV6_NETWORKS: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
@@ -45,10 +45,13 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
 /// Returns whether `address` belongs to the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => SPECIAL_V4.iter().all(|(network, bits)| !is_in_v4(address, *network, *bits)),
+        IpAddr::V4(address) => {
+            NON_PUBLIC_IPV4_NETWORKS.iter().all(|(network, bits)| !is_in_v4(address, *network, *bits))
+        }
         IpAddr::V6(address) => {
             let is_global_unicast = is_in_v6(address, Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-            is_global_unicast && SPECIAL_V6.iter().all(|(network, bits)| !is_in_v6(address, *network, *bits))
+            is_global_unicast
+                && NON_PUBLIC_IPV6_NETWORKS.iter().all(|(network, bits)| !is_in_v6(address, *network, *bits))
         }
     }
 }

@@ -14,7 +14,7 @@ use testkit::fault_at_call;
 use crate::reversals::{violations, violations_in_table};
 use crate::{SECRET, World};
 
-const DAYS: usize = 180;
+const SIMULATED_DAYS: usize = 180;
 const FAULTS: [Fault; 4] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter];
 
 /// A small deterministic random number generator (SplitMix64).
@@ -214,11 +214,11 @@ async fn simulate_half_a_year(
         seen: Occurrences::default(),
     };
     let first: NaiveDate = "2026-03-10".parse().unwrap();
-    for day in first.iter_days().take(DAYS) {
+    for day in first.iter_days().take(SIMULATED_DAYS) {
         simulation.simulate_day(day, &format!("seed {seed} of {methods:?} on {day}")).await;
     }
     // Settle the open attempts, and then deliver every event.
-    let last = first + TimeDelta::days(i64::try_from(DAYS).unwrap());
+    let last = first + TimeDelta::days(i64::try_from(SIMULATED_DAYS).unwrap());
     for day in last.iter_days().take(4) {
         simulation.world.run_payments(&format!("{day}T06:00:00Z")).await;
         simulation.deliver_events(true).await;

@@ -7,8 +7,8 @@ use settling::{FindingDecision, FindingError, Findings, Settling};
 
 use super::*;
 
-const DAY: &str = "2026-03-10T06:00:00Z";
-const NEXT_DAY: &str = "2026-03-11T06:00:00Z";
+const FIRST_RUN_TIME: &str = "2026-03-10T06:00:00Z";
+const NEXT_RUN_TIME: &str = "2026-03-11T06:00:00Z";
 
 /// The fault in which Stripe responds with an error and stores this error under the idempotency key, but nevertheless
 /// makes the payment two hours later.
@@ -75,7 +75,7 @@ impl World {
             None,
             Some(StripeFault::Error { status: 424, kind: "api_error", is_carried_out: false }),
         ]);
-        assert_eq!(world.run_payments(DAY).await, [("rejected", 1)]);
+        assert_eq!(world.run_payments(FIRST_RUN_TIME).await, [("rejected", 1)]);
         world
     }
 }
@@ -84,12 +84,12 @@ impl World {
 async fn success_of_a_rejected_attempt_is_settled_by_its_event() {
     let world = World::new("pm_card_visa").await;
     world.server.set_next_faults([None, Some(MADE_LATER)]);
-    assert_eq!(world.run_payments(DAY).await, [("rejected", 1)]);
+    assert_eq!(world.run_payments(FIRST_RUN_TIME).await, [("rejected", 1)]);
     world.system.clock.set(at("2026-03-10T09:00:00Z"));
     assert_eq!(world.send_success_event("evt_1", "pi_000001").await.unwrap(), InboundOutcome::Processed);
     assert_eq!(world.receipts().await.len(), 1);
     assert_eq!(world.open_findings().await, []);
-    assert_eq!(world.run_payments(NEXT_DAY).await, []);
+    assert_eq!(world.run_payments(NEXT_RUN_TIME).await, []);
     assert_eq!(world.server.intents().len(), 1, "the customer was charged once");
     let charged = world.table().get_charge_total("2026-03-10".parse().unwrap()).await.unwrap();
     assert_eq!(charged.charges(), 1, "the total of the day contains the payment");
@@ -121,7 +121,7 @@ async fn finding_blocks_charging_of_its_period() {
         assert_eq!(found.iter().map(|found| (found.reason, found.blocks)).collect::<Vec<_>>(), [(reason, true)]);
         assert_eq!(world.receipts().await, [], "{reason}");
         let before = world.server.intents().len();
-        assert_eq!(world.run_payments(NEXT_DAY).await, [("failed", 1)], "{reason}: the day is not complete");
+        assert_eq!(world.run_payments(NEXT_RUN_TIME).await, [("failed", 1)], "{reason}: the day is not complete");
         assert_eq!(world.server.intents().len(), before, "{reason}: nothing is charged");
         assert_eq!(
             world.send_success_event("evt_2", payment.as_str()).await.unwrap(),
@@ -137,7 +137,7 @@ async fn period_is_charged_again_only_after_a_person_has_decided() {
     let world = World::with_rejected_attempt().await;
     let payment = world.make_payment("2026-03-10", 1, 9_999).await;
     world.send_success_event("evt_1", payment.as_str()).await.unwrap();
-    world.system.clock.set(at(NEXT_DAY));
+    world.system.clock.set(at(NEXT_RUN_TIME));
     let refused = world.resolve_finding(&payment, FindingDecision::Close).await.unwrap_err();
     assert!(matches!(refused, FindingError::StillPaid { .. }), "{refused}");
     world.refund_payment(&payment, 9_999).await;
@@ -162,13 +162,13 @@ async fn person_can_accept_a_payment_for_the_due_period() {
     let paid = world.resolve_finding(&payment, FindingDecision::Receipt).await.unwrap();
     assert_eq!((paid.open_findings, paid.due_on), (0, "2026-04-10".parse().unwrap()));
     assert_eq!(world.receipts().await.iter().map(|receipt| &receipt.payment).collect::<Vec<_>>(), [&payment]);
-    assert_eq!(world.run_payments(NEXT_DAY).await, []);
+    assert_eq!(world.run_payments(NEXT_RUN_TIME).await, []);
 }
 
 #[tokio::test]
 async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged() {
     let world = World::new("pm_card_visa").await;
-    world.run_payments(DAY).await;
+    world.run_payments(FIRST_RUN_TIME).await;
     assert_eq!(
         world.send_success_event("evt_1", "pi_000001").await.unwrap(),
         InboundOutcome::Processed,

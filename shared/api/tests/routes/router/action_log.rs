@@ -146,7 +146,7 @@ async fn send(world: &World, request: &str, key: &str, body: &str) -> u16 {
 
 /// Sets a card that is declined and runs the payment batch, so that the payment of the subscription `gold` is owed.
 /// Stores a card link for this payment.
-async fn decline_payment(world: &World) {
+async fn decline_payment_and_store_card_link(world: &World) {
     let card = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa_chargeDeclinedInsufficientFunds"}}"#;
     assert_eq!(world.request("PATCH {gold}", card).await.status, 200);
     world.run_payments("2026-04-10T06:00:00Z").await;
@@ -183,7 +183,7 @@ async fn each_route_that_changes_something_writes_one_entry_and_a_refused_reques
     assert_eq!(world.logged().await, [], "runs log no action");
     for (number, case) in CASES.iter().enumerate() {
         match case.operation {
-            "retry_subscription" => decline_payment(&world).await,
+            "retry_subscription" => decline_payment_and_store_card_link(&world).await,
             "change_webhook_endpoint" => ids.endpoint = store_delivery(&world).await,
             _ => {}
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::router::world::{NEW_SUBSCRIPTION, World};
 
 /// The body of a request for a refund of the remaining amount.
-const REST: &str = r#"{"reason": "late"}"#;
+const REFUND_REMAINING_AMOUNT: &str = r#"{"reason": "late"}"#;
 
 /// Creates a world with a payment of 12.99 EUR. Returns the world, and the method and path of the request for a refund
 /// of this payment.
@@ -57,11 +57,11 @@ async fn same_key_with_another_body_is_refused_and_with_the_same_body_is_the_sam
     assert_eq!((first.status, &first.json()["amount"]), (201, &100.into()));
     let again = world.request_with_key(&refund, "part", r#"{ "reason": "late", "amount": 100 }"#).await;
     assert_eq!((again.status, again.json()), (201, first.json()), "the same request");
-    for body in [REST, r#"{"amount": 200, "reason": "late"}"#] {
+    for body in [REFUND_REMAINING_AMOUNT, r#"{"amount": 200, "reason": "late"}"#] {
         let problem = world.request_with_key(&refund, "part", body).await.problem();
         assert!(problem.starts_with("422 idempotency-key-reused"), "{body}: {problem}");
     }
-    let rest = world.request_with_key(&refund, "rest", REST).await;
+    let rest = world.request_with_key(&refund, "rest", REFUND_REMAINING_AMOUNT).await;
     assert_eq!((rest.status, &rest.json()["amount"]), (201, &1199.into()));
     let problem = world.request_with_key(&refund, "rest", r#"{"amount": 1199, "reason": "late"}"#).await.problem();
     assert!(problem.starts_with("422 idempotency-key-reused"), "{problem}");
