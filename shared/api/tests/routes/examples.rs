@@ -21,9 +21,10 @@ use sweep::{BatchRequest, Sweep};
 use testkit::{FixedResolver, UnreadQueue, check_openapi_examples, encryption_keys};
 use tower::ServiceExt as _;
 
+/// The path of the file with the examples.
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
 
-/// The API on 15 January 2027, with the payment batch that some examples need.
+/// The environment of the test: the API on 15 January 2027, and the payment batch that some examples need.
 struct World {
     router: Router,
     clock: Arc<SimulatedClock>,
@@ -31,6 +32,7 @@ struct World {
     table: Table,
 }
 
+/// Creates the environment of the test, with an empty table.
 async fn world() -> World {
     let clock = Arc::new(SimulatedClock::new("2027-01-15T12:00:00Z".parse().unwrap(), 1));
     let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
@@ -72,7 +74,7 @@ async fn requests_of_the_api_examples_get_the_documented_responses() {
             assert_eq!(router_of_preparations.clone().oneshot(request).await.unwrap().status(), 200);
             assert_eq!(run("2027-02-28").await.declined, 1);
         }
-        // Store a link to enter a card for a payment that was owed.
+        // Store a card link: a link with which the customer enters a card for the payment of 28 February.
         "show_card_link" => {
             let acme = "acme".parse().unwrap();
             let subscription = "01MCCKG2G0000G000000000002".parse().unwrap();

@@ -14,8 +14,9 @@ use ulid::Ulid;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
-/// A request that changes stored data, the body of a refused request to the same route, and the kind of the entry in
-/// the action log. If `refused_body` is `-`, the refused request is a request for an item that does not exist.
+/// A test case: a request that changes stored data, the body of a refused request to the same route, and the kind of
+/// the entry in the action log. If `refused_body` is `-`, the refused request is a request for an item that does not
+/// exist.
 struct Case {
     operation: &'static str,
     request: &'static str,
@@ -24,6 +25,7 @@ struct Case {
     kind: &'static str,
 }
 
+/// Creates a test case.
 const fn case(
     operation: &'static str,
     request: &'static str,
@@ -130,6 +132,7 @@ struct Ids {
 }
 
 impl Ids {
+    /// Returns `request` with the ids in place of the placeholders in its path, such as `{receipt}`.
     fn path(&self, request: &str) -> String {
         let link = Ulid(77).to_string();
         let request = request.replace("{receipt}", &self.receipt).replace("{link}", &link);
@@ -137,15 +140,16 @@ impl Ids {
     }
 }
 
-/// Sends `request`. Only a request for a refund gets the idempotency key `key`, because refunds require one.
+/// Sends `request`, and returns the status code of the response. Only a request for a refund gets the idempotency key
+/// `key`, because refunds require a key.
 async fn send(world: &World, request: &str, key: &str, body: &str) -> u16 {
     let headers = [("idempotency-key", key)];
     let headers: &[(&str, &str)] = if request.ends_with("/refund") { &headers } else { &[] };
     world.request_with_headers(request, headers, body).await.status
 }
 
-/// Sets a card that is declined and runs the payment batch, so that the payment of the subscription `gold` is owed.
-/// Stores a card link for this payment.
+/// Gives the subscription `gold` a card that is declined, and runs the payment batch, so that a payment is owed. Then
+/// stores a card link for this payment, with which the customer can enter another card.
 async fn decline_payment_and_store_card_link(world: &World) {
     let card = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa_chargeDeclinedInsufficientFunds"}}"#;
     assert_eq!(world.request("PATCH {gold}", card).await.status, 200);

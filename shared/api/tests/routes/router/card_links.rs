@@ -6,7 +6,9 @@ use ulid::Ulid;
 
 use super::world::World;
 
+/// The header `Accept` of a browser, which prefers HTML.
 const BROWSER_HEADER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+/// The id of the card link that the tests open.
 const CARD_LINK_ID: Ulid = Ulid(77);
 
 /// Creates a world with a declined payment, a German customer, and a card link for the payment.

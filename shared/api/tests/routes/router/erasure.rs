@@ -5,6 +5,7 @@ use erasing::Eraser;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme};
 
+/// The body of a request that creates or changes an account.
 const ACCOUNT_BODY: &str = r#"{"email": "a@example.com", "name": "A"}"#;
 
 #[tokio::test]

@@ -13,10 +13,11 @@ use ulid::Ulid;
 
 use crate::router::world::{World, acme};
 
+/// The documentation page that lists all kinds of items in the table.
 const TABLE_PAGE: &str = include_str!("../../../../../docs/table.md");
 
-/// The kinds of items that the export contains, and the field of the document. A kind is the beginning of the sort key for
-/// items in the partition of an account, and the beginning of the partition key for all others.
+/// The kinds of items that the export contains, each with the field of the document. A kind is the beginning of a key:
+/// of the sort key for items in the partition of an account, and of the partition key for all other items.
 const EXPORTED: [(&str, &str); 12] = [
     ("ACC#", "account"),
     ("SUB#", "subscriptions"),
@@ -32,7 +33,7 @@ const EXPORTED: [(&str, &str); 12] = [
     ("FINDINGS", "payments_without_receipt"),
 ];
 
-/// The kinds of items that the export does not contain, and the reason.
+/// The kinds of items that the export does not contain, each with the reason. The subject of each reason is the item.
 const NOT_EXPORTED: [(&str, &str); 18] = [
     ("CODE#", "is computed from the id of the subscription"),
     ("IDEM#", "contains a copy of a subscription for 48 hours"),
@@ -169,7 +170,7 @@ async fn every_item_that_names_the_account_is_in_the_export_or_of_a_kind_that_is
     let gold = world.stored_gold().await;
     let link = CardLink { account: gold.account, subscription: gold.id, due_on: gold.due_on };
     world.table.put_card_link(Ulid(77), &link, world.clock.now()).await.unwrap();
-    // The month that is owed is waived.
+    // The cancellation waives the owed month, so that the table also contains a waived month.
     assert_eq!(world.request_with_key("POST {gold}/cancel", "c", "{}").await.status, 200);
 
     let json = world.request("GET /accounts/acme/export", "").await.json();

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::router::sign_up::{CREATE, sign_up_with};
 use crate::router::world::{TestResponse, World, acme};
 
-/// Returns the status code, `payment`, `decline_code`, and the due date and amount of the receipt.
+/// Returns a JSON list of four values in `response`: the status code, `payment`, `decline_code`, and the due date and
+/// amount of the receipt.
 fn first_payment_in(response: &TestResponse) -> Value {
     let body = response.json();
     let receipt = &body["receipt"];

@@ -1,11 +1,14 @@
-//! Tests of the hourly limits for requests of an account or of the return page of a setup.
+//! Tests of the hourly limits: for requests of an account, and for requests to the return page of a payment method
+//! setup.
 
 use rest::Caller;
 
 use crate::router::world::{TestResponse, World, acme, at};
 
+/// The request that creates a payment method setup.
 const SETUPS: &str = "POST /accounts/acme/payment-method-setups";
 
+/// Asserts that the request was refused because of an hourly limit, and that the next hour begins in `seconds` seconds.
 fn assert_limited(response: &TestResponse, seconds: &str) {
     assert_eq!(response.status, 429, "{}", response.text);
     assert_eq!(response.json()["type"], "urn:dueday:problem:too-many-requests");

@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
+/// The request that creates a payment method setup.
 const SETUPS: &str = "POST /accounts/acme/payment-method-setups";
 
 impl World {
+    /// Creates a payment method setup with the request body `body`. Returns the JSON of the setup.
     async fn create_setup(&self, body: &str) -> Value {
         let created = self.request(SETUPS, body).await;
         assert_eq!((created.status, created.json()["status"].as_str()), (201, Some("open")), "{}", created.text);
@@ -32,6 +34,7 @@ impl World {
         page.text
     }
 
+    /// Requests the current state of `setup`, as the account does. Returns the JSON of the setup.
     async fn get_setup(&self, setup: &Value) -> Value {
         let path = format!("GET /accounts/acme/payment-method-setups/{}", setup["id"].as_str().unwrap());
         self.request_as(&acme(), &path, &[], "").await.json()

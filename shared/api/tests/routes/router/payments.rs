@@ -128,7 +128,7 @@ async fn due_payments_and_runs_are_listed_page_by_page() {
     let rest = world.request(&format!("GET /runs?date=2026-03-09&cursor={cursor}"), "").await.json();
     assert_eq!((&rest["data"][0]["counts"]["due"], &rest["next_cursor"]), (&0.into(), &Value::Null), "{rest}");
 
-    // List the runs of both batches. One of the pages ends exactly at the end of the first batch.
+    // List the runs of both batches. One of the list pages ends exactly with the last run of the first batch.
     for shard in 0..2 {
         let (batch, on, started_at) =
             (Batch::Reminders, at("2026-03-09T00:00:00Z").date_naive(), at("2026-03-09T06:00:00Z"));

@@ -1,4 +1,4 @@
-//! Repeated, concurrent and outdated requests.
+//! Tests of repeated requests, of concurrent requests, and of requests for an outdated version of a subscription.
 
 use emulator::{EngineConnection, Fault, Operation};
 use rest::Caller;
@@ -46,8 +46,8 @@ async fn pause_and_cancel_repeated_under_the_same_key_have_no_further_effect() {
     let own = world.request_as(&acme(), "POST {gold}/uncancel", &[("idempotency-key", "k2")], "").await;
     assert_eq!((own.status, &own.json()["cancel_date"]), (200, &Value::Null), "a key is valid for one caller only");
 
-    // The response to a refused request is not stored, so the request can be repeated under the same idempotency key
-    // when it is possible.
+    // The response to a refused request is not stored. So the request can be repeated under the same idempotency key,
+    // and succeeds when the cause of the refusal is gone.
     world.request_with_key("POST {gold}/cancel", "k3", r#"{"at_period_end": true}"#).await;
     assert_eq!(world.request_with_key("POST {gold}/pause", "k4", "").await.status, 409);
     world.request_with_key("POST {gold}/uncancel", "k5", "").await;
@@ -56,8 +56,8 @@ async fn pause_and_cancel_repeated_under_the_same_key_have_no_further_effect() {
 
 #[tokio::test]
 async fn write_conflicts_are_retried_and_returned_as_409_if_they_persist() {
-    // Returns a connection on which the first `times` transactions fail with the error that DynamoDB returns for concurrent
-    // transactions on the same item.
+    // Returns a connection on which the first `times` transactions fail with the error that DynamoDB returns for
+    // concurrent transactions on the same item.
     let conflicts = |times| {
         EngineConnection::with_faults(fault_in_first_calls(
             times,

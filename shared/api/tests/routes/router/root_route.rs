@@ -1,4 +1,4 @@
-//! The route `/`, and properties of all responses.
+//! Tests of the route `/`, and of properties that all responses or all writing requests have.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ async fn every_response_ends_with_a_newline() {
 #[tokio::test]
 async fn requests_that_write_require_a_media_type_that_an_html_form_cannot_send() {
     let world = World::new().await;
-    // The media types that a page of another site can send without a preflight request of the browser.
+    // The media types that a web page of another site can send without a preflight request of the browser.
     for media_type in ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
         for (request, body) in [
             ("POST {gold}/cancel", ""),

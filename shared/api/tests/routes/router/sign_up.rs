@@ -1,4 +1,5 @@
-//! First payments at sign-up, charged while the customer waits, and retries that an operator or an account requests.
+//! Tests of first payments at sign-up, which are charged while the customer waits, and of retries that an operator or
+//! an account requests.
 
 use std::sync::Arc;
 

@@ -134,7 +134,8 @@ async fn endpoint_with_an_address_that_is_not_public_is_refused_at_creation_and_
     }
 }
 
-/// Returns the items of the deliveries of the event of `key` to its endpoint.
+/// Returns all stored items of the delivery `key`. There are two items if an earlier version of Dueday has stored the
+/// delivery in another partition.
 async fn stored_deliveries(world: &World, key: &DeliveryKey) -> Vec<Item> {
     let partition = format!("WEBHOOK#{}", key.endpoint);
     let is_of_event = |item: &Item| {
@@ -144,8 +145,9 @@ async fn stored_deliveries(world: &World, key: &DeliveryKey) -> Vec<Item> {
     world.table.scan().await.unwrap().into_iter().filter(is_of_event).collect()
 }
 
-/// Creates an endpoint and the delivery of the event `e1` with `body` to it. Removes the status from the item of the
-/// delivery, so that the item cannot be read. Returns the path of the endpoint's deliveries, and the key of the delivery.
+/// Creates an endpoint, and its deliveries of the events `e1` and `e2`, both with `body`. Removes the status from the
+/// item of the delivery of `e1`, so that the item cannot be read. Returns the path of the endpoint's deliveries, and
+/// the key of the unreadable delivery.
 async fn create_corrupt_delivery(world: &World, body: &str) -> (String, DeliveryKey) {
     let created = world.request(CREATE, r#"{"url": "https://shop.example.com/"}"#).await.json();
     let endpoint = created["id"].as_str().unwrap();

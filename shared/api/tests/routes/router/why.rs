@@ -1,4 +1,4 @@
-//! Explanations of charges, for operators and for accounts.
+//! Tests of the explanations why a subscription was or was not charged, for operators and for accounts.
 
 use serde_json::{Value, json};
 

@@ -23,8 +23,8 @@ use testkit::{FixedResolver, InMemoryDeployment, RecordedMails, UnreadQueue, con
 use tower::ServiceExt;
 use ulid::Ulid;
 
-/// The API on 5 March 2026, with the account `acme` and its subscription `gold`, which is due on the tenth of each
-/// month.
+/// The environment of the tests: the API on 5 March 2026, with the account `acme` and its subscription `gold`, which is
+/// due on the tenth of each month.
 pub struct World {
     router: Router,
     pub clock: Arc<SimulatedClock>,
@@ -42,10 +42,12 @@ pub struct TestResponse {
 }
 
 impl TestResponse {
+    /// Returns the body as JSON; null if the body is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
+    /// Returns the value of the header `name`; an empty text if the response does not have the header.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -60,6 +62,7 @@ impl TestResponse {
 }
 
 impl World {
+    /// Creates a world without faults that charges through the sandbox gateway.
     pub async fn new() -> Self {
         Self::with_connection(EngineConnection::default()).await
     }
@@ -85,6 +88,8 @@ impl World {
         (Self::build(system, EngineConnection::default(), stripe).await, server)
     }
 
+    /// Creates a world with the environment variables `settings` that charges through the sandbox gateway. `connection`
+    /// connects the API to the table.
     async fn set_up(connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
         let system = Self::system(settings).await;
         system.sandbox.set_url("http://127.0.0.1:7879");
@@ -92,14 +97,16 @@ impl World {
         Self::build(system, connection, sandbox).await
     }
 
+    /// Creates a deployment in memory with the environment variables `settings`. Its clock shows noon in UTC on 5 March
+    /// 2026.
     async fn system(settings: &[(&str, &str)]) -> InMemoryDeployment {
         let clock = SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0);
         let config = config(settings).unwrap();
         InMemoryDeployment::new(config, clock, Arc::new(RecordedMails::default())).await.unwrap()
     }
 
-    /// Creates a world with the table and the clock of `system`. Its payments are charged through `gateway`, and `connection`
-    /// connects its API to the table.
+    /// Creates a world with the table and the clock of `system`. The payments of this world are charged through
+    /// `gateway`, and `connection` connects its API to the table.
     async fn build<G: FullGateway + 'static>(
         system: InMemoryDeployment,
         connection: EngineConnection,
@@ -170,6 +177,7 @@ impl World {
         self.send(None, None, request, headers, body).await
     }
 
+    /// Sends `request` with the caller and the token subject that the server would have read from a token.
     async fn send(
         &self,
         caller: Option<&Caller>,
@@ -280,10 +288,12 @@ impl Clock for TickingClock {
     }
 }
 
+/// Parses the time `text`, such as `2026-03-05T12:00:00Z`.
 pub fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
+/// Returns the caller for the account `acme`.
 pub fn acme() -> Caller {
     Caller::account(sample::account().id)
 }
