@@ -11,6 +11,7 @@ use crate::OperatorEvent;
 #[serde(untagged)]
 #[allow(clippy::large_enum_variant, reason = "nearly every entry is an event")]
 pub enum StreamEvent {
+    /// An event for the merchant.
     Event(CloudEvent),
     /// An event only for operators, about a record that has no event for the merchant.
     Operator(CloudEvent<OperatorEvent>),
@@ -36,7 +37,7 @@ pub struct FailedEntry {
 /// A bus on which events are published.
 #[async_trait]
 pub trait Bus: Send + Sync {
-    /// Publishes `entries` in this order, and returns those that failed. The caller may publish the failed entries
-    /// again, because subscribers ignore events whose id they have already seen.
+    /// Publishes `entries` in this order, and returns the entries whose publication failed. The caller may publish the
+    /// failed entries again, because subscribers ignore events whose id they have already seen.
     async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry>;
 }

@@ -10,6 +10,7 @@ use store::CardLink;
 pub(super) struct Notice {
     /// The account of the recipient.
     pub account: Account,
+    /// The facts that the mail contains, such as the amount.
     pub facts: MailFacts,
     /// The owed payment for which the mail asks the customer to enter a card; `None` if the mail does not ask for a
     /// card.
@@ -17,6 +18,7 @@ pub(super) struct Notice {
 }
 
 impl Notice {
+    /// Creates a notice that does not ask for a card.
     pub fn new(account: Account, facts: MailFacts) -> Self {
         Self { account, facts, owed: None }
     }
@@ -69,8 +71,8 @@ pub const TYPES_WITH_NOTICE: [EventType; 13] = [
     EventType::OrderShipped,
 ];
 
-/// Returns whether a notice may be sent about the event `data`: depends on its type and, for a changed subscription, on
-/// the changed fields.
+/// Returns whether a notice may be sent about the event `data`. This depends on the type of the event and, for a
+/// changed subscription, on the changed fields.
 pub(super) fn is_type_with_notice(data: &EventData) -> bool {
     TYPES_WITH_NOTICE.contains(&data.event_type())
         && match data {
@@ -84,8 +86,9 @@ pub(super) fn is_type_with_notice(data: &EventData) -> bool {
         }
 }
 
-/// Returns the notice about an event of a subscription, whose stored state is `stored`. `None` if the event needs no
-/// notice, or if the stored subscription no longer agrees with the event. `on` is the date of the event.
+/// Returns the notice about a subscription event of the type `event` with the content `data`. `stored` is the current
+/// state of the subscription, and `on` is the date of the event. Returns `None` if the event needs no notice, or if the
+/// current state of the subscription no longer agrees with the event.
 pub(super) fn subscription_notice(
     event: EventType,
     data: &SubscriptionData,

@@ -116,8 +116,12 @@ impl Notices {
     /// still true.
     ///
     /// # Errors
-    /// Returns an error if the event cannot be read, a request to the table fails, the mail service fails temporarily,
-    /// or another worker has claimed the notice. After an error, the event must stay in the queue.
+    /// After an error, the event must stay in the queue.
+    /// - [`NoticeError::Unreadable`] if the event cannot be read.
+    /// - [`NoticeError::Table`] if a request to the table fails.
+    /// - [`NoticeError::Mail`] if the mail service fails temporarily.
+    /// - [`NoticeError::ClaimedByOther`] if another worker has claimed the notice.
+    /// - [`NoticeError::ClaimExpired`] if the claim of this worker expired before the mail was sent.
     pub async fn notify(&self, event: &ReceivedEvent) -> Result<NoticeOutcome, NoticeError> {
         let event = event.content()?;
         let (token, now) = (ClaimToken(self.clock.ulid()), self.clock.now());
@@ -171,6 +175,8 @@ impl Notices {
         }
     }
 
+    /// Sends the claimed notice about the event with the id `event`, unless the claim has expired. `leased_until` is
+    /// the end of the claim.
     async fn send_claimed(
         &self,
         event: &str,
@@ -227,10 +233,12 @@ impl Notices {
         })
     }
 
+    /// Returns the date of the instant `at` in the time zone of the mails.
     fn local_date(&self, at: DateTime<Utc>) -> NaiveDate {
         at.with_timezone(&self.zone).date_naive()
     }
 
+    /// Composes the mail with `facts` to the customer of `account`.
     fn compose(&self, account: &Account, facts: &MailFacts, now: DateTime<Utc>) -> Mail {
         let id = format!("{}-{}-{}", now.format("%Y-%m-%d"), facts.kind, self.clock.ulid());
         Mail::compose(facts, (&self.merchant, account), id, now)
@@ -262,8 +270,8 @@ impl Notices {
         })
     }
 
-    /// Returns the notice about `event`, which happened at `at`, or `None` if the current state of the
-    /// subscription makes it unnecessary.
+    /// Returns the notice about `event`, which happened at `at`; `None` if the current state of the subscription makes
+    /// the notice unnecessary.
     async fn find_needed_notice(&self, event: &EventData, at: DateTime<Utc>) -> Result<Option<Notice>, TableError> {
         match event {
             EventData::PaymentSucceeded(payment) => self.paid_notice(payment).await,
@@ -297,8 +305,8 @@ impl Notices {
         }
     }
 
-    /// Returns the receipt mail; `None` if the whole amount was refunded since, because the customer then gets the
-    /// notice of the refund.
+    /// Returns the notice with the receipt of `payment`. Returns `None` if the whole amount was refunded since: the
+    /// customer then gets the notice of the refund.
     async fn paid_notice(&self, payment: &PaymentData) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&payment.account).await? else { return Ok(None) };
         Ok(match self.get_receipt(&payment.account, &payment.receipt).await? {
@@ -341,6 +349,7 @@ impl Notices {
         self.table.get_receipt(account, &id, self.clock.now()).await
     }
 
+    /// Returns the notice about a declined or rejected payment attempt; `None` if the customer need not know about it.
     async fn failed_notice(&self, event: EventType, decline: &DeclineData) -> Result<Option<Notice>, TableError> {
         let Some((account, stored)) = self.get_account_and_subscription(&decline.account, decline.subscription).await?
         else {
@@ -363,7 +372,7 @@ impl Notices {
         }))
     }
 
-    /// Returns the stored account and subscription, or `None` if one of them no longer exists.
+    /// Returns the stored account and subscription; `None` if the account or the subscription no longer exists.
     async fn get_account_and_subscription(
         &self,
         account: &AccountId,
@@ -378,7 +387,8 @@ impl Notices {
     }
 }
 
-/// Returns the kind of every mail about `event`, if there is only one kind; `None` if the kind depends on the table.
+/// Returns the kind of the mail about `event`, if the type of the event alone determines the kind; `None` if the kind
+/// also depends on items in the table.
 fn mail_kind_if_only_one(event: &EventData) -> Option<MailKind> {
     match event {
         EventData::PaymentSucceeded(_) => Some(MailKind::Paid),

@@ -54,6 +54,7 @@ pub fn created_at(record: &Value) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds.split('.').next()?.parse().ok()?, 0)
 }
 
+/// Creates the CloudEvent for `event`, which is about the stream record with the sequence number `sequence`.
 fn create_cloud_event(
     sequence: &str,
     source: &str,

@@ -1,4 +1,5 @@
-//! Reads one record of the stream of the payments table or of the orders table, and computes the events of the change in it.
+//! Reads one record of a table's change stream, and computes the events of the change. The table is the payments table
+//! or the orders table.
 
 use aws_lambda_events::dynamodb::EventRecord;
 use billing::CloudEvent;
@@ -9,7 +10,7 @@ use store::{Item, TableError, key_of};
 use crate::operator_event::{created_at, heartbeat, unreadable_record};
 use crate::{BusEntry, StreamEvent};
 
-/// The text in the ARN of a stream that follows the ARN of its table.
+/// The text between the ARN of the table and the name of the stream, in the ARN of a stream.
 const STREAM_ARN_INFIX: &str = "/stream/";
 
 /// Returns the events of the change in `record`, or one `record.unreadable` event if the record cannot be read.
@@ -21,6 +22,8 @@ pub fn read_events(record: &Value) -> Vec<BusEntry> {
     events.into_iter().map(|event| BusEntry { sequence: sequence.clone(), event }).collect()
 }
 
+/// Returns the events of the change in `record`, or the reason why the record cannot be read. `sequence` is the
+/// sequence number of the record, and `source` is the ARN of the table.
 fn events_from_record(record: &Value, sequence: &str, source: &str) -> Result<Vec<StreamEvent>, String> {
     // Check that the record contains its time: the type `EventRecord`, which is read below, would silently replace a
     // missing time by a time in 1970.

@@ -56,10 +56,12 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Returns whether `address` is in the IPv4 network `network`, whose prefix has `bits` bits.
 fn is_in_v4(address: Ipv4Addr, network: Ipv4Addr, bits: u32) -> bool {
     (address.to_bits() ^ network.to_bits()) >> (u32::BITS - bits) == 0
 }
 
+/// Returns whether `address` is in the IPv6 network `network`, whose prefix has `bits` bits.
 fn is_in_v6(address: Ipv6Addr, network: Ipv6Addr, bits: u32) -> bool {
     (address.to_bits() ^ network.to_bits()) >> (u128::BITS - bits) == 0
 }

@@ -1,4 +1,4 @@
-//! The check of the URL of a webhook endpoint when an operator creates or changes the endpoint.
+//! Checks the URL of a webhook endpoint when an operator creates or changes the endpoint.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use super::address::{AllowedAddresses, is_public};
 /// The longest time to wait for the addresses of a host name.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Finds the addresses of host names.
+/// Finds the IP addresses of host names.
 #[async_trait]
 pub trait HostResolver: Send + Sync + fmt::Debug {
     /// Returns the IP addresses of `host`; an empty list if no address could be found.
@@ -89,8 +89,8 @@ impl AddressPolicy {
 mod tests {
     use super::*;
 
-    /// Finds only private addresses for `internal.example.com`, one public address for `both.example.com`, and none for
-    /// other names.
+    /// A resolver that finds only private addresses for `internal.example.com`, a private and a public address for
+    /// `both.example.com`, and no address for other names.
     #[derive(Debug)]
     struct FixedAddresses;
 

@@ -1,4 +1,4 @@
-//! Tries the deliveries of events to webhook endpoints.
+//! Tries the deliveries of events to webhook endpoints: each try sends the event of a delivery to the endpoint once.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use store::{Table, TableError};
 const ENDPOINT_REMOVED: &str = "the endpoint was removed";
 /// The reason why a delivery failed, if its endpoint is disabled.
 const ENDPOINT_DISABLED_REASON: &str = "the endpoint is disabled";
-/// The reason why a delivery failed that was created while the event types of its endpoint could not be read.
+/// The reason why a delivery failed, if it was created while the event types of its endpoint could not be read, and the
+/// repaired endpoint does not receive events of this type.
 const NOT_SUBSCRIBED: &str = "the endpoint does not receive events of this type";
 /// The reason why a delivery failed, if its endpoint could not be read for four days.
 const NOT_READABLE: &str = "the stored endpoint cannot be read";
@@ -120,9 +121,9 @@ impl Deliverer {
     }
 
     /// Sends the event of `delivery`, signed with `secrets`, to the endpoint. Returns the delivery with the outcome of
-    /// this try, which the caller stores. If the outcome changes the state of the endpoint, also stores this state in
-    /// the endpoint's item. After a success, encrypts the endpoint's stored secrets with the first key, if they are not
-    /// encrypted with it yet.
+    /// this try; the caller must store it. If the outcome changes the state of the endpoint, also stores this state in
+    /// the endpoint's item. After a success, encrypts the endpoint's stored secrets with the first encryption key, if
+    /// they are plain text or encrypted with another key.
     async fn try_delivery(
         &self,
         endpoint: &WebhookEndpoint,

@@ -51,7 +51,7 @@ impl EndpointError {
     }
 }
 
-/// A change of a webhook endpoint. Absent fields stay unchanged.
+/// A change of a webhook endpoint. If a field is `None`, the endpoint keeps its value.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EndpointChange {
     /// The new URL.
@@ -62,7 +62,7 @@ pub struct EndpointChange {
     pub enabled: Option<bool>,
 }
 
-/// Creates and changes the webhook endpoints in a table.
+/// Creates, changes and removes the webhook endpoints in a table.
 #[derive(Clone, Debug)]
 pub struct WebhookEndpoints {
     table: Table,
@@ -81,7 +81,7 @@ pub fn parse_event_type(name: &str) -> Result<EventType, String> {
 }
 
 impl WebhookEndpoints {
-    /// Creates an object that changes the endpoints in `table`. `keys` encrypt the signing secrets; without keys, no
+    /// Creates a service that changes the endpoints in `table`. `keys` encrypt the signing secrets; without keys, no
     /// endpoint can be created, and no secret can be rotated. `addresses` decides which URLs the endpoints may have.
     pub fn new(table: Table, keys: Option<EncryptionKeys>, addresses: AddressPolicy, clock: Arc<dyn Clock>) -> Self {
         let secrets = keys.map(|keys| EndpointSecrets::new(keys, clock.clone()));
@@ -147,8 +147,8 @@ impl WebhookEndpoints {
     }
 
     /// Replaces the secret of the endpoint `id`, writes `action` to the action log, and returns the endpoint and its
-    /// new secret. The replaced secret stays valid for 24 hours. The exception is a valid secret that cannot be
-    /// decrypted: no event can be signed with it, so then all former secrets become invalid at once.
+    /// new secret. The replaced secret stays valid for 24 hours. If a valid secret cannot be decrypted, no event can be
+    /// signed with that secret: in this case, all former secrets become invalid at once.
     ///
     /// # Errors
     /// If there are no encryption keys, there is no such endpoint, or its previous secret is still valid.

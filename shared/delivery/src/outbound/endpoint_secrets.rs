@@ -72,6 +72,7 @@ impl EndpointSecrets {
         valid.all(|stored| self.is_encrypted_with_first_key(stored))
     }
 
+    /// Returns whether the secret `stored` is encrypted with the first key.
     fn is_encrypted_with_first_key(&self, stored: &StoredSecret) -> bool {
         match stored {
             StoredSecret::Encrypted(text) => self.keys.is_encrypted_with_first_key(text),

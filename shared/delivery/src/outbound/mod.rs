@@ -1,7 +1,7 @@
 //! Outbound webhooks: delivers events to the merchant's endpoints by HTTP. Requests are signed, retried for three days,
 //! and never sent to private network addresses. A slow or failing endpoint does not delay deliveries to other
-//! endpoints: [`DeliveryScheduler`] limits the number of deliveries in progress to each endpoint, and an endpoint to which all
-//! deliveries fail is in back-off.
+//! endpoints: [`DeliveryScheduler`] limits the number of deliveries in progress to each endpoint, and an endpoint to
+//! which all deliveries fail gets no requests for some time (back-off).
 
 mod address;
 mod address_policy;

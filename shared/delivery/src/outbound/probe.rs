@@ -1,5 +1,5 @@
-//! The back-off of webhook endpoints to which all deliveries fail: counts failed tries, and admits one delivery as a
-//! probe at the end of a back-off.
+//! The back-off of webhook endpoints to which all deliveries fail: for some time, no delivery to the endpoint is tried.
+//! This module counts the failed tries, and admits one delivery as a probe at the end of a back-off.
 
 use billing::{BackoffState, WebhookEndpoint};
 use chrono::{DateTime, Utc};
@@ -54,9 +54,9 @@ pub async fn admit_delivery(
     })
 }
 
-/// Counts the try with the id `id`, a try of a delivery to `endpoint` that failed at `now`. `endpoint` is the endpoint
-/// as it was stored when the try began. Writes nothing if the merchant has changed the URL since then, or if another
-/// try has started or continued the back-off.
+/// Counts a failed try in the item of the endpoint. The try has the id `id` and failed at `now`. `endpoint` is the
+/// endpoint as it was stored when the try began. Writes nothing if the merchant has changed the URL since then, or if
+/// another try has started or continued the back-off.
 pub async fn count_failure(
     table: &Table,
     endpoint: &WebhookEndpoint,

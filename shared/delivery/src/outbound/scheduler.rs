@@ -129,17 +129,20 @@ mod tests {
     use super::*;
     use chrono::TimeDelta;
 
+    /// The limits of the scheduler in the tests.
     const LIMITS: ConcurrencyLimits = ConcurrencyLimits { per_endpoint: 2, total: 3 };
 
+    /// Returns the key of the delivery of `event` to the endpoint number `endpoint`.
     fn key(endpoint: u128, event: &str) -> DeliveryKey {
         DeliveryKey { endpoint: Ulid(endpoint), event: event.to_owned() }
     }
 
+    /// Returns the instant that is `seconds` seconds after the start of the test.
     fn at(seconds: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
     }
 
-    /// Starts all deliveries that may be tried at `now`.
+    /// Starts all deliveries that may be tried at `now`, and returns their keys in this order.
     fn start_all(scheduler: &mut DeliveryScheduler, now: DateTime<Utc>) -> Vec<DeliveryKey> {
         std::iter::from_fn(|| scheduler.start_next(now)).collect()
     }

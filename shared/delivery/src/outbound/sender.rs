@@ -1,5 +1,5 @@
-//! Sends one delivery to a webhook endpoint: a signed POST request with a timeout. It follows no redirects, and
-//! connects only to allowed IP addresses (normally only public ones).
+//! Sends one delivery to a webhook endpoint: a signed POST request with a timeout. The sender follows no redirects, and
+//! connects only to allowed IP addresses (normally only public addresses).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A worker that tries the deliveries of events on one machine. Its queue is in the memory of the process.
+//! A worker that tries the deliveries of events in a local installation. Its queue is in the memory of the process.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::{ConcurrencyLimits, Deliverer, DeliveryQueue, DeliveryScheduler, NextTryTime, QueueError};
 
-/// The largest numbers of concurrent deliveries. An endpoint that does not respond occupies at most four of the 64, so
-/// deliveries to other endpoints continue.
+/// The largest numbers of concurrent deliveries. An endpoint that does not respond occupies at most four of the 64
+/// concurrent deliveries, so deliveries to other endpoints continue.
 const CONCURRENCY_LIMITS: ConcurrencyLimits = ConcurrencyLimits { per_endpoint: 4, total: 64 };
 /// The longest time that the worker waits before it looks for due deliveries.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);

@@ -22,6 +22,7 @@ use ulid::Ulid;
 /// 06:00 UTC on the due date of the subscription.
 const DUE_DAY_MORNING: &str = "2026-03-10T06:00:00Z";
 
+/// Parses the time `text`, such as `2026-03-10T06:00:00Z`.
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
@@ -39,10 +40,13 @@ impl Bus for RecordingBus {
     }
 }
 
+/// Reads the event in the queue message `message`, and sends the notice about this event.
 async fn process_message(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
     notices.notify(&ReceivedEvent::read(message)?).await
 }
 
+/// The environment of the tests: a deployment in memory with one subscription, its change stream, and the mails that
+/// were sent.
 pub(crate) struct World {
     pub system: InMemoryDeployment,
     pub mailbox: Arc<RecordedMails>,
@@ -78,6 +82,7 @@ impl World {
         world
     }
 
+    /// Creates a sender of notices with the table and the mailer of `deployment`, and the clock of `system`.
     pub fn notices(system: &InMemoryDeployment, deployment: &Deployment) -> Notices {
         let config = &deployment.config;
         let (merchant, clock) = (config.merchant.clone(), system.clock.clone());
@@ -119,16 +124,19 @@ impl World {
         self.mailbox.mails().iter().map(|Mail { kind, text, .. }| (kind.to_string(), text.clone())).collect()
     }
 
+    /// Returns the kind of each mail sent so far.
     pub fn mail_kinds(&self) -> Vec<String> {
         self.mails().into_iter().map(|(kind, _)| kind).collect()
     }
 
+    /// Stores the result of `change` in place of the subscription to the Gold plan.
     pub async fn change_subscription(&self, change: impl Fn(&Subscription) -> Subscription) {
         let table = &self.system.deployment.table;
         let stored = table.get_subscription(&self.gold.account, self.gold.id).await.unwrap().unwrap();
         table.rewrite_subscription(stored, |stored| Ok::<_, ()>(change(stored))).await.unwrap();
     }
 
+    /// Gives the subscription to the Gold plan a card that can be charged.
     pub async fn replace_card(&self) {
         let today = self.system.clock.now().date_naive();
         let payment_method =

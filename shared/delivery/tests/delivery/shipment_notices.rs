@@ -10,9 +10,11 @@ use mail::MailKind;
 
 use crate::notices::World;
 
+/// The card of the subscription.
 const CARD: &str = "pm_card_visa";
 
-/// Returns the data of the order of the first payment in `world`, with the version `version`.
+/// Returns the data that an event contains about the order of the first payment in `world`. The order has the version
+/// `version`.
 fn order_data(world: &World, version: u64) -> OrderData {
     let gold = &world.gold;
     OrderData {
@@ -53,8 +55,8 @@ async fn each_shipped_order_has_one_mail_with_its_number_and_its_parcel() {
     let world = World::new(CARD).await;
     let shipped = |version| message(EventData::OrderShipped(order_data(&world, version)));
     assert_eq!(world.notify(&[shipped(4)]).await, [NoticeOutcome::Sent]);
-    // Neither of two messages causes a second mail: the same event again, and an event about the same order with
-    // another id, which can occur after the table was restored from a backup.
+    // Neither of these two messages causes a second mail. The first contains the same event again. The second contains
+    // an event about the same order with another id, which can occur after the table was restored from a backup.
     assert_eq!(world.notify(&[shipped(4), shipped(9)]).await, [NoticeOutcome::AlreadySent, NoticeOutcome::AlreadySent]);
     let mails = world.mails();
     let [(kind, text)] = mails.as_slice() else { panic!("one mail, not {mails:?}") };

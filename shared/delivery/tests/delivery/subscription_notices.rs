@@ -10,6 +10,7 @@ use testkit::sample;
 
 use crate::notices::World;
 
+/// The card of the subscription in most tests.
 const CARD: &str = "pm_card_visa";
 
 /// Changes the subscription, and sends the notices of the resulting events. Returns the kinds and the texts of the new
@@ -22,6 +23,7 @@ async fn mails_after(world: &mut World, change: impl Fn(&Subscription) -> Subscr
     world.mails().split_off(before)
 }
 
+/// Asserts that `mails` is one mail of the kind `kind`, and that its text contains each of `parts`.
 fn assert_mail(mails: &[(String, String)], kind: &str, parts: &[&str]) {
     let [(sent, text)] = mails else { panic!("one mail of the kind {kind}, not {mails:?}") };
     assert_eq!(sent, kind, "{text}");
@@ -70,6 +72,7 @@ async fn each_change_of_a_subscription_sends_one_mail_that_says_what_happens_nex
     assert_mail(&mails, "ended", &["Your subscription ended on ", "End date: "]);
 }
 
+/// Returns the time at which the tests change a subscription: noon in UTC on 8 March 2026.
 fn clock_now() -> chrono::DateTime<chrono::Utc> {
     "2026-03-08T12:00:00Z".parse().unwrap()
 }

@@ -42,10 +42,12 @@ async fn respond(State(received): State<ReceivedRequests>, uri: Uri, headers: He
     }
 }
 
+/// Parses the URL `text` of a webhook endpoint.
 fn url(text: &str) -> EndpointUrl {
     text.parse().unwrap()
 }
 
+/// Sends one delivery to the URL `to`.
 async fn deliver(sender: &Sender, to: &str) -> DeliveryResponse {
     sender.deliver(&url(to), &[Secret::new([1; 32])], "event-1", 1_700_000_000, BODY).await
 }
