@@ -1,6 +1,6 @@
 //! Inbound webhooks from the payment gateway and events from the mail service. Each event arrives at least once,
 //! possibly late, and events arrive in any order. The content of an event is therefore not trusted: it only determines
-//! which current state is read again.
+//! which object is read again, in its current state.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod mail_feedback;

@@ -26,6 +26,7 @@ pub enum FeedbackError {
     NoAccount,
 }
 
+/// An event of Amazon SES about one mail.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SesEvent {
@@ -38,6 +39,7 @@ struct SesEvent {
     complaint: Option<Complaint>,
 }
 
+/// The mail that the event is about.
 #[derive(Deserialize)]
 struct Mail {
     /// The values of each tag, by tag name.
@@ -45,6 +47,7 @@ struct Mail {
     tags: std::collections::HashMap<String, Vec<String>>,
 }
 
+/// A bounce: the mail could not be delivered to these recipients.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Bounce {
@@ -52,6 +55,7 @@ struct Bounce {
     bounced_recipients: Vec<Recipient>,
 }
 
+/// A complaint: these recipients marked the mail as spam, or as not spam.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Complaint {
@@ -60,6 +64,7 @@ struct Complaint {
     complained_recipients: Vec<Recipient>,
 }
 
+/// A recipient of the mail.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Recipient {
@@ -76,8 +81,9 @@ impl MailFeedbackHandler {
     /// longer belongs to the account is not marked.
     ///
     /// # Errors
-    /// [`FeedbackError::NotAnEvent`] or [`FeedbackError::NoAccount`] if `message` is not a valid event of the
-    /// configuration set. [`FeedbackError::Table`] if a request to the table failed.
+    /// - [`FeedbackError::NotAnEvent`] if `message` is not an event of Amazon SES.
+    /// - [`FeedbackError::NoAccount`] if the event does not contain the account, as events of the configuration set do.
+    /// - [`FeedbackError::Table`] if a request to the table failed.
     pub async fn handle(&self, message: &str) -> Result<(), FeedbackError> {
         let event: SesEvent = serde_json::from_str(message).map_err(|_| FeedbackError::NotAnEvent)?;
         let (status, recipients) = match (event.event_type.as_str(), event.bounce, event.complaint) {
@@ -100,15 +106,15 @@ impl MailFeedbackHandler {
         Ok(())
     }
 
-    /// Marks `address` with `status`, if it is still the address of `account`.
+    /// Marks `address` with `status`, if `address` is still the address of `account`.
     async fn set_mail_status_of_address(
         &self,
         account: &AccountId,
         address: &str,
         status: MailStatus,
     ) -> Result<(), TableError> {
-        // Compare the addresses without a display name and in any case: the receiving mail server may have added a
-        // display name or changed the case.
+        // Compare the addresses without a display name, and treat capital and small letters as equal: the receiving
+        // mail server may have added a display name or changed the letters.
         let address = address.rsplit_once('<').map_or(address, |(_, rest)| rest.trim_end_matches('>'));
         let Some(stored) = self.table.get_account(account).await? else { return Ok(()) };
         let is_same_address = |email: &EmailAddress| email.as_str().eq_ignore_ascii_case(address);

@@ -29,8 +29,8 @@ pub struct StripeEventHandler {
     disputes: Disputes,
     settling: Settling,
     zone: Tz,
-    /// How long the handler leases an attempt when it settles it. During the lease, no other worker works on the
-    /// attempt.
+    /// How long the handler leases an attempt in order to settle the attempt. During the lease, no other worker works
+    /// on the attempt.
     lease: TimeDelta,
     clock: Arc<dyn Clock>,
 }
@@ -119,9 +119,10 @@ impl StripeEventHandler {
     /// Handles the event in the request `body`, whose header `Stripe-Signature` is `signature`.
     ///
     /// # Errors
-    /// [`InboundError::NotVerified`] if the signature or the event is not valid. [`InboundError::AttemptLeased`] and
-    /// [`InboundError::NotSettled`] if the attempt of the event cannot be settled now. Any other error if a request to
-    /// the table or to Stripe failed.
+    /// - [`InboundError::NotVerified`] if the signature or the event is not valid.
+    /// - [`InboundError::AttemptLeased`] if another worker has leased the attempt that the event is about.
+    /// - [`InboundError::NotSettled`] if this attempt cannot be settled now for another reason.
+    /// - Any other error if the signing secret cannot be read, or a request to the table or to Stripe failed.
     pub async fn handle(&self, signature: &str, body: &[u8]) -> Result<InboundOutcome, InboundError> {
         let event = self.verify(signature, body).await?;
         let Some(subject) = &event.subject else { return Ok(InboundOutcome::Ignored) };
@@ -167,8 +168,8 @@ impl StripeEventHandler {
         }
     }
 
-    /// Returns the payment `id`; `None` if it does not exist, or was requested for another table: another deployment
-    /// may use the same Stripe account.
+    /// Returns the payment `id`. Returns `None` if the payment does not exist, or was requested for another table:
+    /// another deployment may use the same Stripe account.
     async fn own_payment(&self, id: &GatewayToken) -> Result<Option<StripePayment>, InboundError> {
         let Some(paid) = self.stripe.get_payment_intent(id).await? else { return Ok(None) };
         let settings = self.table.get_settings().await?;
@@ -176,7 +177,10 @@ impl StripeEventHandler {
         Ok(is_own.then_some(paid))
     }
 
-    /// Settles the attempt of the payment `paid`, if the attempt is open and no other worker has leased it.
+    /// Handles an event about the payment `paid`:
+    /// - If the attempt of the payment is open, and no other worker has leased the attempt, settles the attempt.
+    /// - If the payment has succeeded but has no open attempt and no receipt, settles the payment or stores a finding.
+    /// - If the payment has a receipt and is now reported as failed, stores that the bank has reversed the payment.
     async fn handle_payment(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
         let (payment, due_on) = (&paid.payment, paid.payment.due_on);
         if matches!(payment.status, PaymentStatus::Declined(_))
@@ -184,8 +188,9 @@ impl StripeEventHandler {
         {
             return self.store_returned_payment(paid, receipt).await;
         }
-        // Do nothing if the event changes nothing: the payment is processing, or its success has a receipt, or its
-        // declined attempt is not open. A decline must not settle another attempt, which may be open now.
+        // Do nothing in three cases: the payment is processing; it has succeeded and has a receipt; or it was declined
+        // and its attempt is not open. In the last case, another attempt may be open, which the decline must not
+        // settle.
         let needs_no_change = match payment.status {
             PaymentStatus::Processing => true,
             PaymentStatus::Succeeded => self.find_receipt(paid).await?.is_some(),
@@ -228,7 +233,8 @@ impl StripeEventHandler {
         Ok(open.is_some_and(|open| Period::from_day(open.due_on) == Period::from_day(payment.due_on)))
     }
 
-    /// Settles `paid`, a successful payment without a receipt and without an open attempt, or stores it as a finding.
+    /// If `paid` is a successful payment without an open attempt, settles the payment, or stores it as a finding: a
+    /// payment about which a person must decide. Does nothing if the payment has a receipt or has not succeeded.
     async fn handle_success_without_open_attempt(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
         let payment = &paid.payment;
         if payment.status != PaymentStatus::Succeeded {
@@ -257,8 +263,8 @@ impl StripeEventHandler {
         Ok(receipt.filter(|receipt| receipt.payment == payment.id).map(|receipt| receipt.id()))
     }
 
-    /// Stores that the bank has reversed the payment `paid`. It had succeeded, as its `receipt` shows, and Stripe now
-    /// reports it as failed.
+    /// Stores that the bank has reversed the payment `paid`. The payment had succeeded, as its `receipt` shows, and
+    /// Stripe now reports the payment as failed.
     async fn store_returned_payment(
         &self,
         paid: &StripePayment,
@@ -301,12 +307,14 @@ impl StripeEventHandler {
         Ok(InboundOutcome::Processed)
     }
 
+    /// Completes the payment method setup `id`, if the customer has entered a payment method.
     async fn handle_setup(&self, id: Ulid) -> Result<InboundOutcome, InboundError> {
         let Some(setup) = self.table.get_setup(id).await? else { return Ok(InboundOutcome::Ignored) };
         self.setups.complete(setup, self.today()).await?;
         Ok(InboundOutcome::Processed)
     }
 
+    /// Updates the stored refunds of the payment `payment`, or stores that the bank has reversed the payment.
     async fn handle_refunds(&self, payment: &GatewayToken) -> Result<InboundOutcome, InboundError> {
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
         // If the payment has no receipt, because the receipt has expired or the payment is a finding, its refunds
@@ -320,6 +328,7 @@ impl StripeEventHandler {
         Ok(InboundOutcome::Processed)
     }
 
+    /// Stores the current state of `dispute`, and marks the disputed payment method and a reversed receipt.
     async fn handle_dispute(&self, dispute: StripeDispute) -> Result<InboundOutcome, InboundError> {
         let Some(payment) = &dispute.payment else { return Ok(InboundOutcome::Ignored) };
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
@@ -359,6 +368,7 @@ impl StripeEventHandler {
         Ok(InboundOutcome::Processed)
     }
 
+    /// Returns the current date in the billing time zone.
     fn today(&self) -> NaiveDate {
         self.clock.now().with_timezone(&self.zone).date_naive()
     }
@@ -367,7 +377,7 @@ impl StripeEventHandler {
 /// Returns the payment method of `paid`.
 ///
 /// # Errors
-/// [`GatewayError::Unknown`] if the response of Stripe does not contain it.
+/// [`GatewayError::Unknown`] if the response of Stripe does not contain the payment method.
 fn charged_payment_method(paid: &StripePayment) -> Result<GatewayToken, GatewayError> {
     let id = &paid.payment.id;
     let missing = || GatewayError::Unknown { reason: format!("the payment {id} does not contain its payment method") };

@@ -14,7 +14,9 @@ use testkit::fault_at_call;
 use crate::reversals::{violations, violations_in_table};
 use crate::{SECRET, World};
 
+/// The number of simulated days.
 const SIMULATED_DAYS: usize = 180;
+/// The faults that can interrupt the handling of an event.
 const FAULTS: [Fault; 4] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter];
 
 /// A small deterministic random number generator (SplitMix64).
@@ -29,6 +31,7 @@ impl Dice {
         usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(sides).unwrap()).unwrap()
     }
 
+    /// Returns a random element of `from`.
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.roll(from.len())]
     }
@@ -45,9 +48,11 @@ struct Occurrences {
     interrupted: usize,
 }
 
+/// A simulation of one subscription, whose random decisions depend only on the seed of `dice`.
 struct Simulation {
     world: World,
     dice: Dice,
+    /// The payment methods that the customer can use.
     methods: &'static [&'static str],
     /// The status of each disputed PaymentIntent.
     disputes: BTreeMap<String, &'static str>,
@@ -55,6 +60,7 @@ struct Simulation {
     reversed_intents: BTreeSet<String>,
     /// The events that are not delivered yet.
     pending: Vec<String>,
+    /// The number of events that were created. The id of each event contains its number.
     events: usize,
     seen: Occurrences,
 }
@@ -71,6 +77,7 @@ fn next_statuses(status: &str) -> &'static [&'static str] {
 }
 
 impl Simulation {
+    /// Creates an event of the type `kind` about the object `of`, and adds the event to the pending events.
     fn queue_event(&mut self, kind: &str, of: &str) {
         self.events += 1;
         let event = self.world.server.event(&format!("evt_{}", self.events), kind, of);
@@ -105,6 +112,8 @@ impl Simulation {
         }
     }
 
+    /// Sets the status of the dispute of the PaymentIntent `id`, and queues the event about this change. Opens the
+    /// dispute if there is none.
     fn set_dispute_status(&mut self, id: &str, status: &'static str) {
         let dispute = self.world.server.dispute(id, status);
         self.queue_event("charge.dispute.updated", &dispute);
@@ -135,7 +144,7 @@ impl Simulation {
     }
 
     /// Delivers each pending event with a probability of one half, or all pending events if `is_all` is true. Delivers
-    /// them in random order, sometimes twice, and sometimes with a fault.
+    /// the events in random order, sometimes twice, and sometimes with a fault.
     async fn deliver_events(&mut self, is_all: bool) {
         let mut left = Vec::new();
         while !self.pending.is_empty() {
@@ -177,6 +186,8 @@ impl Simulation {
         made.map(|intent| intent.metadata["dueday_due_date"].clone()).collect()
     }
 
+    /// Simulates `day`: runs the payment batch, lets customers and banks act, and delivers events. Then checks the
+    /// table. `story` describes the simulation in error messages.
     async fn simulate_day(&mut self, day: NaiveDate, story: &str) {
         let (before, requests) = (self.world.stored_subscription().await, self.world.server.intents().len());
         self.world.run_payments(&format!("{day}T06:00:00Z")).await;
@@ -198,6 +209,8 @@ impl Simulation {
     }
 }
 
+/// Runs one simulation with the payment methods `methods` and the environment variables `settings`. Returns how often
+/// each kind of action happened.
 async fn simulate_half_a_year(
     seed: u64,
     methods: &'static [&'static str],

@@ -7,7 +7,9 @@ use settling::{FindingDecision, FindingError, Findings, Settling};
 
 use super::*;
 
+/// The time of the payment run on the due date of the subscription.
 const FIRST_RUN_TIME: &str = "2026-03-10T06:00:00Z";
+/// The time of the payment run on the next day.
 const NEXT_RUN_TIME: &str = "2026-03-11T06:00:00Z";
 
 /// The fault in which Stripe responds with an error and stores this error under the idempotency key, but nevertheless
@@ -15,6 +17,7 @@ const NEXT_RUN_TIME: &str = "2026-03-11T06:00:00Z";
 const MADE_LATER: StripeFault = StripeFault::ExecutedLater { status: 424, hours: 2 };
 
 impl World {
+    /// Sends the event with the id `event`, which reports the success of `payment`, to the handler.
     async fn send_success_event(&self, event: &str, payment: &str) -> Result<InboundOutcome, InboundError> {
         self.send_event(&self.server.event(event, "payment_intent.succeeded", payment)).await
     }
@@ -38,11 +41,13 @@ impl World {
         }
     }
 
+    /// Refunds `minor` minor units of `payment` directly at Stripe, without a refund in the table.
     async fn refund_payment(&self, payment: &GatewayToken, minor: i64) {
         let amount = Money::new(minor, self.gold.price.currency());
         self.stripe.refund(&RefundRequest { refund: Ulid::from_parts(9, 9), payment: payment.clone(), amount }).await;
     }
 
+    /// Returns the findings that no person has resolved.
     async fn open_findings(&self) -> Vec<Finding> {
         self.table().get_open_findings().await.unwrap()
     }
@@ -55,6 +60,7 @@ impl World {
         actions.into_iter().filter_map(|entry| entry.item).collect()
     }
 
+    /// Resolves the finding about `payment` with `decision`, as an operator does. Returns the changed subscription.
     async fn resolve_finding(
         &self,
         payment: &GatewayToken,

@@ -27,13 +27,16 @@ use testkit::{InMemoryDeployment, RecordedMails, config, fault_at_call, replaced
 use tower::ServiceExt as _;
 use ulid::Ulid;
 
+/// The signing secret of the inbound webhook.
 const SECRET: &str = "whsec_0123456789abcdef";
 
+/// Parses the time `text`, such as `2026-03-10T06:00:00Z`.
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-/// A table with one subscription, a stand-in for Stripe, and the handler of Stripe's events.
+/// The environment of the tests: a table with one subscription, a stand-in for Stripe, and the handler of Stripe's
+/// events.
 struct World {
     system: InMemoryDeployment,
     server: Arc<StripeServer>,
@@ -68,6 +71,7 @@ impl World {
         Self { system, server, stripe, events, gold }
     }
 
+    /// Creates a handler of Stripe's events about the payments in `table`.
     fn event_handler(system: &InMemoryDeployment, table: Table, stripe: &Arc<Stripe>) -> StripeEventHandler {
         let secrets = SigningSecrets::parse(SECRET).unwrap();
         StripeEventHandler::new(
@@ -79,6 +83,7 @@ impl World {
         )
     }
 
+    /// Returns the payments table.
     fn table(&self) -> &Table {
         &self.system.deployment.table
     }
@@ -100,10 +105,12 @@ impl World {
         self.events.handle(&header, event.as_bytes()).await
     }
 
+    /// Returns the subscription as it is stored now.
     async fn stored_subscription(&self) -> Subscription {
         self.table().get_subscription(&self.gold.account, self.gold.id).await.unwrap().unwrap()
     }
 
+    /// Returns the stored receipts of the account, the newest due date first.
     async fn receipts(&self) -> Vec<Receipt> {
         let now = self.system.clock.now();
         self.table().get_receipts_by_account(&self.gold.account, &Paging::all(), now).await.unwrap().items
@@ -121,6 +128,7 @@ impl World {
         self.table().update_subscription(&self.stored_subscription().await, &changed).await.unwrap();
     }
 
+    /// Creates the service that stores disputes.
     fn disputes(&self) -> Disputes {
         Disputes::new(self.table().clone(), &self.system.deployment.config.billing, self.system.clock.clone())
     }
@@ -132,6 +140,7 @@ impl World {
         kept.waived.iter().map(|waived| format!("{} {}", waived.due_on, waived.reason)).collect()
     }
 
+    /// Creates the service that makes refunds.
     fn refunds(&self) -> Refunds {
         Refunds::new(self.table().clone(), self.stripe.clone(), self.system.clock.clone())
     }
