@@ -20,8 +20,8 @@ pub struct SqsQueues {
 pub struct QueueUrls(Vec<(String, String)>);
 
 impl QueueUrls {
-    /// Parses a text such as `Deliveries=https://…,Notices=https://…`. Blank entries are ignored: `template.yaml`
-    /// leaves an entry blank if the deployment does not have the queue.
+    /// Parses a text such as `Deliveries=https://sqs/1,Notices=https://sqs/2`. Blank entries are ignored:
+    /// `template.yaml` leaves an entry blank if the deployment does not have the queue.
     ///
     /// # Errors
     /// An error message, if an entry has no name or no URL.
@@ -40,7 +40,8 @@ impl SqsQueues {
         Self { client, urls }
     }
 
-    /// Reads the state of the queue at `url`. Returns an unknown state, and logs the error, if it cannot be read.
+    /// Reads the state of the queue `name` at `url`. If the queue cannot be read, logs the error and returns an unknown
+    /// state.
     async fn read_if_possible(&self, name: &str, url: &str) -> QueueState {
         self.read_queue(name, url).await.unwrap_or_else(|error| {
             tracing::error!(%error, error_type = "Queue", "a queue could not be read");
@@ -48,7 +49,7 @@ impl SqsQueues {
         })
     }
 
-    /// Reads the state of the queue at `url`. Sends one GetQueueAttributes request.
+    /// Reads the state of the queue `name` at `url`. Sends one GetQueueAttributes request.
     async fn read_queue(&self, name: &str, url: &str) -> Result<QueueState, QueueError> {
         let names = SQS_ATTRIBUTES.into_iter().map(QueueAttributeName::from).collect();
         let response = self.client.get_queue_attributes().queue_url(url).set_attribute_names(Some(names)).send().await;

@@ -17,10 +17,11 @@ use store::Paging;
 use testkit::{ENCRYPTION_KEY, Function, InvocationResult, items_with_plain_secret, sample, start_secrets_manager};
 use tower::ServiceExt as _;
 
-/// The variable with the URL of the delivery queue. No server listens at this URL, because these tests redeliver no
-/// event.
+/// The environment variable with the URL of the delivery queue. No server listens at this URL, because these tests
+/// redeliver no event.
 const QUEUE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");
 
+/// Reads the API Gateway event `name` from the folder `events/`.
 fn sample_event(name: &str) -> Value {
     let path = format!("{}/../../events/apigateway-{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -161,8 +162,8 @@ async fn serve_routes(routes: Router) -> String {
     url
 }
 
-/// Imitates `GetQueueAttributes` of SQS: the queue `/lost` has two messages and no redrive policy, `/deliveries` has messages of all
-/// kinds, and every other queue does not exist.
+/// Imitates `GetQueueAttributes` of SQS. The queue `/lost` has two due messages and no redrive policy. The queue
+/// `/deliveries` has due, delayed and in-progress messages, and a redrive policy. No other queue exists.
 async fn queue_attributes(body: String) -> (StatusCode, Json<Value>) {
     let request: Value = serde_json::from_str(&body).unwrap();
     let url = request["QueueUrl"].as_str().unwrap();

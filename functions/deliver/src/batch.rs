@@ -48,8 +48,8 @@ impl DeliveryBatch {
 }
 
 impl DeliveryHandler {
-    /// Tries the due deliveries, several at a time, and sends those that must wait to the queue again. Returns the ids
-    /// of the messages that must stay in the queue.
+    /// Tries the due deliveries, several at a time, and sends the deliveries that must wait to the queue again. Each of
+    /// `deliveries` has the id of its message. Returns the ids of the messages that must stay in the queue.
     pub(crate) async fn try_deliveries(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
         let now = self.clock.now();
         let (mut schedule, mut ids) =

@@ -13,15 +13,16 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use delivery::{Bus, BusEntry, FailedEntry, OperatorEvent, StreamEvent};
 use store::Table;
 
-/// The `Source` of all entries except heartbeats, by which EventBridge rules can match them.
+/// The field `Source` of all entries except heartbeats. EventBridge rules can match entries by this field.
 const EVENT_SOURCE: &str = "dueday";
-/// The `Source` of heartbeats. It differs from [`EVENT_SOURCE`], so a merchant's rule for events does not match
+/// The field `Source` of heartbeats. It differs from [`EVENT_SOURCE`], so a merchant's rule for events does not match
 /// heartbeats.
 const HEARTBEAT_SOURCE: &str = "dueday.heartbeat";
-/// The `Resources` of an entry that was published while there was no webhook endpoint. The rule `DeliveriesRule` in
-/// `template.yaml` sends no entry with this text to the queue of deliveries.
+/// The field `Resources` of an entry that was published while there was no webhook endpoint. The rule `DeliveriesRule`
+/// in `template.yaml` sends no entry with this text to the queue of deliveries.
 pub const NO_WEBHOOK_ENDPOINT: &str = "dueday:no-webhook-endpoint";
-/// The `Resources` of all other entries. Each entry has one of the two texts, so the rule never depends on an absent field.
+/// The field `Resources` of an entry that was published while there was a webhook endpoint. Each entry has this text or
+/// [`NO_WEBHOOK_ENDPOINT`], so the rule never depends on an absent field.
 pub const WEBHOOK_ENDPOINTS: &str = "dueday:webhook-endpoints";
 /// The maximum number of entries in a request ("PutEvents" in the EventBridge API reference).
 const MAX_REQUEST_ENTRIES: usize = 10;
@@ -56,9 +57,10 @@ impl EventBridge {
         Self { client, bus, table }
     }
 
-    /// Returns the `Resources` of all entries of a batch. The read is strongly consistent and later than the changes in
-    /// the batch, so it finds every endpoint that existed at the time of a change. If the table cannot be read, the
-    /// entries are marked as if there was an endpoint, and the `deliver` function reads the endpoints again.
+    /// Reads from the table whether there is a webhook endpoint. Returns the field `Resources` of all entries of a
+    /// batch. The read is strongly consistent and later than the changes in the batch, so it finds every endpoint that
+    /// existed at the time of a change. If the table cannot be read, the entries are marked as if there was an
+    /// endpoint, and the `deliver` function reads the endpoints again.
     async fn webhook_resource(&self) -> &'static str {
         match self.table.has_webhook_endpoints().await {
             Ok(true) => WEBHOOK_ENDPOINTS,
@@ -70,6 +72,7 @@ impl EventBridge {
         }
     }
 
+    /// Converts `entry` into the format of a PutEvents request. `resource` is the field `Resources` of the entry.
     fn prepare_entry(&self, index: usize, entry: &BusEntry, resource: &str) -> PreparedEntry {
         let (source, event_type, at) = match &entry.event {
             StreamEvent::Event(event) => (EVENT_SOURCE, event.body.event_type().to_string(), event.time),

@@ -1,5 +1,5 @@
-//! A Lambda function that receives events from a queue and sends notices: mails to customers about the outcomes of
-//! their payments and the end of their subscriptions.
+//! A Lambda function that receives events from a queue and sends notices: mails to customers about the outcome of a
+//! payment, a change of a subscription or the shipment of an order.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum SetUpError {
     Mailer(#[from] MailerError),
 }
 
-/// Creates the object that sends notices (e-mails about payment outcomes) from the environment variables `env`. The documentation of [`ses::mailer`] lists the
+/// Creates the sender of notices from the environment variables `env`. The documentation of [`ses::mailer`] lists the
 /// variables that select the mail service and the sender of the mails.
 ///
 /// # Errors
@@ -52,8 +52,9 @@ pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<S
     Ok(response)
 }
 
-/// Sends the notices about the events in `messages`, each with the id of its message. Returns the ids of the messages that
-/// must stay in the queue. Logs the numbers of the mails in one line, unless there were none.
+/// Sends the notices about the events in `messages`. Each element is the id and the body of a message. Returns the ids
+/// of the messages that must stay in the queue. Logs the numbers of sent mails, undeliverable mails and failed messages
+/// in one line, unless all numbers are 0.
 pub async fn send_notices(notices: &Notices, messages: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
     let (mut sent, mut undeliverable, mut failed) = (0_u64, 0_u64, Vec::new());
     for (id, body) in messages {
@@ -74,6 +75,7 @@ pub async fn send_notices(notices: &Notices, messages: impl IntoIterator<Item = 
     failed
 }
 
+/// Reads the event in the body `message`, and sends the notice about this event.
 async fn notify(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
     notices.notify(&ReceivedEvent::read(message)?).await
 }

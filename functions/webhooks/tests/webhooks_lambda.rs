@@ -15,11 +15,13 @@ use testkit::{Function, InvocationResult, sample, start_secrets_manager};
 /// The signing secret of the inbound webhook.
 const SECRET: &str = "whsec_0123456789abcdef";
 
+/// Reads the sample event `name` from the folder `events/`.
 fn sample_event(name: &str) -> Value {
     let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
+/// Returns the deadline of an invocation that starts now, as Unix time in milliseconds.
 fn deadline_ms() -> i64 {
     SystemClock.now().timestamp_millis() + 60_000
 }

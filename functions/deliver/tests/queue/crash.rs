@@ -73,7 +73,8 @@ async fn all_events_are_delivered_if_the_function_is_killed_at_any_call() {
     kill_at_every_call("rejects-first", 1).await;
 }
 
-/// Three rejected requests start the back-off of the endpoint, and the fourth rejects its first probe.
+/// The first three rejected requests start the back-off of the endpoint. The fourth rejected request is the first
+/// probe.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_events_are_delivered_if_the_function_is_killed_at_any_call_of_a_back_off() {
     kill_at_every_call("rejects-the-first-four", 4).await;

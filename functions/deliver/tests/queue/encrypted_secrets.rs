@@ -17,7 +17,7 @@ async fn store(world: &World, endpoint: &WebhookEndpoint, changed: WebhookEndpoi
     world.table.change_webhook_endpoint(endpoint.clone(), |_| Some(changed.clone())).await.unwrap().unwrap();
 }
 
-/// Returns the object through which the API changes webhook endpoints for an operator.
+/// Returns the service with which the API changes webhook endpoints for an operator.
 fn endpoints(world: &World) -> WebhookEndpoints {
     let addresses = AddressPolicy::new(AllowedAddresses::Any);
     WebhookEndpoints::new(world.table.clone(), Some(encryption_keys()), addresses, world.clock.clone())
@@ -104,8 +104,8 @@ async fn plain_secrets_of_an_earlier_version_sign_and_are_encrypted_by_the_next_
     let plain = WebhookEndpoint {
         secret: StoredSecret::Plain(secret(1)),
         previous_secret: Some((StoredSecret::Plain(secret(7)), now + TimeDelta::hours(1))),
-        // A recent success: a further success alone would not be written. The endpoint is written anyway, because its
-        // secret is encrypted now.
+        // The stored success is recent, so the next success alone would cause no write of the endpoint. The endpoint is
+        // written anyway, because the next success also encrypts its secrets.
         last_success_at: Some(now),
         ..endpoint.clone()
     };

@@ -12,11 +12,12 @@ use emulator::{Call, Injector};
 use crate::servers::start_merchant_server;
 use crate::world::{World, event};
 
-/// Returns the event `account.created` with the id of each number.
+/// Returns one event of the type `account.created` for each of `numbers`. The id of the event for the number 3 is `e3`.
 fn events(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|n| event(&format!("e{n}"), "account.created")).collect()
 }
 
+/// Returns the key of the delivery of the event `event` to `endpoint`.
 fn key(endpoint: &WebhookEndpoint, event: &str) -> DeliveryKey {
     DeliveryKey { endpoint: endpoint.id, event: event.to_owned() }
 }

@@ -44,7 +44,7 @@ async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() 
     assert_eq!(requests, expected, "each endpoint has its own secret");
 
     // The bus delivers the event to the queue again, and the queue repeats the messages of the finished deliveries.
-    // Neither causes a request to an endpoint.
+    // These messages cause no request to an endpoint.
     assert_eq!(world.handle(&[&[created][..], &sent].concat()).await, Vec::<usize>::new());
     assert!(received.lock().unwrap().is_empty() && world.take_sqs_requests().0.is_empty());
 }

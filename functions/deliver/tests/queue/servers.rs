@@ -25,6 +25,7 @@ async fn serve_routes(routes: Router) -> String {
     url
 }
 
+/// Returns a fault injector that injects no fault.
 fn no_faults() -> Arc<Injector> {
     Arc::new(Injector::new(Arc::new(|_: &emulator::Call<'_>| None)))
 }
@@ -40,7 +41,8 @@ pub async fn start_merchant_server() -> (String, ReceivedRequests) {
     start_merchant_server_with(no_faults()).await
 }
 
-/// Like [`start_sqs`], with faults. Supports "SendMessageBatch" of the SQS API reference.
+/// Starts a stand-in for SQS, like [`start_sqs`]. Each request passes `injector`. The stand-in responds to
+/// `SendMessageBatch` requests (see the SQS API reference).
 pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
     async fn respond(State((received, injector)): StandInState, headers: HeaderMap, body: Bytes) -> String {
         let request: Value = serde_json::from_slice(&body).unwrap();
@@ -63,8 +65,9 @@ pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequest
     (serve_routes(Router::new().fallback(respond).with_state((received.clone(), injector))).await, received)
 }
 
-/// Like [`start_merchant_server`], with faults. The path `/rejects-e1` accepts all events except `e1`; the path
-/// `/rejects-first` rejects only the first request, and `/rejects-the-first-four` the first four.
+/// Starts a merchant's server, like [`start_merchant_server`]. Each request passes `injector`, except requests to the
+/// path `/hangs`. The path `/rejects-e1` accepts all events except `e1`. The path `/rejects-first` rejects only the
+/// first request, and the path `/rejects-the-first-four` rejects only the first four requests.
 pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
     async fn respond(
         State((received, injector)): StandInState,

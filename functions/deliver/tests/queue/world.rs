@@ -21,6 +21,7 @@ use ulid::Ulid;
 
 use crate::servers::{ReceivedRequests, start_sqs, start_sqs_with};
 
+/// A table, the state of the `deliver` function, and the requests that the stand-in for SQS has received.
 pub struct World {
     pub table: Table,
     pub clock: Arc<SimulatedClock>,
@@ -30,6 +31,7 @@ pub struct World {
 }
 
 impl World {
+    /// Creates a world without faults, with the usual encryption keys.
     pub async fn new() -> Self {
         Self::with_keys(encryption_keys()).await
     }
@@ -49,6 +51,8 @@ impl World {
         .await
     }
 
+    /// Creates a world in which `connection` connects the function to the table. `queue` is the URL of the stand-in for
+    /// SQS, which records its requests in `sqs_requests`.
     async fn create(
         connection: EngineConnection,
         keys: EncryptionKeys,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{World, expected_event_ids, publisher, texts};
 
+/// Returns the ids of the events `details`, without duplicates.
 fn ids(details: &[Value]) -> BTreeSet<String> {
     texts(details, "id").into_iter().collect()
 }

@@ -25,8 +25,10 @@ pub enum FakeBusBehavior {
     HangsAfter,
 }
 
+/// Returns how the stand-in handles the request with this number. The first request has the number 0.
 type BehaviorOfRequest = dyn Fn(usize) -> FakeBusBehavior + Send + Sync;
 
+/// The number of received requests, and the accepted entries.
 #[derive(Default)]
 struct RecordedRequests {
     requests: usize,
@@ -39,6 +41,7 @@ pub struct FakeEventBridge {
     state: Arc<ServerState>,
 }
 
+/// The state of the stand-in, which its handler shares with the test.
 struct ServerState {
     behavior: Box<BehaviorOfRequest>,
     recorded: Mutex<RecordedRequests>,
@@ -74,11 +77,13 @@ impl FakeEventBridge {
         self.state.recorded.lock().unwrap().requests
     }
 
+    /// Waits until the stand-in has received a request to which it never responds.
     pub async fn wait_until_request_hangs(&self) {
         self.state.hangs.notified().await;
     }
 }
 
+/// Handles one request as the test has chosen. Rejects a request that EventBridge would not accept.
 async fn put_events(State(state): State<Arc<ServerState>>, headers: HeaderMap, body: String) -> Response {
     let request: Value = serde_json::from_str(&body).unwrap();
     let entries = request["Entries"].as_array().unwrap();
@@ -118,6 +123,7 @@ async fn put_events(State(state): State<Arc<ServerState>>, headers: HeaderMap, b
     ([("content-type", "application/x-amz-json-1.1")], response.to_string()).into_response()
 }
 
+/// Returns the response with the error `kind`, in the format of EventBridge.
 fn error_response(status: StatusCode, kind: &str) -> Response {
     let body = json!({ "__type": kind, "message": "injected" }).to_string();
     (status, [("content-type", "application/x-amz-json-1.1")], body).into_response()

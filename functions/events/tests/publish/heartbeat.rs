@@ -10,7 +10,7 @@ use store::Table;
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{TABLE, publisher, texts};
 
-/// Returns the properties of a resource in `template.yaml`.
+/// Returns the properties of the resource `name` in `template.yaml`.
 fn resource(name: &str) -> serde_yaml_ng::Value {
     let template: serde_yaml_ng::Value = serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap();
     template["Resources"][name]["Properties"].clone()

@@ -9,15 +9,18 @@ use testkit::{Function, InvocationResult};
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{World, expected_event_ids, texts};
 
+/// Returns the folder of the whole project.
 fn project_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Starts the function's binary, which publishes on `bus`.
 pub async fn start_function(bus: &FakeEventBridge) -> Function {
     let variables = [("DUEDAY_EVENT_BUS", "dueday-events"), ("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url.as_str())];
     Function::start(env!("CARGO_BIN_EXE_events"), "events", &variables).await
 }
 
+/// Invokes the function with the stream records in `batch`.
 pub async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult {
     function.invoke(&batch.to_string(), SystemClock.now().timestamp_millis() + 60_000).await
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{World, expected_event_ids, publisher, texts};
 
+/// Reads the documented JSON schema of the event `record.unreadable`.
 fn schema() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events/record.unreadable.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()

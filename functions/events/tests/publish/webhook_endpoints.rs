@@ -30,8 +30,8 @@ fn endpoint() -> WebhookEndpoint {
     WebhookEndpoint::new(id, "https://shop.example.com/webhooks".parse().unwrap(), secret, clock.now())
 }
 
-/// Publishes three months of changes. `table` contains the webhook endpoints. Returns the `Resources` of all published
-/// entries.
+/// Publishes three months of changes. `table` contains the webhook endpoints. Returns the field `Resources` of the
+/// published entries; equal values that follow one another are returned once.
 async fn published_resources(table: Table) -> Vec<String> {
     let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
     let published = publisher_with_table(&bus, table).await.publish(&world.batch()).await.unwrap();

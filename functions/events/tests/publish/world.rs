@@ -22,7 +22,7 @@ fn six_o_clock(date: &str) -> DateTime<Utc> {
     date.parse::<NaiveDate>().unwrap().and_hms_opt(6, 0, 0).unwrap().and_utc()
 }
 
-/// A table with a stream that contains all its changes.
+/// The change stream of a table, from its first change.
 pub struct World {
     stream: Stream,
 }
@@ -74,7 +74,8 @@ impl World {
     }
 }
 
-/// Returns the ids of the events of `batch` in order, computed only with the domain's function `billing::events`.
+/// Returns the ids of the events of `batch` in order. Computes them only with the function
+/// [`billing::events_between_images`], without the code that the tests check.
 pub fn expected_event_ids(batch: &Value) -> Vec<String> {
     let mut ids = Vec::new();
     for record in batch["Records"].as_array().unwrap() {
@@ -88,7 +89,7 @@ pub fn expected_event_ids(batch: &Value) -> Vec<String> {
     ids
 }
 
-/// Returns the text of the field `name` of each of `details`.
+/// Returns the text of the field `name` in each of the events or entries `details`.
 pub fn texts(details: &[Value], name: &str) -> Vec<String> {
     details.iter().map(|detail| detail[name].as_str().unwrap().to_owned()).collect()
 }

@@ -1,3 +1,5 @@
+//! The Lambda function that handles bounces and complaints about mails.
+
 use aws_lambda_events::sns::SnsEvent;
 use config::Env;
 use inbound::MailFeedbackHandler;

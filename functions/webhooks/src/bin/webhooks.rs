@@ -1,3 +1,5 @@
+//! The Lambda function for inbound webhooks from Stripe.
+
 use std::sync::Arc;
 use std::time::Duration;
 
