@@ -19,7 +19,7 @@ use tower::ServiceExt as _;
 
 /// The environment variable with the URL of the delivery queue. No server listens at this URL, because these tests
 /// redeliver no event.
-const QUEUE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");
+const QUEUE_VARIABLE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");
 
 /// Reads the API Gateway event `name` from the folder `events/`.
 fn sample_event(name: &str) -> Value {
@@ -39,7 +39,7 @@ async fn invoke(function: &mut Function, event: &Value) -> (u64, Value, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn account_reads_the_account_and_subscription_that_an_operator_created() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     let (status, index, _) = invoke(&mut function, &sample_event("index")).await;
     assert_eq!((status, &index["name"], &index["docs"]), (200, &"Dueday".into(), &Value::Null), "{index}");
     let (status, health, _) = invoke(&mut function, &sample_event("health")).await;
@@ -72,7 +72,7 @@ async fn webhook_endpoint_is_created_with_the_encryption_key_in_secrets_manager(
     let secrets = start_secrets_manager(&[("encryption-keys", ENCRYPTION_KEY)]).await;
     let start = async |name| {
         let variables = [
-            QUEUE,
+            QUEUE_VARIABLE,
             ("DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", name),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
         ];
@@ -97,7 +97,7 @@ async fn webhook_endpoint_is_created_with_the_encryption_key_in_secrets_manager(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sample_events_change_and_cancel_a_subscription_and_get_its_schedule() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     let today = SystemClock.now().date_naive();
     // The sample events contain this id.
@@ -126,7 +126,7 @@ async fn sample_events_change_and_cancel_a_subscription_and_get_its_schedule() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_without_a_token_or_of_another_account_are_refused() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     for name in ["put-account", "get-account", "create-subscription", "list-subscriptions", "list-receipts"] {
         let mut anonymous = sample_event(name);
@@ -145,7 +145,7 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn preflight_request_of_a_browser_needs_no_token() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     let mut preflight = sample_event("get-account");
     preflight["requestContext"].as_object_mut().unwrap().remove("authorizer");
     preflight["requestContext"]["http"]["method"] = "OPTIONS".into();
@@ -207,7 +207,7 @@ async fn status_shows_the_messages_in_the_queues_and_says_if_a_queue_cannot_be_r
     ] {
         let urls: Vec<String> = names.iter().map(|name| format!("{name}={sqs}/{name}")).collect();
         let urls = urls.join(",");
-        let variables = [QUEUE, ("DUEDAY_QUEUES", urls.as_str()), ("AWS_ENDPOINT_URL_SQS", sqs.as_str())];
+        let variables = [QUEUE_VARIABLE, ("DUEDAY_QUEUES", urls.as_str()), ("AWS_ENDPOINT_URL_SQS", sqs.as_str())];
         let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
         let (status, body, _) = invoke(&mut function, &get_status).await;
         assert_eq!((status, &body["queues"]), (200, &queues), "{body}");
@@ -265,7 +265,7 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
 async fn route_that_needs_the_gateway_returns_503_while_the_gateways_key_cannot_be_read() {
     let secrets = start_secrets_manager(&[]).await;
     let variables = [
-        QUEUE,
+        QUEUE_VARIABLE,
         ("DUEDAY_GATEWAY", "http://127.0.0.1:9"),
         ("DUEDAY_GATEWAY_KEY_SECRET_NAME", "gateway-key"),
         ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
@@ -292,7 +292,7 @@ async fn checkout_page_returns_the_browser_to_the_configured_address_or_to_the_d
         ("", "https://a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com"),
     ] {
         let variables = [
-            QUEUE,
+            QUEUE_VARIABLE,
             ("DUEDAY_API_URL", configured),
             ("DUEDAY_GATEWAY", gateway.as_str()),
             ("DUEDAY_GATEWAY_KEY_SECRET_NAME", "gateway-key"),
@@ -316,7 +316,7 @@ async fn checkout_page_returns_the_browser_to_the_configured_address_or_to_the_d
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_subscription_error_names_the_invalid_field_and_the_allowed_values() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     let body: Value = serde_json::from_str(sample_event("create-subscription")["body"].as_str().unwrap()).unwrap();
     // The columns are: a field, an invalid value of the field, and a part of the expected error.

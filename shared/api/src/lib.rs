@@ -6,9 +6,9 @@
 
 mod actions;
 mod limits;
-mod missing;
 mod openapi;
 mod parameters;
+mod problems;
 mod queues;
 mod routes;
 

@@ -32,16 +32,21 @@ pub enum OperatorEvent {
 }
 
 /// Returns the event that is published instead of the events of an unreadable `record`.
-pub fn unreadable_record(record: &Value, sequence: &str, source: &str, reason: String) -> CloudEvent<OperatorEvent> {
+pub fn unreadable_record_event(
+    record: &Value,
+    sequence: &str,
+    source: &str,
+    reason: String,
+) -> CloudEvent<OperatorEvent> {
     let key = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
     let (pk, sk) = (key("PK"), key("SK"));
     let subject = format!("{pk} {sk}");
     let event = OperatorEvent::RecordUnreadable { pk, sk, sequence_number: sequence.to_owned(), reason };
-    create_cloud_event(sequence, source, subject, created_at(record).unwrap_or_default(), event)
+    create_cloud_event(sequence, source, subject, time_of_change(record).unwrap_or_default(), event)
 }
 
 /// Returns the event of a change of the heartbeat item at `at`.
-pub fn heartbeat(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
+pub fn heartbeat_event(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
     let event = OperatorEvent::Heartbeat { sequence_number: sequence.to_owned() };
     create_cloud_event(sequence, source, store::key_of_heartbeat().pk, at, event)
 }
@@ -49,7 +54,7 @@ pub fn heartbeat(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<
 /// Returns the time of the change in `record`, in whole seconds; `None` if the record does not contain the time.
 ///
 /// DynamoDB sends whole seconds, but records of the embedded engine may have fractions.
-pub fn created_at(record: &Value) -> Option<DateTime<Utc>> {
+pub fn time_of_change(record: &Value) -> Option<DateTime<Utc>> {
     let seconds = record["dynamodb"]["ApproximateCreationDateTime"].to_string();
     DateTime::from_timestamp(seconds.split('.').next()?.parse().ok()?, 0)
 }

@@ -7,7 +7,7 @@ use billing::events_between_images;
 use serde_json::Value;
 use store::{Item, TableError, key_of};
 
-use crate::operator_event::{created_at, heartbeat, unreadable_record};
+use crate::operator_event::{heartbeat_event, time_of_change, unreadable_record_event};
 use crate::{BusEntry, StreamEvent};
 
 /// The text between the ARN of the table and the name of the stream, in the ARN of a stream.
@@ -17,8 +17,9 @@ const STREAM_ARN_INFIX: &str = "/stream/";
 pub fn read_events(record: &Value) -> Vec<BusEntry> {
     let sequence = record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned();
     let source = table_arn(record["eventSourceARN"].as_str().unwrap_or_default());
-    let events = events_from_record(record, &sequence, source)
-        .unwrap_or_else(|reason| vec![StreamEvent::Operator(unreadable_record(record, &sequence, source, reason))]);
+    let events = events_from_record(record, &sequence, source).unwrap_or_else(|reason| {
+        vec![StreamEvent::Operator(unreadable_record_event(record, &sequence, source, reason))]
+    });
     events.into_iter().map(|event| BusEntry { sequence: sequence.clone(), event }).collect()
 }
 
@@ -27,9 +28,9 @@ pub fn read_events(record: &Value) -> Vec<BusEntry> {
 fn events_from_record(record: &Value, sequence: &str, source: &str) -> Result<Vec<StreamEvent>, String> {
     // Check that the record contains its time: the type `EventRecord`, which is read below, would silently replace a
     // missing time by a time in 1970.
-    let at = created_at(record).ok_or("it has no ApproximateCreationDateTime")?;
+    let at = time_of_change(record).ok_or("it has no ApproximateCreationDateTime")?;
     if record["dynamodb"]["Keys"]["PK"]["S"] == store::key_of_heartbeat().pk {
-        return Ok(vec![StreamEvent::Operator(heartbeat(sequence, source, at))]);
+        return Ok(vec![StreamEvent::Operator(heartbeat_event(sequence, source, at))]);
     }
     // Replace the error of the JSON decoder by a fixed text, because the decoder's error may contain a value of the
     // record, and so personal data.

@@ -13,12 +13,12 @@ use crate::servers::{ReceivedRequests, start_merchant_server};
 use crate::world::{World, event, secret};
 
 /// Stores `changed` in place of the stored endpoint `endpoint`.
-async fn store(world: &World, endpoint: &WebhookEndpoint, changed: WebhookEndpoint) {
+async fn replace_endpoint(world: &World, endpoint: &WebhookEndpoint, changed: WebhookEndpoint) {
     world.table.change_webhook_endpoint(endpoint.clone(), |_| Some(changed.clone())).await.unwrap().unwrap();
 }
 
 /// Returns the service with which the API changes webhook endpoints for an operator.
-fn endpoints(world: &World) -> WebhookEndpoints {
+fn endpoint_service(world: &World) -> WebhookEndpoints {
     let addresses = AddressPolicy::new(AllowedAddresses::Any);
     WebhookEndpoints::new(world.table.clone(), Some(encryption_keys()), addresses, world.clock.clone())
 }
@@ -43,7 +43,7 @@ async fn secret_encrypted_with_a_lost_key_stops_only_its_endpoint_until_it_is_ro
     let lost = world.create_endpoint(2, &format!("{merchant}/204"), &[]).await;
     let other_keys = EncryptionKeys::parse(&generate_key(&SystemClock)).unwrap();
     let encrypted = EndpointSecrets::new(other_keys, world.clock.clone()).encrypt(lost.id, &secret(2));
-    store(&world, &lost, WebhookEndpoint { secret: encrypted, ..lost.clone() }).await;
+    replace_endpoint(&world, &lost, WebhookEndpoint { secret: encrypted, ..lost.clone() }).await;
 
     let waiting = publish(&world, "e1").await;
     let now = world.clock.now().timestamp();
@@ -53,7 +53,7 @@ async fn secret_encrypted_with_a_lost_key_stops_only_its_endpoint_until_it_is_ro
     let delivery = world.table.get_delivery(&key).await.unwrap().unwrap();
     assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Pending, 0), "the wait is not a try");
 
-    let (rotated, new) = endpoints(&world)
+    let (rotated, new) = endpoint_service(&world)
         .rotate_secret(lost.id, &testkit::sample::action(billing::ActionKind::RotateEndpointSecret))
         .await
         .unwrap();
@@ -69,7 +69,7 @@ async fn secret_that_was_copied_from_another_endpoint_is_refused() {
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let own = world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
     let copy = world.create_endpoint(2, &format!("{merchant}/204"), &[]).await;
-    store(&world, &copy, WebhookEndpoint { secret: own.secret.clone(), ..copy.clone() }).await;
+    replace_endpoint(&world, &copy, WebhookEndpoint { secret: own.secret.clone(), ..copy.clone() }).await;
     assert_eq!(publish(&world, "e1").await.len(), 1, "the delivery to the endpoint with the copy waits");
     let now = world.clock.now().timestamp();
     assert_eq!(take_signatures(&received), [sign(&secret(1), "e1", now, &event("e1", "account.created"))]);
@@ -109,7 +109,7 @@ async fn plain_secrets_of_an_earlier_version_sign_and_are_encrypted_by_the_next_
         last_success_at: Some(now),
         ..endpoint.clone()
     };
-    store(&world, &endpoint, plain).await;
+    replace_endpoint(&world, &endpoint, plain).await;
     for plain in [1, 7] {
         assert_eq!(items_with_plain_secret(&world.table, &secret(plain)).await.len(), 1, "the search finds it");
     }
@@ -133,9 +133,14 @@ async fn rotation_and_change_by_an_operator_encrypt_the_plain_secret_of_an_earli
     let (rotated, changed) = (1, 2);
     for n in [rotated, changed] {
         let endpoint = world.create_endpoint(n, "http://127.0.0.1/", &[]).await;
-        store(&world, &endpoint, WebhookEndpoint { secret: StoredSecret::Plain(secret(n)), ..endpoint.clone() }).await;
+        replace_endpoint(
+            &world,
+            &endpoint,
+            WebhookEndpoint { secret: StoredSecret::Plain(secret(n)), ..endpoint.clone() },
+        )
+        .await;
         let stored = if n == rotated {
-            let (stored, new) = endpoints(&world)
+            let (stored, new) = endpoint_service(&world)
                 .rotate_secret(endpoint.id, &testkit::sample::action(billing::ActionKind::RotateEndpointSecret))
                 .await
                 .unwrap();
@@ -143,7 +148,7 @@ async fn rotation_and_change_by_an_operator_encrypt_the_plain_secret_of_an_earli
             stored
         } else {
             let disable = EndpointChange { enabled: Some(false), ..EndpointChange::default() };
-            let stored = endpoints(&world)
+            let stored = endpoint_service(&world)
                 .change(endpoint.id, disable, &testkit::sample::action(billing::ActionKind::ChangeEndpoint))
                 .await
                 .unwrap();

@@ -127,6 +127,6 @@ mod tests {
         let errors: Vec<_> = deliveries.load_pending_deliveries().await.iter().map(TableError::to_string).collect();
         assert_eq!(errors.len(), 2, "{errors:?}");
         assert!(errors[0].contains("WEBHOOKS ENDPOINT#") && errors[1].contains("EVENT#a"), "{errors:?}");
-        assert_eq!(deliveries.worker.waiting(), 3, "two of the unreadable endpoint, one of the other");
+        assert_eq!(deliveries.worker.waiting_count(), 3, "two of the unreadable endpoint, one of the other");
     }
 }

@@ -14,7 +14,7 @@ use store::PutAccountOutcome;
 use utoipa::ToSchema;
 
 use crate::actions::new_action;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The fields of an account to create or change.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -102,8 +102,8 @@ pub async fn put(
     let (status, put) = match outcome {
         PutAccountOutcome::Created(account) => (StatusCode::CREATED, account),
         PutAccountOutcome::Updated(account) => (StatusCode::OK, account),
-        PutAccountOutcome::BeingErased => return Err(missing::account_is_being_erased()),
-        PutAccountOutcome::Erased => return Err(missing::account_was_erased()),
+        PutAccountOutcome::BeingErased => return Err(problems::account_is_being_erased()),
+        PutAccountOutcome::Erased => return Err(problems::account_was_erased()),
     };
     Ok((status, Json(put.into())))
 }

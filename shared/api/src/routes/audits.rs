@@ -15,7 +15,7 @@ use store::Table;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// An audit: a check of all items of the table against its invariants.
 #[derive(Debug, Serialize, ToSchema)]
@@ -132,8 +132,8 @@ pub async fn read(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<AuditWithViolations>, Problem> {
-    let (id, paging) = (path.id.ok_or_else(missing::audit_not_found)?, page.paging(Table::cursor_of_violations)?);
-    let audit = api.table.get_audit(id, now.at).await?.ok_or_else(missing::audit_not_found)?;
+    let (id, paging) = (path.id.ok_or_else(problems::audit_not_found)?, page.paging(Table::cursor_of_violations)?);
+    let audit = api.table.get_audit(id, now.at).await?.ok_or_else(problems::audit_not_found)?;
     let page = api.table.get_audit_violations(&audit, &paging).await?;
     let ListView { data, unreadable, next_cursor } = ListView::from_page(page, AuditViolationView::from)?;
     Ok(Json(AuditWithViolations { audit: audit.into(), data, unreadable, next_cursor }))

@@ -22,7 +22,7 @@ use utoipa::IntoParams;
 
 use super::payment_method_setups::return_url;
 use crate::actions::new_action;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The HTML template of the web page of a card link.
 const PAGE_TEMPLATE: &str = include_str!("card_link.html");
@@ -98,12 +98,12 @@ impl Api {
     /// # Errors
     /// 404 if there is no such link, or if its account or subscription does not exist any more.
     async fn read_card_link(&self, path: LinkPath) -> Result<(Account, Subscription, bool), Problem> {
-        let axum::extract::Path(CardLinkPath { link }) = path.map_err(|_| missing::card_link_not_found())?;
-        let id = link.ok_or_else(missing::card_link_not_found)?;
-        let link = self.table.get_card_link(id).await?.ok_or_else(missing::card_link_not_found)?;
-        let account = self.table.get_account(&link.account).await?.ok_or_else(missing::card_link_not_found)?;
+        let axum::extract::Path(CardLinkPath { link }) = path.map_err(|_| problems::card_link_not_found())?;
+        let id = link.ok_or_else(problems::card_link_not_found)?;
+        let link = self.table.get_card_link(id).await?.ok_or_else(problems::card_link_not_found)?;
+        let account = self.table.get_account(&link.account).await?.ok_or_else(problems::card_link_not_found)?;
         let stored = self.table.get_subscription(&link.account, link.subscription).await?;
-        let stored = stored.ok_or_else(missing::card_link_not_found)?;
+        let stored = stored.ok_or_else(problems::card_link_not_found)?;
         let is_owed = matches!(stored.status, Status::PastDue | Status::Unpaid) && stored.due_on == link.due_on;
         Ok((account, stored, is_owed))
     }

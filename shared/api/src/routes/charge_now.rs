@@ -11,7 +11,7 @@ use serde::Deserialize;
 use store::{IdempotentRequest, Replayed};
 
 use super::created_view::{PaymentState, response_with_payment};
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The fields that are read from the stored response of an earlier request: the created subscription and its first
 /// payment.
@@ -53,7 +53,7 @@ impl Api {
         let Replayed::SameRequest(stored) = replayed else { return Err(Problem::idempotency_key_reused()) };
         let StoredFields { id, payment } = serde_json::from_str(&stored.json).map_err(|_| Problem::internal())?;
         let was_processing = payment == Some(PaymentState::Processing);
-        let stored = self.table.get_subscription(account, id).await?.ok_or_else(missing::subscription_not_found)?;
+        let stored = self.table.get_subscription(account, id).await?.ok_or_else(problems::subscription_not_found)?;
         Ok(marked_as_replayed(self.first_payment_response(stored, request, was_processing, today).await?))
     }
 
@@ -69,7 +69,7 @@ impl Api {
         let charges = self.charges.as_ref().ok_or_else(Problem::unavailable)?;
         // After a first attempt, only the daily runs retry the payment.
         let created = match stored.attempt_seq {
-            0 => charges.charge_now(&stored, today).await?.ok_or_else(missing::subscription_not_found)?,
+            0 => charges.charge_now(&stored, today).await?.ok_or_else(problems::subscription_not_found)?,
             _ => charges.read_first_payment_state(stored, was_processing).await?,
         };
         let response = response_with_payment(&created);

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::webhook_endpoints::{EndpointPath, problem_of};
 use crate::actions::new_action;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The delivery of an event to a webhook endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -84,10 +84,10 @@ pub async fn list(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
-    let (id, paging) = (path.id.ok_or_else(missing::endpoint_not_found)?, page.paging(Table::cursor_of_deliveries)?);
+    let (id, paging) = (path.id.ok_or_else(problems::endpoint_not_found)?, page.paging(Table::cursor_of_deliveries)?);
     let page = api.table.get_deliveries(id, &paging, now.at).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
-        return Err(missing::endpoint_not_found());
+        return Err(problems::endpoint_not_found());
     }
     Ok(Json(ListView::from_page(page, DeliveryView::from)?))
 }
@@ -114,7 +114,7 @@ pub async fn redeliver(
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
-    let endpoint = endpoint.ok_or_else(missing::endpoint_not_found)?;
+    let endpoint = endpoint.ok_or_else(problems::endpoint_not_found)?;
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
     let action = new_action(ActionKind::RedeliverEvent, actor, now);

@@ -22,7 +22,7 @@ use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::actions::new_action;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The HTML template of the web page to which the customer returns from the gateway's page.
 const PAGE_TEMPLATE: &str = include_str!("payment_method_given.html");
@@ -164,7 +164,7 @@ pub async fn create(
     }
     let account = api.table.get_account(&account).await?.ok_or_else(Problem::no_account)?;
     if account.erasure_requested_at.is_some() {
-        return Err(missing::account_is_being_erased());
+        return Err(problems::account_is_being_erased());
     }
     let NewSetup { subscriptions } = body.value;
     if subscriptions.as_ref().is_some_and(|ids| ids.is_empty() || ids.len() > 100) {
@@ -208,7 +208,7 @@ pub async fn read(
 ) -> Result<Json<SetupView>, Problem> {
     let setup = api.get_setup(id).await?;
     if setup.account != account {
-        return Err(missing::setup_not_found());
+        return Err(problems::setup_not_found());
     }
     let setup = api.setups()?.complete(setup, now.today).await?;
     Ok(Json(SetupView::new(setup, now.at)))
@@ -241,7 +241,7 @@ pub async fn return_from_page(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let path = path.map_err(|_| missing::setup_not_found())?;
+    let path = path.map_err(|_| problems::setup_not_found())?;
     let stored = api.get_setup(path.id).await?;
     if stored.payment_method.is_none() {
         api.count_use(&LimitedOperation::ReturnsTo(stored.id), now.at).await?;
@@ -290,6 +290,6 @@ impl Api {
     /// # Errors
     /// 404 if there is no setup with this id.
     async fn get_setup(&self, id: PathId<Ulid>) -> Result<PaymentMethodSetup, Problem> {
-        self.table.get_setup(id.ok_or_else(missing::setup_not_found)?).await?.ok_or_else(missing::setup_not_found)
+        self.table.get_setup(id.ok_or_else(problems::setup_not_found)?).await?.ok_or_else(problems::setup_not_found)
     }
 }

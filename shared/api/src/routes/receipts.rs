@@ -24,7 +24,7 @@ use store::Table;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::parameters::ReceiptPath;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The HTML template of the web page of a receipt.
 const PAGE_TEMPLATE: &str = include_str!("receipt.html");
@@ -187,9 +187,9 @@ pub async fn read(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let reference = path.receipt.ok_or_else(missing::receipt_not_found)?;
+    let reference = path.receipt.ok_or_else(problems::receipt_not_found)?;
     let receipt = api.table.find_receipt(&path.account, &reference, now.at).await?;
-    let receipt = receipt.ok_or_else(missing::receipt_not_found)?;
+    let receipt = receipt.ok_or_else(problems::receipt_not_found)?;
     if !html_page::prefers_html(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }
@@ -218,9 +218,9 @@ pub async fn find(
     Path(ReceiptNumberPath { number }): Path<ReceiptNumberPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<ReceiptView>, Problem> {
-    let number = number.ok_or_else(missing::receipt_not_found)?;
+    let number = number.ok_or_else(problems::receipt_not_found)?;
     let receipt = api.table.find_receipt_by_number(number, now.at).await?;
-    Ok(Json(receipt.ok_or_else(missing::receipt_not_found)?.into()))
+    Ok(Json(receipt.ok_or_else(problems::receipt_not_found)?.into()))
 }
 
 /// Returns the web page of `receipt` with its successful `refunds`, in the customer's language.

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use crate::actions::new_action;
 use crate::parameters::ReceiptPath;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The amount to refund, and the reason.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -99,14 +99,14 @@ pub async fn create(
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
-    let reference = path.receipt.ok_or_else(missing::receipt_not_found)?;
+    let reference = path.receipt.ok_or_else(problems::receipt_not_found)?;
     let receipt = match reference {
         ReceiptReference::Id(id) => id,
         ReceiptReference::Number(_) => api
             .table
             .find_receipt(&path.account, &reference, now.at)
             .await?
-            .ok_or_else(missing::receipt_not_found)?
+            .ok_or_else(problems::receipt_not_found)?
             .id(),
     };
     let key = key.with_name_after("receipts", &receipt.to_string());

@@ -19,7 +19,7 @@ use crate::Api;
 
 /// The time limit of a report. API Gateway ends a request after 30 seconds, so there is time left for an error
 /// response.
-const TIME_LIMIT: Duration = Duration::from_secs(25);
+const REPORT_TIME_LIMIT: Duration = Duration::from_secs(25);
 
 /// The query parameters of the report: its first and its last day.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -159,7 +159,7 @@ pub async fn read(
     let days = source.days(from.map(NaiveDate::from), to.map(NaiveDate::from));
     let days = days.map_err(|error| Problem::refused_field(error.field(), error.to_string()))?;
     let (from, to) = (*days.start(), *days.end());
-    let report = tokio::time::timeout(TIME_LIMIT, report(source, days)).await;
+    let report = tokio::time::timeout(REPORT_TIME_LIMIT, report(source, days)).await;
     let report = report.map_err(|_| Problem::report_too_large())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();
     Ok(Json(ReportView { from, to, data, unreadable: UnreadableView::from_errors(report.unreadable)? }))

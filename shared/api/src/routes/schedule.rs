@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::parameters::SubscriptionPath;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The query parameters of the schedule.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -78,7 +78,7 @@ pub async fn read(
     Query(ScheduleQuery { months: BoundedNumber(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
     let stored =
-        api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription_not_found)?;
+        api.table.get_subscription(&path.account, path.id).await?.ok_or_else(problems::subscription_not_found)?;
     let planned = stored.planned_payments(api.billing.policy.lead, now.today, months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

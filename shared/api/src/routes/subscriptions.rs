@@ -24,7 +24,7 @@ use super::created_view::{CreatedSubscription, CreatedView};
 use super::subscription_view::{CurrentSubscription, SubscriptionView, json_of, response_of};
 use crate::actions::new_action;
 use crate::parameters::SubscriptionPath;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The fields of a subscription to create.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -213,8 +213,8 @@ pub async fn create(
         }
         (CreateOutcome::Replayed(replayed), _) => replayed_response(replayed, StatusCode::CREATED),
         (CreateOutcome::NoAccount, _) => Err(Problem::no_account()),
-        (CreateOutcome::AccountErased { is_complete: false }, _) => Err(missing::account_is_being_erased()),
-        (CreateOutcome::AccountErased { is_complete: true }, _) => Err(missing::account_was_erased()),
+        (CreateOutcome::AccountErased { is_complete: false }, _) => Err(problems::account_is_being_erased()),
+        (CreateOutcome::AccountErased { is_complete: true }, _) => Err(problems::account_was_erased()),
         (CreateOutcome::Exists, _) => Err(Problem::conflict("there is already a subscription with this id")),
     }
 }
@@ -281,7 +281,7 @@ pub async fn read(
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let stored =
-        api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription_not_found)?;
+        api.table.get_subscription(&path.account, path.id).await?.ok_or_else(problems::subscription_not_found)?;
     Ok(json_response(StatusCode::OK, response_of(&stored)))
 }
 
@@ -356,7 +356,7 @@ impl Api {
             ChangeOutcome::Applied(written) => Ok(json_response(StatusCode::OK, response_of(&written))),
             ChangeOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
             ChangeOutcome::Refused(problem) => Err(problem),
-            ChangeOutcome::Missing => Err(missing::subscription_not_found()),
+            ChangeOutcome::Missing => Err(problems::subscription_not_found()),
         }
     }
 }

@@ -19,7 +19,7 @@ use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::actions::new_action;
-use crate::{Api, missing};
+use crate::{Api, problems};
 
 /// The path parameter that names a webhook endpoint.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -148,8 +148,8 @@ impl Api {
 pub(super) fn problem_of(error: EndpointError) -> Problem {
     match error {
         EndpointError::Url(_) | EndpointError::Address(_) => Problem::refused_field("url", error),
-        EndpointError::NoEndpoint => missing::endpoint_not_found(),
-        EndpointError::NoDelivery => missing::delivery_not_found(),
+        EndpointError::NoEndpoint => problems::endpoint_not_found(),
+        EndpointError::NoDelivery => problems::delivery_not_found(),
         EndpointError::TooMany | EndpointError::Disabled | EndpointError::SecretStillValid(_) => {
             Problem::conflict(error.to_string())
         }
@@ -254,9 +254,9 @@ pub async fn read(
 ) -> Result<Json<EndpointView>, Problem> {
     let endpoint = api
         .table
-        .get_webhook_endpoint(path.id.ok_or_else(missing::endpoint_not_found)?)
+        .get_webhook_endpoint(path.id.ok_or_else(problems::endpoint_not_found)?)
         .await?
-        .ok_or_else(missing::endpoint_not_found)?;
+        .ok_or_else(problems::endpoint_not_found)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -283,7 +283,7 @@ pub async fn change(
 ) -> Result<Json<EndpointView>, Problem> {
     let ChangedEndpoint { url, types, enabled } = body.value;
     let types = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
-    let (id, change) = (path.id.ok_or_else(missing::endpoint_not_found)?, EndpointChange { url, types, enabled });
+    let (id, change) = (path.id.ok_or_else(problems::endpoint_not_found)?, EndpointChange { url, types, enabled });
     let action = new_action(ActionKind::ChangeEndpoint, actor, now);
     let endpoint = api.webhook_endpoints().change(id, change, &action).await.map_err(problem_of)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
@@ -307,7 +307,7 @@ pub async fn remove(
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
-    let id = path.id.ok_or_else(missing::endpoint_not_found)?;
+    let id = path.id.ok_or_else(problems::endpoint_not_found)?;
     let action = new_action(ActionKind::RemoveEndpoint, actor, now);
     api.webhook_endpoints().remove(id, &action).await.map_err(problem_of)?;
     Ok(StatusCode::NO_CONTENT)
@@ -334,7 +334,7 @@ pub async fn rotate_secret(
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
-    let id = path.id.ok_or_else(missing::endpoint_not_found)?;
+    let id = path.id.ok_or_else(problems::endpoint_not_found)?;
     let action = new_action(ActionKind::RotateEndpointSecret, actor, now);
     let (endpoint, secret) = api.webhook_endpoints().rotate_secret(id, &action).await.map_err(problem_of)?;
     Ok(Json(EndpointWithSecret::new(&endpoint, &secret, now.at)))

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::runs::ShardWalk;
 use super::subscription_view::OpenPayment;
 use crate::parameters::SubscriptionPath;
-use crate::{Api, ReceiptView, missing};
+use crate::{Api, ReceiptView, problems};
 
 /// The query parameters of an explanation.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -165,7 +165,7 @@ pub async fn read(
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
     let explanation = explain(&api.table, (&path.account, path.id), on, api.billing.zone, now.at).await?;
-    let explanation = explanation.ok_or_else(missing::subscription_not_found)?;
+    let explanation = explanation.ok_or_else(problems::subscription_not_found)?;
     Ok(Json(match caller {
         Caller::Operator => explanation.into(),
         Caller::Account { .. } => explanation.for_account().into(),

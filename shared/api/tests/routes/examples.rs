@@ -22,7 +22,7 @@ use testkit::{FixedResolver, UnreadQueue, check_openapi_examples, encryption_key
 use tower::ServiceExt as _;
 
 /// The path of the file with the examples.
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
+const EXAMPLES_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
 
 /// The environment of the test: the API on 15 January 2027, and the payment batch that some examples need.
 struct World {
@@ -99,7 +99,7 @@ async fn requests_of_the_api_examples_get_the_documented_responses() {
         }
         _ => {}
     };
-    check_openapi_examples(&api::document(), PATH, router, prepare).await;
+    check_openapi_examples(&api::document(), EXAMPLES_PATH, router, prepare).await;
 }
 
 #[test]

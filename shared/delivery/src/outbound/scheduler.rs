@@ -108,7 +108,7 @@ impl DeliveryScheduler {
     }
 
     /// Returns the number of waiting deliveries.
-    pub fn waiting(&self) -> usize {
+    pub fn waiting_count(&self) -> usize {
         self.endpoints.values().map(|queue| queue.waiting.len()).sum()
     }
 

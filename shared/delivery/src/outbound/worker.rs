@@ -60,8 +60,8 @@ impl DeliveryWorker {
     }
 
     /// Returns the number of deliveries that wait for a try.
-    pub fn waiting(&self) -> usize {
-        self.scheduler.waiting()
+    pub fn waiting_count(&self) -> usize {
+        self.scheduler.waiting_count()
     }
 
     /// Tries the due deliveries, until the caller drops the future. Calls `report` with each error. A delivery that

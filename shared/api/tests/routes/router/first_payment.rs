@@ -6,7 +6,7 @@ use std::time::Duration;
 use emulator::StripeFault;
 use serde_json::{Value, json};
 
-use crate::router::sign_up::{CREATE, sign_up_with};
+use crate::router::sign_up::{CREATE_SUBSCRIPTION, sign_up_with};
 use crate::router::world::{TestResponse, World, acme};
 
 /// Returns a JSON list of four values in `response`: the status code, `payment`, `decline_code`, and the due date and
@@ -29,13 +29,13 @@ async fn sign_up_response_contains_the_state_of_the_first_payment() {
         ("pm_usBankAccount_success", "active", json!([202, "processing", null, null])),
     ] {
         let world = World::new().await;
-        let created = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
+        let created = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with(card)).await;
         assert_eq!(
             (first_payment_in(&created), &created.json()["status"]),
             (expected.clone(), &subscription_status.into()),
             "{card}"
         );
-        let again = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
+        let again = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with(card)).await;
         assert_eq!(
             (first_payment_in(&again), again.header("idempotent-replayed")),
             (expected, "true"),
@@ -48,7 +48,9 @@ async fn sign_up_response_contains_the_state_of_the_first_payment() {
 #[tokio::test]
 async fn receipt_in_a_sign_up_response_equals_the_receipt_of_its_own_route() {
     let world = World::new().await;
-    let receipt = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await.json()["receipt"].clone();
+    let receipt =
+        world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa")).await.json()["receipt"]
+            .clone();
     let id = receipt["id"].as_str().unwrap();
     assert_eq!(world.request(&format!("GET /accounts/acme/receipts/{id}"), "").await.json(), receipt);
 }
@@ -57,11 +59,11 @@ async fn receipt_in_a_sign_up_response_equals_the_receipt_of_its_own_route() {
 async fn sign_up_response_says_that_the_first_payment_was_not_attempted() {
     let world = World::new().await;
     world.table.set_charging(false, None).await.unwrap();
-    let off = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await;
+    let off = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa")).await;
     assert_eq!(first_payment_in(&off), json!([202, "not_attempted", null, null]), "{}", off.text);
     world.table.set_charging(true, None).await.unwrap();
     let later = sign_up_with("pm_card_visa").replace(r#","charge_now":true"#, "").replace(r#""charge_now":true,"#, "");
-    let later = world.request_with_key(CREATE, "k2", &later).await;
+    let later = world.request_with_key(CREATE_SUBSCRIPTION, "k2", &later).await;
     assert_eq!(
         first_payment_in(&later),
         json!([201, null, null, null]),
@@ -86,12 +88,12 @@ async fn repeated_sign_up_returns_the_current_state_of_the_first_payment() {
         // The first request to Stripe reads the account and succeeds. The second request to Stripe is the charge, whose
         // response is lost.
         server.set_next_faults([None, Some(StripeFault::LostAfter)]);
-        let created = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
+        let created = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with(card)).await;
         assert_eq!(first_payment_in(&created), json!([202, "unknown", null, null]), "{card}: {}", created.text);
-        let again = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
+        let again = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with(card)).await;
         assert_eq!(first_payment_in(&again), json!([202, "unknown", null, null]), "{card}: still unknown");
         world.run_payments(run).await;
-        let settled = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
+        let settled = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with(card)).await;
         assert_eq!(first_payment_in(&settled), expected, "{card}: {}", settled.text);
         assert_eq!(server.intents().len(), 1, "{card}: the customer was charged once");
     }
@@ -103,7 +105,7 @@ async fn bank_debit_is_processing_in_each_response_until_the_bank_has_settled_it
     let body = sign_up_with("pm_usBankAccount_success");
     for later in ["2026-03-05T12:00:00Z", "2026-03-05T12:10:00Z", "2026-03-07T11:59:00Z"] {
         world.clock.set(crate::router::world::at(later));
-        let created = world.request_with_key(CREATE, "k1", &body).await;
+        let created = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &body).await;
         assert_eq!(first_payment_in(&created), json!([202, "processing", null, null]), "{later}: {}", created.text);
         if later == "2026-03-05T12:10:00Z" {
             world.run_payments("2026-03-06T06:00:00Z").await;
@@ -116,7 +118,7 @@ async fn sign_up_does_not_wait_when_stripe_throttles_requests_for_an_hour() {
     let (world, server) = World::with_stripe().await;
     server.set_next_faults([None, Some(StripeFault::RateLimitedFor(3_600))]);
     let payment_of_sign_up = async |key: &str| {
-        let sign_up = world.request_with_key(CREATE, key, &sign_up_with("pm_card_visa")).await;
+        let sign_up = world.request_with_key(CREATE_SUBSCRIPTION, key, &sign_up_with("pm_card_visa")).await;
         assert_eq!(sign_up.status, 202, "{}", sign_up.text);
         sign_up.json()["payment"].clone()
     };
@@ -133,7 +135,8 @@ async fn sign_up_does_not_wait_when_stripe_throttles_requests_for_an_hour() {
 #[tokio::test]
 async fn customer_never_gets_the_decline_code() {
     let (world, server) = World::with_stripe().await;
-    let created = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa_chargeDeclinedLostCard")).await;
+    let created =
+        world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa_chargeDeclinedLostCard")).await;
     assert_eq!(first_payment_in(&created), json!([201, "declined", "lost_card", null]), "the merchant gets the code");
     let id = created.json()["id"].as_str().unwrap().to_owned();
     let own = format!("/accounts/acme/subscriptions/{id}");
@@ -142,7 +145,9 @@ async fn customer_never_gets_the_decline_code() {
         assert_eq!(response.status, 200, "{request}");
         assert!(!response.text.contains("lost"), "{request}: {}", response.text);
     }
-    let refused = world.request_as(&acme(), CREATE, &[("idempotency-key", "k1")], &sign_up_with("pm_card_visa")).await;
+    let refused = world
+        .request_as(&acme(), CREATE_SUBSCRIPTION, &[("idempotency-key", "k1")], &sign_up_with("pm_card_visa"))
+        .await;
     assert_eq!(refused.status, 403, "only an operator may create a subscription");
     assert_eq!(server.intents().len(), 1);
 }
@@ -150,14 +155,14 @@ async fn customer_never_gets_the_decline_code() {
 #[tokio::test]
 async fn idempotency_key_of_a_sign_up_names_the_same_subscription_for_48_hours() {
     let world = World::new().await;
-    let created = world.request_with_key(CREATE, "daily", &sign_up_with("pm_card_visa")).await;
+    let created = world.request_with_key(CREATE_SUBSCRIPTION, "daily", &sign_up_with("pm_card_visa")).await;
     // The first repetition is 25 hours after the sign-up: a day on which the clocks are set back has 25 hours, and no
     // day is longer.
     for (at, is_stored) in
         [("2026-03-06T13:00:00Z", true), ("2026-03-07T11:59:59Z", true), ("2026-03-07T12:00:01Z", false)]
     {
         world.clock.set(crate::router::world::at(at));
-        let again = world.request_with_key(CREATE, "daily", &sign_up_with("pm_card_visa")).await;
+        let again = world.request_with_key(CREATE_SUBSCRIPTION, "daily", &sign_up_with("pm_card_visa")).await;
         assert_eq!(again.status == 201, is_stored, "{at}: {}", again.text);
         if is_stored {
             assert_eq!(again.json()["id"], created.json()["id"], "{at}");

@@ -6,7 +6,7 @@ use rest::Caller;
 use crate::router::world::{TestResponse, World, acme, at};
 
 /// The request that creates a payment method setup.
-const SETUPS: &str = "POST /accounts/acme/payment-method-setups";
+const CREATE_SETUP: &str = "POST /accounts/acme/payment-method-setups";
 
 /// Asserts that the request was refused because of an hourly limit, and that the next hour begins in `seconds` seconds.
 fn assert_limited(response: &TestResponse, seconds: &str) {
@@ -20,15 +20,19 @@ async fn account_opens_at_most_twenty_pages_for_a_card_in_an_hour() {
     let world = World::new().await;
     world.clock.set(at("2026-03-05T12:59:30Z"));
     for _ in 0..20 {
-        assert_eq!(world.request_as(&acme(), SETUPS, &[], "{}").await.status, 201);
+        assert_eq!(world.request_as(&acme(), CREATE_SETUP, &[], "{}").await.status, 201);
     }
-    let refused = world.request_as(&acme(), SETUPS, &[], "{}").await;
+    let refused = world.request_as(&acme(), CREATE_SETUP, &[], "{}").await;
     assert_limited(&refused, "30");
     let detail = "at most 20 new pages for a payment method are allowed in an hour; the next hour begins at 13:00 UTC";
     assert_eq!(refused.json()["detail"], detail);
-    assert_eq!(world.request_as(&Caller::Operator, SETUPS, &[], "{}").await.status, 201, "operators have no limit");
+    assert_eq!(
+        world.request_as(&Caller::Operator, CREATE_SETUP, &[], "{}").await.status,
+        201,
+        "operators have no limit"
+    );
     world.clock.set(at("2026-03-05T13:00:00Z"));
-    assert_eq!(world.request_as(&acme(), SETUPS, &[], "{}").await.status, 201, "the next hour has begun");
+    assert_eq!(world.request_as(&acme(), CREATE_SETUP, &[], "{}").await.status, 201, "the next hour has begun");
 }
 
 #[tokio::test]
@@ -54,7 +58,8 @@ async fn account_retries_at_most_ten_times_in_an_hour_and_a_repeated_request_is_
 #[tokio::test]
 async fn return_page_asks_the_gateway_at_most_sixty_times_in_an_hour() {
     let world = World::new().await;
-    let open = async || world.request_as(&acme(), SETUPS, &[], "{}").await.json()["id"].as_str().unwrap().to_owned();
+    let open =
+        async || world.request_as(&acme(), CREATE_SETUP, &[], "{}").await.json()["id"].as_str().unwrap().to_owned();
     let (first, second) = (open().await, open().await);
     let back =
         async |id: &str| world.request_without_token(&format!("GET /payment-method-setups/{id}/return"), &[], "").await;

@@ -9,12 +9,12 @@ use serde_json::Value;
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
 /// The request that creates a payment method setup.
-const SETUPS: &str = "POST /accounts/acme/payment-method-setups";
+const CREATE_SETUP: &str = "POST /accounts/acme/payment-method-setups";
 
 impl World {
     /// Creates a payment method setup with the request body `body`. Returns the JSON of the setup.
     async fn create_setup(&self, body: &str) -> Value {
-        let created = self.request(SETUPS, body).await;
+        let created = self.request(CREATE_SETUP, body).await;
         assert_eq!((created.status, created.json()["status"].as_str()), (201, Some("open")), "{}", created.text);
         created.json()
     }
@@ -169,7 +169,7 @@ async fn card_is_attached_to_the_named_subscriptions_and_to_no_cancelled_one() {
         (Some("pm_card_amex"), "pm_card_visa")
     );
     let named = format!(r#"{{"subscriptions": ["{}"]}}"#, world.gold.id);
-    let refused = world.request(SETUPS, &named).await;
+    let refused = world.request(CREATE_SETUP, &named).await;
     assert!(refused.problem().starts_with("422 refused-field subscriptions: the subscription"), "{}", refused.text);
 }
 
@@ -185,16 +185,16 @@ async fn invalid_setups_are_refused_and_a_repeated_key_returns_the_same_setup() 
         (r#"{"subscriptions": ["x"]}"#, "400 invalid-field subscriptions: "),
         (r#"{"card": "4242"}"#, "400 invalid-field card: "),
     ] {
-        let refused = world.request(SETUPS, body).await;
+        let refused = world.request(CREATE_SETUP, body).await;
         assert!(refused.problem().starts_with(expected), "{body}: {}", refused.problem());
     }
     let no_account = world.request("POST /accounts/unknown/payment-method-setups", "{}").await;
     assert!(no_account.problem().starts_with("404 not-found"), "{}", no_account.text);
     let other = Caller::account("other".parse().unwrap());
-    assert_eq!(world.request_as(&other, SETUPS, &[], "{}").await.status, 404);
+    assert_eq!(world.request_as(&other, CREATE_SETUP, &[], "{}").await.status, 404);
 
     let (first, again) =
-        (world.request_with_key(SETUPS, "k", "{}").await, world.request_with_key(SETUPS, "k", "{}").await);
+        (world.request_with_key(CREATE_SETUP, "k", "{}").await, world.request_with_key(CREATE_SETUP, "k", "{}").await);
     assert_eq!((first.status, again.status, first.text == again.text), (201, 201, true));
     let setup = first.json();
     let under_other_account = format!("GET /accounts/other/payment-method-setups/{}", setup["id"].as_str().unwrap());

@@ -23,7 +23,7 @@ pub fn sign_up_with(card: &str) -> String {
 }
 
 /// The request that creates a subscription.
-pub const CREATE: &str = "POST /accounts/acme/subscriptions";
+pub const CREATE_SUBSCRIPTION: &str = "POST /accounts/acme/subscriptions";
 
 /// Returns the number of payments that the gateway has received.
 pub fn charge_count(world: &World) -> usize {
@@ -40,7 +40,7 @@ async fn first_payment_is_charged_before_the_response_and_only_once_that_day() {
         ("pm_usBankAccount_success", 202, "active", 0),
     ] {
         let world = World::new().await;
-        let created = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
+        let created = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with(card)).await;
         assert_eq!(
             (created.status, &created.json()["status"]),
             (status, &subscription_status.into()),
@@ -49,7 +49,7 @@ async fn first_payment_is_charged_before_the_response_and_only_once_that_day() {
         );
         let list = world.request("GET /accounts/acme/receipts", "").await.json();
         assert_eq!(list["data"].as_array().unwrap().len(), receipts, "{list}");
-        let again = world.request_with_key(CREATE, "k1", &sign_up_with(card)).await;
+        let again = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with(card)).await;
         assert_eq!((again.status, again.header("idempotent-replayed")), (status, "true"), "{card}");
         assert_eq!(again.json()["id"], created.json()["id"]);
         world.run_payments("2026-03-05T18:00:00Z").await;
@@ -64,7 +64,7 @@ async fn sign_up_just_before_midnight_uses_one_date() {
     for (key, is_charged) in [("k1", false), ("k2", true)] {
         clock.0.set(at("2026-03-05T23:59:59Z"));
         let body = sign_up_with("pm_card_visa").replace("\"charge_now\":true", &format!("\"charge_now\":{is_charged}"));
-        let created = world.request_with_key(CREATE, key, &body).await;
+        let created = world.request_with_key(CREATE_SUBSCRIPTION, key, &body).await;
         assert_eq!(created.status, 201, "{}", created.text);
         assert_eq!(created.json()["created_at"], "2026-03-05T23:59:59Z");
         assert_eq!(created.json()["payment"], if is_charged { json!("paid") } else { Value::Null });
@@ -74,19 +74,19 @@ async fn sign_up_just_before_midnight_uses_one_date() {
 #[tokio::test]
 async fn charge_now_requires_a_first_payment_date_of_today_and_a_key() {
     let world = World::new().await;
-    let without_key = world.request(CREATE, &sign_up_with("pm_card_visa")).await.problem();
+    let without_key = world.request(CREATE_SUBSCRIPTION, &sign_up_with("pm_card_visa")).await.problem();
     assert!(
         without_key.starts_with("422 refused-field charge_now: charge_now requires an Idempotency-Key"),
         "{without_key}"
     );
     let later = sign_up_with("pm_card_visa").replace("2026-03-05", "2026-04-05");
-    let problem = world.request_with_key(CREATE, "k1", &later).await.problem();
+    let problem = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &later).await.problem();
     assert!(problem.starts_with("422 refused-field charge_now"), "{problem}");
     let without_date = sign_up_with("pm_card_visa").replace(r#""first_payment_date":"2026-03-05","#, "");
-    assert_eq!(world.request_with_key(CREATE, "k2", &without_date).await.status, 422);
+    assert_eq!(world.request_with_key(CREATE_SUBSCRIPTION, "k2", &without_date).await.status, 422);
     assert_eq!(charge_count(&world), 0);
     world.table.set_charging(false, None).await.unwrap();
-    let off = world.request_with_key(CREATE, "k3", &sign_up_with("pm_card_visa")).await;
+    let off = world.request_with_key(CREATE_SUBSCRIPTION, "k3", &sign_up_with("pm_card_visa")).await;
     assert_eq!((off.status, &off.json()["next_payment_date"]), (202, &"2026-03-05".into()), "{}", off.text);
     assert_eq!(charge_count(&world), 0, "charging is switched off");
 }
@@ -96,7 +96,7 @@ async fn sign_up_in_a_restored_table_creates_nothing_until_the_table_is_confirme
     let world = World::new().await;
     let id = world.table.dynamodb_id().await.unwrap().unwrap();
     world.table.init_dynamodb_id("the id of the table of the backup").await.unwrap();
-    let refused = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await;
+    let refused = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa")).await;
     assert_eq!(refused.status, 503, "{}", refused.text);
     let list = world.request("GET /accounts/acme/subscriptions", "").await.json();
     assert_eq!((list["data"].as_array().unwrap().len(), charge_count(&world)), (1, 0), "only the older one: {list}");
@@ -104,7 +104,7 @@ async fn sign_up_in_a_restored_table_creates_nothing_until_the_table_is_confirme
 
     assert!(world.table.confirm_copy("the id of the table of the backup", &id, None).await.unwrap());
     world.table.set_charging(true, None).await.unwrap();
-    let created = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await;
+    let created = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa")).await;
     assert_eq!((created.status, charge_count(&world)), (201, 1), "{}", created.text);
 }
 
@@ -116,13 +116,14 @@ async fn sign_up_that_crashes_at_any_call_is_charged_exactly_once() {
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let world =
                 World::with_connection(EngineConnection::with_injector(injector.clone()).without_retries()).await;
-            let first = injector.run(world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa"))).await;
+            let first =
+                injector.run(world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa"))).await;
             if injector.calls() < calls {
                 assert_eq!(first.map(|first| first.status), Some(201));
                 break;
             }
             let case = format!("{fault:?} of call {calls}");
-            let again = world.request_with_key(CREATE, "k1", &sign_up_with("pm_card_visa")).await;
+            let again = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa")).await;
             assert!([201, 202].contains(&again.status), "{case}: {}", again.text);
             world.run_payments("2026-03-05T18:00:00Z").await;
             world.run_payments("2026-03-06T06:00:00Z").await;

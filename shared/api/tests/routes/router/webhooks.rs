@@ -14,7 +14,7 @@ use testkit::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
 use super::world::{TestResponse, World};
 
 /// The request that creates an endpoint.
-const CREATE: &str = "POST /webhook-endpoints";
+const CREATE_ENDPOINT: &str = "POST /webhook-endpoints";
 /// The event that the deliveries in the tests contain.
 const SAMPLE_EVENT: &str = r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#;
 
@@ -22,14 +22,14 @@ const SAMPLE_EVENT: &str = r#"{"specversion":"1.0","id":"e1","type":"account.cre
 async fn repeated_creation_with_an_idempotency_key_creates_one_endpoint_and_returns_its_secret_again() {
     let world = World::new().await;
     let body = r#"{"url": "https://shop.example.com/"}"#;
-    let first = world.request_with_key(CREATE, "k1", body).await;
-    let second = world.request_with_key(CREATE, "k1", body).await;
+    let first = world.request_with_key(CREATE_ENDPOINT, "k1", body).await;
+    let second = world.request_with_key(CREATE_ENDPOINT, "k1", body).await;
     assert_eq!((first.status, second.status), (201, 201));
     assert_eq!(first.json(), second.json());
     assert_eq!(world.table.get_webhook_endpoints(&Paging::all()).await.unwrap().items.len(), 1);
-    let other = world.request_with_key(CREATE, "k1", r#"{"url": "https://other.example.com/"}"#).await;
+    let other = world.request_with_key(CREATE_ENDPOINT, "k1", r#"{"url": "https://other.example.com/"}"#).await;
     assert!(other.problem().contains("this Idempotency-Key was used"), "{}", other.problem());
-    assert_eq!(world.request(CREATE, body).await.status, 201);
+    assert_eq!(world.request(CREATE_ENDPOINT, body).await.status, 201);
     assert_eq!(world.table.get_webhook_endpoints(&Paging::all()).await.unwrap().items.len(), 2, "without a key");
 }
 
@@ -51,11 +51,11 @@ async fn idempotency_record(table: &Table) -> Item {
 async fn no_item_contains_a_secret_in_plain_and_a_repetition_returns_the_same_bytes() {
     let world = World::new().await;
     let body = r#"{"url": "https://shop.example.com/"}"#;
-    let created = world.request_with_key(CREATE, "k1", body).await;
+    let created = world.request_with_key(CREATE_ENDPOINT, "k1", body).await;
     let rotate = format!("POST /webhook-endpoints/{}/rotate-secret", created.json()["id"].as_str().unwrap());
     let rotated = world.request(&rotate, "{}").await;
-    let without_key = world.request(CREATE, body).await;
-    let repeated = world.request_with_key(CREATE, "k1", body).await;
+    let without_key = world.request(CREATE_ENDPOINT, body).await;
+    let repeated = world.request_with_key(CREATE_ENDPOINT, "k1", body).await;
     assert_eq!((repeated.status, &repeated.text), (201, &created.text), "the response before the rotation");
     assert_eq!((repeated.header("etag"), repeated.header("idempotent-replayed")), (created.header("etag"), "true"));
     for response in [&created, &rotated, &without_key] {
@@ -70,22 +70,22 @@ async fn no_item_contains_a_secret_in_plain_and_a_repetition_returns_the_same_by
 async fn plain_response_that_an_earlier_version_has_stored_is_returned() {
     let world = World::new().await;
     let body = r#"{"url": "https://shop.example.com/"}"#;
-    let created = world.request_with_key(CREATE, "k1", body).await;
+    let created = world.request_with_key(CREATE_ENDPOINT, "k1", body).await;
     let mut record = idempotency_record(&world.table).await;
     record.insert("Answer".to_owned(), AttributeValue::S(created.text.clone()));
     world.table.put(record).await.unwrap();
     assert_eq!(items_with_plain_secret(&world.table, &secret_in(&created)).await.len(), 1, "the search finds it");
-    assert_eq!(world.request_with_key(CREATE, "k1", body).await.text, created.text);
+    assert_eq!(world.request_with_key(CREATE_ENDPOINT, "k1", body).await.text, created.text);
 }
 
 #[tokio::test]
 async fn repetition_after_the_loss_of_the_key_is_refused_and_the_rotated_secret_works() {
     let world = World::new().await;
     let body = r#"{"url": "https://shop.example.com/"}"#;
-    let created = world.request_with_key(CREATE, "k1", body).await;
+    let created = world.request_with_key(CREATE_ENDPOINT, "k1", body).await;
     let new_key = generate_key(&SystemClock);
     let world = world.with_encryption(Some(EncryptionKeys::parse(&new_key).unwrap())).await;
-    let problem = world.request_with_key(CREATE, "k1", body).await.problem();
+    let problem = world.request_with_key(CREATE_ENDPOINT, "k1", body).await.problem();
     assert!(problem.starts_with("409") && problem.contains("rotate its secret"), "{problem}");
     assert_eq!(world.table.get_webhook_endpoints(&Paging::all()).await.unwrap().items.len(), 1);
 
@@ -97,34 +97,36 @@ async fn repetition_after_the_loss_of_the_key_is_refused_and_the_rotated_secret_
 
     let both = EncryptionKeys::parse(&format!("{new_key} {ENCRYPTION_KEY}")).unwrap();
     let world = world.with_encryption(Some(both)).await;
-    assert_eq!(world.request_with_key(CREATE, "k1", body).await.text, created.text, "the key was found again");
+    assert_eq!(world.request_with_key(CREATE_ENDPOINT, "k1", body).await.text, created.text, "the key was found again");
 }
 
 #[tokio::test]
 async fn without_encryption_keys_no_secret_is_created_and_all_other_routes_work() {
     let world = World::new().await;
     let body = r#"{"url": "https://shop.example.com/"}"#;
-    let created = world.request_with_key(CREATE, "k1", body).await;
+    let created = world.request_with_key(CREATE_ENDPOINT, "k1", body).await;
     let path = format!("/webhook-endpoints/{}", created.json()["id"].as_str().unwrap());
     let world = world.with_encryption(None).await;
-    for (request, key) in [(CREATE, "k1"), (CREATE, "k2"), (&format!("POST {path}/rotate-secret"), "k3")] {
-        let body = if request == CREATE { body } else { "{}" };
+    for (request, key) in
+        [(CREATE_ENDPOINT, "k1"), (CREATE_ENDPOINT, "k2"), (&format!("POST {path}/rotate-secret"), "k3")]
+    {
+        let body = if request == CREATE_ENDPOINT { body } else { "{}" };
         assert_eq!(world.request_with_key(request, key, body).await.status, 503, "{request} {key}");
     }
     assert_eq!(world.request(&format!("PATCH {path}"), r#"{"enabled": false}"#).await.status, 200);
     assert_eq!(world.request(&format!("GET {path}"), "").await.json()["enabled"], false);
     let world = world.with_encryption(Some(encryption_keys())).await;
-    assert_eq!(world.request_with_key(CREATE, "k1", body).await.text, created.text);
+    assert_eq!(world.request_with_key(CREATE_ENDPOINT, "k1", body).await.text, created.text);
 }
 
 #[tokio::test]
 async fn endpoint_with_an_address_that_is_not_public_is_refused_at_creation_and_at_a_change() {
     let world = World::new().await;
-    let created = world.request(CREATE, r#"{"url": "https://shop.example.com/"}"#).await.json();
+    let created = world.request(CREATE_ENDPOINT, r#"{"url": "https://shop.example.com/"}"#).await.json();
     let change = format!("PATCH /webhook-endpoints/{}", created["id"].as_str().unwrap());
     for host in ["127.0.0.1", "[::1]", "169.254.169.254", "10.1.2.3", "localhost", "internal.example.com"] {
         let body = format!(r#"{{"url": "https://{host}/"}}"#);
-        for request in [CREATE, &change] {
+        for request in [CREATE_ENDPOINT, &change] {
             let problem = world.request(request, &body).await.problem();
             assert!(
                 problem.starts_with("422 refused-field url: must have a public address"),
@@ -149,7 +151,7 @@ async fn stored_deliveries(world: &World, key: &DeliveryKey) -> Vec<Item> {
 /// item of the delivery of `e1`, so that the item cannot be read. Returns the path of the endpoint's deliveries, and
 /// the key of the unreadable delivery.
 async fn create_corrupt_delivery(world: &World, body: &str) -> (String, DeliveryKey) {
-    let created = world.request(CREATE, r#"{"url": "https://shop.example.com/"}"#).await.json();
+    let created = world.request(CREATE_ENDPOINT, r#"{"url": "https://shop.example.com/"}"#).await.json();
     let endpoint = created["id"].as_str().unwrap();
     let key = DeliveryKey { endpoint: endpoint.parse().unwrap(), event: "e1".to_owned() };
     let now = world.clock.now();
