@@ -19,16 +19,16 @@ pub struct DeliveryBatch {
     /// The events, for which deliveries are created.
     pub events: Vec<ReceivedEvent>,
     /// The ids of the messages that contain `events`.
-    pub event_ids: Vec<String>,
+    pub event_message_ids: Vec<String>,
     /// The deliveries to try, each with the id of the message that contains it.
     pub deliveries: Vec<(String, QueuedDelivery)>,
     /// The ids of the messages that are neither an event nor a delivery. SQS retries them and finally moves them to the
     /// dead-letter queue, where an operator can inspect them.
-    pub unknown: Vec<String>,
+    pub unknown_message_ids: Vec<String>,
 }
 
 impl DeliveryBatch {
-    /// Reads `messages`.
+    /// Reads `messages`, and sorts them into events, deliveries and unknown messages.
     pub fn read(messages: Vec<SqsMessage>) -> Self {
         let mut batch = Self::default();
         for message in messages {
@@ -37,10 +37,10 @@ impl DeliveryBatch {
                 batch.deliveries.push((id, delivery));
             } else if let Ok(event) = ReceivedEvent::read(&body) {
                 batch.events.push(event);
-                batch.event_ids.push(id);
+                batch.event_message_ids.push(id);
             } else {
                 tracing::error!("a message is neither an event nor a delivery and stays in the queue");
-                batch.unknown.push(id);
+                batch.unknown_message_ids.push(id);
             }
         }
         batch

@@ -87,10 +87,10 @@ pub async fn handle(
 ) -> Result<SqsBatchResponse, Diagnostic> {
     let mut response = SqsBatchResponse::default();
     let batch = DeliveryBatch::read(event.payload.records);
-    let mut failed = batch.unknown;
+    let mut failed = batch.unknown_message_ids;
     if let Err(error) = deliveries.create_deliveries(&batch.events).await {
         tracing::error!(%error, error_type = error.error_type(), "events failed and stay in the queue");
-        failed.extend(batch.event_ids);
+        failed.extend(batch.event_message_ids);
     }
     failed.extend(deliveries.try_deliveries(batch.deliveries).await);
     failed.into_iter().for_each(|id| response.add_failure(id));

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::OperatorEvent;
 
-/// An event that was created from a record of the stream of the table.
+/// An event that was created from a record of a table's change stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
 #[allow(clippy::large_enum_variant, reason = "nearly every entry is an event")]

@@ -1,6 +1,6 @@
 //! Notices: mails to customers about the outcome of a payment, a change of a subscription or the shipment of an order.
-//! A function sends them when it receives an event, separately from the payment batch, so an unavailable mail server
-//! delays mails but never a payment.
+//! A notice is sent when an event arrives, separately from the payment batch, so an unavailable mail server delays
+//! mails but never a payment.
 //!
 //! An event arrives at least once, in any order, and possibly late. A worker claims a notice, sends it and marks it as
 //! sent. If the worker is killed before it sets the mark, the notice may be sent twice, but is never lost. A notice is
@@ -50,7 +50,7 @@ pub struct Notices {
     clock: Arc<dyn Clock>,
 }
 
-/// The outcome of processing an event that may need a notice.
+/// The outcome of processing one event, about which a notice may be necessary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoticeOutcome {
     Sent,

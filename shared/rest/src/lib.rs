@@ -53,8 +53,8 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> 
 
 /// Adds the middlewares for functions behind API Gateway. One middleware sets the [`Caller`] of each request from the
 /// claims of the authorizer. The other responds to requests with the method `OPTIONS`, which a browser sends before a
-/// request to another origin. API Gateway adds the headers to this response that allow or forbid the browser's request
-/// ("Configure CORS for HTTP APIs" in its documentation).
+/// request to another origin. API Gateway adds to this response the headers that allow or forbid the browser's request
+/// ("Configure CORS for HTTP APIs" in the documentation of API Gateway).
 pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
     let with_caller = router.layer(from_fn_with_state(rules, authentication::set_caller_from_claims));
     with_caller.layer(from_fn(respond_to_preflight))

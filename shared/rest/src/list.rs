@@ -1,7 +1,7 @@
 //! List pages with an opaque cursor.
 //!
-//! A cursor contains the sort key of the last item and not the account. The account always comes from the path, so that
-//! a cursor cannot give access to the list of another account.
+//! A cursor contains the sort key of the last item on the page, but not the account. The account always comes from the
+//! path of the request, so a cursor cannot give access to the list of another account.
 
 use serde::Serialize;
 use store::{Page, TableError};
