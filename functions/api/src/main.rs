@@ -19,8 +19,8 @@ use rest::{PublicUrl, TokenRules};
 use sqs::SqsQueue;
 use store::{TableConfig, load_sdk_config};
 
-// The allocator mimalloc is faster than the default allocator: most of the time of a request is spent in the AWS SDK, which
-// makes many small allocations.
+// The allocator mimalloc is faster here than the default allocator: a request spends most of its time in the AWS SDK,
+// which makes many small allocations.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

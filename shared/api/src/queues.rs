@@ -36,7 +36,7 @@ const DUE_ATTRIBUTE: &str = "ApproximateNumberOfMessages";
 const DELAYED_ATTRIBUTE: &str = "ApproximateNumberOfMessagesDelayed";
 /// The attribute of an Amazon SQS queue with the number of messages that a function has received and not deleted.
 const IN_PROGRESS_ATTRIBUTE: &str = "ApproximateNumberOfMessagesNotVisible";
-/// The attribute of an Amazon SQS queue that names its dead-letter queue. A dead-letter queue does not have it.
+/// The attribute of an Amazon SQS queue that names its dead-letter queue. A dead-letter queue lacks this attribute.
 const REDRIVE_POLICY_ATTRIBUTE: &str = "RedrivePolicy";
 /// The name of the queue in `template.yaml` that contains the heartbeats of the system. No function reads this queue,
 /// and no person must look at its messages: an alarm checks that they arrive.
@@ -61,8 +61,8 @@ impl QueueState {
             name: name.to_owned(),
             waiting: Some(number(DUE_ATTRIBUTE)?.saturating_add(number(DELAYED_ATTRIBUTE)?)),
             in_progress: Some(number(IN_PROGRESS_ATTRIBUTE)?),
-            // A queue without a redrive policy is a dead-letter queue. SQS moves a message from another queue to this
-            // queue if its processing failed repeatedly.
+            // A queue without a redrive policy is a dead-letter queue: if the processing of a message in another queue
+            // failed repeatedly, SQS moves the message to this queue.
             keeps_failed_messages: Some(attribute(REDRIVE_POLICY_ATTRIBUTE).is_none()),
         })
     }

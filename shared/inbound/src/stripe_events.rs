@@ -189,8 +189,8 @@ impl StripeEventHandler {
             return self.store_returned_payment(paid, receipt).await;
         }
         // Do nothing in three cases: the payment is processing; it has succeeded and has a receipt; or it was declined
-        // and its attempt is not open. In the last case, another attempt may be open, which the decline must not
-        // settle.
+        // and its attempt is not open. In the last case, another attempt may be open, and the decline must not settle
+        // that attempt.
         let needs_no_change = match payment.status {
             PaymentStatus::Processing => true,
             PaymentStatus::Succeeded => self.find_receipt(paid).await?.is_some(),

@@ -1,4 +1,5 @@
-//! Tests of the encrypted signing secrets of endpoints: replaced and lost keys, swapped secrets, and secrets in plain text.
+//! Tests of the encrypted signing secrets of endpoints: replaced and lost encryption keys, secrets that were copied
+//! from another endpoint, and secrets in plain text.
 
 use std::sync::Arc;
 
