@@ -7,7 +7,8 @@ use super::{ChargeResponse, GatewayError};
 use billing::{Payment, PaymentStatus};
 
 impl ChargeResponse {
-    /// Returns this response; or an unknown outcome if the response is `succeeded` and its payment has another status.
+    /// Returns an unknown outcome if this response is `succeeded` but its payment has another status. Otherwise returns
+    /// this response.
     pub fn or_unknown_if_contradictory(self) -> Self {
         match self {
             Self::Succeeded(payment) if payment.status != PaymentStatus::Succeeded => Self::Unknown {
@@ -21,15 +22,14 @@ impl ChargeResponse {
         }
     }
 
-    /// Reads the response of a gateway from JSON. If the response also contains a status that contradicts its outcome,
-    /// the outcome is unknown.
+    /// Reads the response of a gateway from JSON.
     ///
     /// # Errors
     /// [`GatewayError::Unknown`] if `json` is not a valid response, or contains a status that contradicts its outcome.
     pub(super) fn from_json(json: Value) -> Result<Self, GatewayError> {
         let unknown = |reason: String| GatewayError::Unknown { reason };
-        // Check the status in the JSON: the type has no such field for `declined`, `rejected` and `processing`, and
-        // serde ignores unknown fields.
+        // Look for a status in the JSON: in `ChargeResponse`, the outcomes `declined`, `rejected` and `processing` have
+        // no field for a status, so serde would ignore it.
         let outcome = ["declined", "rejected", "processing"].into_iter().find(|outcome| json.get(outcome).is_some());
         if let Some(outcome) = outcome {
             let status = ["/status", "/payment/status"].iter().find_map(|path| json[outcome].pointer(path));
@@ -48,6 +48,7 @@ fn status_agrees_with_outcome(outcome: &str, status: &Value) -> bool {
     status.as_str() == Some(outcome) || status.get(outcome).is_some()
 }
 
+/// Returns the name of `status` for an error message.
 fn status_name(status: &PaymentStatus) -> &'static str {
     match status {
         PaymentStatus::Succeeded => "succeeded",

@@ -12,16 +12,16 @@ use reqwest::Url;
 const LOCAL_NAMES: [&str; 4] =
     ["localhost", "host.docker.internal", "gateway.docker.internal", "host.containers.internal"];
 
-/// The URL of a gateway: https, or http on this machine. It contains no user, password, query or fragment, and does not
-/// end with a slash.
+/// The URL of a gateway, with https, or with http if the gateway runs on this machine. It contains no user, password,
+/// query or fragment, and does not end with a slash.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GatewayUrl {
     url: String,
     is_local: bool,
 }
 
-/// The error of a text that is not the URL of a gateway. The message is the end of a sentence that begins with "must
-/// be".
+/// The error for a text that is not the URL of a gateway. The error message is the end of a sentence that begins with
+/// "must be".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an https URL such as https://gateway.example.com, or on this machine a URL such as http://127.0.0.1:7879, without a user, a password or a query"

@@ -29,16 +29,17 @@ use config::CurrentSecret;
 /// [`Payment`], or status 404.
 pub const PAYMENTS_PATH: &str = "/v1/payments";
 
-/// The path of checkout pages. POST with a [`CheckoutPageRequest`] opens one and returns a [`CheckoutPage`]. GET with
-/// the id of a checkout page appended to the path returns its [`CheckoutPageState`].
+/// The path of checkout pages. POST with a [`CheckoutPageRequest`] opens a checkout page and returns a
+/// [`CheckoutPage`]. GET with the id of a checkout page appended to the path returns its [`CheckoutPageState`].
 pub const CHECKOUT_PAGES_PATH: &str = "/v1/pages";
 
 /// The path of refunds. POST with a [`RefundRequest`] makes a refund and returns a [`RefundResponse`]. GET with the id
 /// of a payment appended to the path returns a list of this payment's [`GatewayRefund`]s.
 pub const REFUNDS_PATH: &str = "/v1/refunds";
 
-/// The path of the lists of a time range. GET with `/payments`, `/refunds` or `/disputes` appended to the path and a
-/// [`TimeRangeQuery`] returns a [`ListPage`]. These lists are optional: a gateway without them returns status 404.
+/// The path of the lists of all payments, refunds or disputes of a time range. GET with `/payments`, `/refunds` or
+/// `/disputes` appended to the path, and with a [`TimeRangeQuery`], returns a [`ListPage`]. These lists are optional: a
+/// gateway without them returns status 404.
 pub const LISTS_PATH: &str = "/v1/lists";
 
 /// The path of the account. GET returns a [`GatewayAccount`].
@@ -56,8 +57,8 @@ pub struct CustomerPaymentsQuery {
     pub since: DateTime<Utc>,
 }
 
-/// The query parameters of a list of a time range: its start, its end (exclusive), and the position after which the list
-/// page begins; absent for the first list page.
+/// The query parameters of a list of a time range: the start and the end (exclusive) of the range, and the position
+/// after which the list page begins. The position is absent for the first list page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TimeRangeQuery {
     pub from: DateTime<Utc>,
@@ -130,8 +131,7 @@ impl HttpGateway {
     }
 
     /// Requests one page of the gateway's list `name` (such as `payments`), restricted to objects that were created in
-    /// `range`. Returns `None` if the gateway does not offer this
-    /// list.
+    /// `range`. Returns `None` if the gateway does not offer this list.
     async fn list_range<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -161,6 +161,7 @@ impl HttpGateway {
         read_response(self.send_signed(request).await?).await
     }
 
+    /// Sends `request` like [`Self::send`], but returns the response without reading it. Its status may be an error.
     async fn send_signed(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
         let request = match &self.clock {
             Some(clock) => request.header(CLOCK_HEADER, clock.now().to_rfc3339()),
@@ -191,8 +192,8 @@ impl HttpGateway {
         self.execute(request).await
     }
 
-    /// Sends two requests that `forgery` describes, one with and one without a body. Both change nothing even if the
-    /// gateway accepts them. Returns the statuses of the responses; `None` if this client has no keys.
+    /// Sends two requests that `forgery` describes, one with and one without a body. The requests change nothing, even
+    /// if the gateway accepts them. Returns the statuses of the responses; `None` if this client has no keys.
     pub(crate) async fn send_forged(&self, forgery: Forgery) -> Result<Option<[StatusCode; 2]>, GatewayError> {
         let Some(RequestSigning { keys: secret, clock }) = self.signing.as_deref() else { return Ok(None) };
         let keys = secret.get().await.map_err(|error| GatewayError::Unusable { reason: error.to_string() })?;
@@ -216,7 +217,7 @@ pub(crate) enum Forgery {
     WrongKey,
     /// Signed six minutes ago.
     Old,
-    // The request has a valid signature, but for another method, path or body.
+    // In the next three variants, the signature is valid, but was made for another method, path or body.
     OtherMethod,
     OtherPath,
     OtherBody,
@@ -237,6 +238,8 @@ impl fmt::Display for Forgery {
 }
 
 impl Forgery {
+    /// Gives `request` the wrong signature of this forgery, or no signature. `keys` are the keys that the gateway
+    /// accepts.
     fn apply(self, request: &mut reqwest::Request, keys: &GatewayKeys, clock: &dyn Clock) {
         let now = clock.now();
         let mut signed = request.try_clone().expect("the body is held in memory");
@@ -253,8 +256,8 @@ impl Forgery {
     }
 }
 
-/// Adds the headers to `request` that sign it with `keys` at the time `at`. `clock` creates the unique id of the
-/// request.
+/// Signs `request` with `keys` at the time `at`: adds the headers that contain the signatures. `clock` creates the
+/// unique id of the request.
 fn sign(request: &mut reqwest::Request, keys: &GatewayKeys, at: DateTime<Utc>, clock: &dyn Clock) {
     let url = request.url();
     let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
@@ -266,6 +269,7 @@ fn sign(request: &mut reqwest::Request, keys: &GatewayKeys, at: DateTime<Utc>, c
     }
 }
 
+/// Returns the error for a request that got no readable response, so that its outcome is unknown.
 fn unknown_outcome(error: reqwest::Error) -> GatewayError {
     GatewayError::Unknown { reason: error.without_url().to_string() }
 }

@@ -26,7 +26,7 @@ impl IamSigner {
         Self { credentials, region: region.into() }
     }
 
-    /// Adds the headers to `request` that sign it at the time `at`.
+    /// Signs `request` at the time `at`: adds the headers that contain the signature.
     pub(crate) async fn sign(&self, request: &mut reqwest::Request, at: DateTime<Utc>) -> Result<(), GatewayError> {
         let credentials = self.credentials.provide_credentials().await.map_err(unusable_gateway)?;
         let identity = credentials.into();

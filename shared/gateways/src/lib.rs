@@ -1,8 +1,9 @@
 //! Payment gateways: the services that charge the customers' payment methods.
 //!
-//! The payment batch relies on three promises of a gateway. While the gateway remembers an idempotency key, it makes at
-//! most one charge for the key. A declined payment can no longer succeed. [`PaymentGateway::payments_of`] lists every
-//! payment that the gateway accepted before the list was requested.
+//! The payment batch relies on three promises of a gateway:
+//! - While the gateway remembers an idempotency key, it makes at most one charge for the key.
+//! - A declined payment can no longer succeed.
+//! - [`PaymentGateway::payments_of`] lists every payment that the gateway accepted before the list was requested.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -113,7 +114,7 @@ pub enum ChargeResponse {
         reason: String,
     },
     /// The gateway refused the request because of its rate limit (HTTP status 429), and made no payment. `retry_after`
-    /// is how long the gateway wants us to wait.
+    /// is the time that the gateway asks us to wait before the next request.
     Throttled {
         retry_after: Option<Duration>,
     },
@@ -197,7 +198,8 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
 
     /// Returns the payment `id` in its current state; `None` if there is no such payment, or if it was not made by this
     /// software. Unlike [`PaymentGateway::payments_of`], this method changes nothing at the gateway: it does not cancel
-    /// a payment that has not succeeded yet. A payment that it returns as declined may therefore still succeed.
+    /// a payment that has not succeeded yet. A payment that this method returns as declined may therefore still
+    /// succeed.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
@@ -257,7 +259,7 @@ pub enum RefundState {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefundResponse {
-    /// The gateway made this refund now, or made it for an earlier copy of the request.
+    /// The gateway made this refund, either now or for an earlier request with the same id.
     Made(GatewayRefund),
     /// The gateway rejected the request and made no refund.
     Rejected { code: String },
@@ -313,8 +315,8 @@ pub trait Refunds: PaymentGateway {
         Ok(None)
     }
 
-    /// Returns a list page of all refunds that were created in `range`, each with the id of its payment, like
-    /// [`Refunds::payments_in`]. The list may contain refunds of payments that this software has not requested.
+    /// Returns a list page of all refunds that were created in `range`, each with the id of its payment. Works like
+    /// [`Refunds::payments_in`], but the list may contain refunds of payments that this software has not requested.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
@@ -326,7 +328,7 @@ pub trait Refunds: PaymentGateway {
         Ok(None)
     }
 
-    /// Returns a list page of all disputes that were opened in `range`, like [`Refunds::refunds_in`].
+    /// Returns a list page of all disputes that were opened in `range`. Works like [`Refunds::refunds_in`].
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
@@ -343,7 +345,7 @@ pub trait Refunds: PaymentGateway {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GatewayDispute {
     pub id: GatewayToken,
-    /// The disputed payment; `None` if the payment was made without a PaymentIntent.
+    /// The disputed payment; `None` if the disputed charge at Stripe has no PaymentIntent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payment: Option<GatewayToken>,
     #[serde(flatten)]

@@ -17,8 +17,8 @@ use billing::Secret;
 pub const GATEWAY_REQUEST_ID_HEADER: &str = "webhook-id";
 /// The header with the time of the request, in seconds since 1970.
 pub const GATEWAY_REQUEST_TIMESTAMP_HEADER: &str = "webhook-timestamp";
-/// The header with the signatures, separated by spaces: one for each key. The name is that of Standard Webhooks, but the
-/// request is one of Dueday to the gateway, not a webhook.
+/// The header with the signatures, separated by spaces: one for each key. Standard Webhooks defines this name for
+/// webhooks. Here, the header signs a request from Dueday to the gateway.
 pub const GATEWAY_REQUEST_SIGNATURE_HEADER: &str = "webhook-signature";
 
 /// The largest difference between the signed time of a request and the current time.
@@ -37,7 +37,8 @@ impl fmt::Debug for GatewayKeys {
     }
 }
 
-/// The error for a text that is not one or two keys. Its message does not contain the text.
+/// The error for a text that does not consist of one or two keys. Its message does not contain the text, which may be
+/// secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "must contain one key, or two keys separated by a space with the newest first; a key is whsec_ followed by 24 to 64 bytes in base64"
@@ -140,8 +141,10 @@ impl GatewayKeys {
 mod tests {
     use super::*;
 
-    const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    const NEW: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
+    /// The key that is replaced by [`NEW_KEY`].
+    const OLD_KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    /// The key that replaces [`OLD_KEY`].
+    const NEW_KEY: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
     const EXAMPLE_REQUEST: SignedRequestParts<'_> =
         SignedRequestParts { method: "POST", target: "/v1/refunds?a=b", body: br#"{"refund":"R"}"# };
 
@@ -149,10 +152,12 @@ mod tests {
         text.parse().unwrap()
     }
 
+    /// Returns the time `seconds` after the time at which [`signed_headers`] signs.
     fn at(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
     }
 
+    /// Returns the headers that sign the example request with `keys`.
     fn signed_headers(keys: &GatewayKeys) -> HeaderMap {
         let headers = keys.sign(&EXAMPLE_REQUEST, "01JZXCVBNM0123456789ABCDEF", at(0));
         headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
@@ -160,19 +165,19 @@ mod tests {
 
     #[test]
     fn request_signature_equals_that_of_another_implementation_and_is_valid_for_five_minutes() {
-        let headers = signed_headers(&keys(OLD));
+        let headers = signed_headers(&keys(OLD_KEY));
         // This signature was computed by another implementation (hmac in Python).
         assert_eq!(headers[GATEWAY_REQUEST_SIGNATURE_HEADER], "v1,DIwuZm9MDP6vkriyDVFg+dpsbpwCenjq6FakjN9SPMg=");
         for (after, expected) in [(-301, false), (-300, true), (300, true), (301, false)] {
             let expected = if expected { Ok(()) } else { Err(SignatureError::TimeOutOfRange) };
-            assert_eq!(keys(OLD).verify(&EXAMPLE_REQUEST, &headers, at(after)), expected, "after {after} seconds");
+            assert_eq!(keys(OLD_KEY).verify(&EXAMPLE_REQUEST, &headers, at(after)), expected, "after {after} seconds");
         }
     }
 
     #[test]
     fn signature_covers_the_method_the_path_the_query_the_body_the_time_and_the_id() {
-        let headers = signed_headers(&keys(OLD));
-        let verify = |request, headers: &HeaderMap| keys(OLD).verify(&request, headers, at(0));
+        let headers = signed_headers(&keys(OLD_KEY));
+        let verify = |request, headers: &HeaderMap| keys(OLD_KEY).verify(&request, headers, at(0));
         for changed in [
             SignedRequestParts { method: "GET", ..EXAMPLE_REQUEST },
             SignedRequestParts { target: "/v1/refunds", ..EXAMPLE_REQUEST },
@@ -192,17 +197,17 @@ mod tests {
             changed.remove(name);
             assert_eq!(verify(EXAMPLE_REQUEST, &changed), Err(SignatureError::Missing), "{name}");
         }
-        assert_eq!(keys(NEW).verify(&EXAMPLE_REQUEST, &headers, at(0)), Err(SignatureError::NotSigned));
+        assert_eq!(keys(NEW_KEY).verify(&EXAMPLE_REQUEST, &headers, at(0)), Err(SignatureError::NotSigned));
     }
 
     #[test]
     fn old_and_new_gateway_key_are_valid_during_a_replacement() {
-        let both = keys(&format!("{NEW} {OLD}"));
-        for key in [NEW, OLD] {
+        let both = keys(&format!("{NEW_KEY} {OLD_KEY}"));
+        for key in [NEW_KEY, OLD_KEY] {
             assert_eq!(keys(key).verify(&EXAMPLE_REQUEST, &signed_headers(&both), at(0)), Ok(()), "{key}");
             assert_eq!(both.verify(&EXAMPLE_REQUEST, &signed_headers(&keys(key)), at(0)), Ok(()), "{key}");
         }
-        for wrong in ["", "secret", &format!("{NEW} {OLD} {NEW}"), &format!("{NEW},{OLD}")] {
+        for wrong in ["", "secret", &format!("{NEW_KEY} {OLD_KEY} {NEW_KEY}"), &format!("{NEW_KEY},{OLD_KEY}")] {
             assert_eq!(wrong.parse::<GatewayKeys>(), Err(ParseGatewayKeysError), "{wrong}");
         }
         assert_eq!(format!("{both:?}"), "GatewayKeys");

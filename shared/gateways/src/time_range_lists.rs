@@ -1,10 +1,10 @@
-//! Lists of all payments, refunds and disputes of a gateway account in a time range, one list page at a time. With
-//! these lists, the table is compared with the gateway day by day, without holding a whole day in memory.
+//! Lists of all payments, refunds and disputes of a gateway account in a time range. The daily comparison of the table
+//! with the gateway reads them one list page at a time, so it does not hold a whole day in memory.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-/// The instants from `from` to, but not including, `to`.
+/// A time range that begins at `from` and ends before `to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TimeRange {
     pub from: DateTime<Utc>,
@@ -44,7 +44,7 @@ pub struct ListPage<T> {
 }
 
 impl<T> ListPage<T> {
-    /// Returns the last list page with these items.
+    /// Returns the list page with `items`, after which no other list page follows.
     pub fn last(items: Vec<T>) -> Self {
         Self { items, next: None }
     }

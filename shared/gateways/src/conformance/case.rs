@@ -27,7 +27,7 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 /// rounding.
 const ROUNDING_SENSITIVE_AMOUNTS: [i64; 3] = [1_999, 1_606, 1_940];
 
-// The numbers of the charges that the check makes. Each is the attempt number of the request.
+// The numbers of the charges that the check makes. Each number is the attempt number in the request for the charge.
 pub(super) const FIRST_CHARGE_NO: u32 = 1;
 pub(super) const CONCURRENT_COPIES_CHARGE_NO: u32 = 2;
 pub(super) const DECLINED_CHARGE_NO: u32 = 3;
@@ -43,7 +43,7 @@ pub(super) const OTHER_CUSTOMER_CHARGE_NO: u32 = 13;
 pub(super) const CONCURRENT_CHARGE_NOS: std::ops::Range<u32> = 20..26;
 /// The attempt number of a request that reuses the idempotency key of the first charge.
 pub(super) const KEY_REUSED_ATTEMPT: u32 = 90;
-/// The numbers of many charges. They are so many that a gateway cannot return all their payments in one list page.
+/// The numbers of more than 100 charges, so that a gateway does not return all their payments in one list page.
 pub(super) const MANY_CHARGE_NOS: std::ops::Range<u32> = 100..205;
 
 /// The result of checking a promise, or of one step of this check. `Ok` means that the gateway keeps the promise. The
@@ -66,6 +66,7 @@ pub(super) fn unexpected_response<T: Debug>(expected: &str, response: T) -> Prom
     broken(format!("{expected} was expected, and the response was {response:?}"))
 }
 
+/// Returns the verdict of a promise that is broken because the gateway returned `error`.
 fn broken_by_error(error: &GatewayError) -> PromiseVerdict {
     broken(error.to_string())
 }
@@ -80,6 +81,7 @@ pub(super) struct ConformanceCheck<'a> {
     state: Mutex<State>,
 }
 
+/// The payments and refunds of the check, and its waiting time so far.
 #[derive(Default)]
 struct State {
     /// The successful payments, by charge number.
@@ -154,8 +156,8 @@ impl<'a> ConformanceCheck<'a> {
         self.timer.sleep(wait.min(MAX_RETRY_WAIT)).await;
     }
 
-    /// Sends `request`. Repeats it under the same idempotency key if the gateway refuses it because of too many requests or the
-    /// outcome is unknown.
+    /// Sends `request`. If the outcome is unknown, or the gateway refuses the request because of too many requests,
+    /// sends the same request again with the same idempotency key.
     pub async fn send_charge(&self, request: &ChargeRequest) -> ChargeResponse {
         for _ in 1..MAX_REQUESTS {
             let error = match self.gateway.charge(request).await {
@@ -265,6 +267,7 @@ impl<'a> ConformanceCheck<'a> {
         (state.payments.clone(), state.refunds.len())
     }
 
+    /// Reports to the observer that `done` of `total` parts of `step` are finished.
     pub fn progress(&self, step: CheckStep, done: u64, total: u64) {
         self.observer.progress(&Progress { step, done, total });
     }
@@ -282,11 +285,12 @@ impl<'a> ConformanceCheck<'a> {
         state.waited_seconds
     }
 
+    /// Returns the current time of the check's timer.
     pub fn now(&self) -> DateTime<Utc> {
         self.timer.now()
     }
 
-    /// Returns an id for this check, computed from the id of the check and `no`.
+    /// Returns an id that only this run of the check uses, computed from the id of the run and the number `no`.
     pub fn derived_id(&self, no: u128) -> Ulid {
         Ulid::from_parts(self.parameters.run.timestamp_ms(), self.parameters.run.random().wrapping_add(no))
     }

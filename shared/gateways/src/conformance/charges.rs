@@ -9,6 +9,7 @@ use crate::{ChargeRequest, ChargeResponse, GatewayError};
 use billing::{Decline, PaymentStatus};
 
 impl ConformanceCheck<'_> {
+    /// Checks that the gateway account has an id, which is the same in every response.
     pub async fn check_gateway_account_id(&self) -> CheckResult {
         let failed = |error: GatewayError| broken(error.to_string());
         let first = self.gateway.account().await.map_err(failed)?;
@@ -19,10 +20,12 @@ impl ConformanceCheck<'_> {
         })
     }
 
+    /// Checks that a successful payment has the metadata, the amount and the currency of its request.
     pub async fn check_success(&self) -> CheckResult {
         self.make_payment(FIRST_CHARGE_NO).await.map(drop)
     }
 
+    /// Returns the request for the charge that the gateway must decline.
     fn declined_charge(&self) -> ChargeRequest {
         self.charge_request_with_method(DECLINED_CHARGE_NO, &self.parameters.declining_method)
     }
@@ -43,12 +46,14 @@ impl ConformanceCheck<'_> {
         ensure_promise(listed.len() <= 1, || format!("the same request made {} payments", listed.len()))
     }
 
+    /// Checks that a repeated request returns the same decline, and that the decline is final.
     pub async fn check_decline(&self) -> CheckResult {
         let (first, second) = (self.send_declined_charge().await?, self.send_declined_charge().await?);
         ensure_promise(first == second, || format!("the first response was {first:?}, and the second {second:?}"))?;
         self.check_decline_is_final().await
     }
 
+    /// Checks that a charge of an unknown payment method is rejected and makes no payment.
     pub async fn check_rejection(&self) -> CheckResult {
         let unknown = format!("pm_{}", self.parameters.run);
         let unknown = unknown.parse().map_err(|_| broken("the id of an unknown payment method is no token"))?;
@@ -64,6 +69,7 @@ impl ConformanceCheck<'_> {
         ensure_promise(listed.is_empty(), || format!("the rejected request made {listed:?}"))
     }
 
+    /// Checks that amounts are charged exactly in a currency with zero decimals and in a currency with three decimals.
     pub async fn check_decimals(&self) -> CheckResult {
         let mut rejected = Vec::new();
         for no in [ZERO_DECIMALS_CHARGE_NO, THREE_DECIMALS_CHARGE_NO] {
@@ -83,6 +89,7 @@ impl ConformanceCheck<'_> {
         }
     }
 
+    /// Checks that the list contains one payment for a charge that the bank is still processing.
     pub async fn check_processing_status(&self) -> CheckResult {
         let Some(method) = &self.parameters.processing_method else {
             let reason = "no payment method was given whose charges stay in progress";

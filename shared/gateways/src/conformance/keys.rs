@@ -41,11 +41,13 @@ impl ConformanceCheck<'_> {
         })
     }
 
+    /// Checks that a repeated request returns the same payment.
     pub async fn check_repeated_request(&self) -> CheckResult {
         self.make_payment(FIRST_CHARGE_NO).await?;
         self.check_makes_one_payment(FIRST_CHARGE_NO).await
     }
 
+    /// Checks that idempotency keys that differ only in their last character make different payments.
     pub async fn check_similar_keys(&self) -> CheckResult {
         for no in SIMILAR_KEYS_CHARGE_NOS {
             self.check_makes_one_payment(no).await?;
@@ -53,6 +55,7 @@ impl ConformanceCheck<'_> {
         Ok(())
     }
 
+    /// Checks that concurrent copies of one request make one payment, and that no response denies this payment.
     pub async fn check_concurrent_copies(&self) -> CheckResult {
         let request = self.charge_request(CONCURRENT_COPIES_CHARGE_NO);
         let responses = join_all((0..CONCURRENT_COPY_COUNT).map(|_| self.gateway.charge(&request))).await;
@@ -67,6 +70,7 @@ impl ConformanceCheck<'_> {
         self.check_makes_one_payment(CONCURRENT_COPIES_CHARGE_NO).await
     }
 
+    /// Checks that concurrent requests for different charges of one customer make one payment each.
     pub async fn check_concurrent_charges(&self) -> CheckResult {
         let requests: Vec<ChargeRequest> = CONCURRENT_CHARGE_NOS.map(|no| self.charge_request(no)).collect();
         let responses = join_all(requests.iter().map(|request| self.gateway.charge(request))).await;
@@ -80,6 +84,7 @@ impl ConformanceCheck<'_> {
         Ok(())
     }
 
+    /// Checks that a request that reuses the idempotency key of another request makes no payment.
     pub async fn check_key_reuse(&self) -> CheckResult {
         let first = self.charge_request(FIRST_CHARGE_NO);
         self.make_payment(FIRST_CHARGE_NO).await?;
@@ -101,6 +106,7 @@ impl ConformanceCheck<'_> {
         ensure_promise(wrong.is_empty(), || format!("key_reused was expected: {}", wrong.join("; ")))
     }
 
+    /// Returns the ids of the payments in the lists of both customers.
     async fn listed_payment_ids(&self) -> CheckResult<BTreeSet<GatewayToken>> {
         let listed = self
             .list_payments_of_first_customer()
@@ -145,8 +151,9 @@ impl ConformanceCheck<'_> {
         others
     }
 
-    /// Checks that the gateway still remembers idempotency keys. Repeats early and late charges of this check, which
-    /// must return the same payments again, and the declined charge, which must be declined again.
+    /// Checks that the gateway still remembers idempotency keys. Repeats early and late charges of this check, for
+    /// which the gateway must return the same payments again. Also repeats the declined charge, which must be declined
+    /// again.
     pub async fn check_keys_are_remembered(&self) -> CheckResult {
         for no in [FIRST_CHARGE_NO, CONCURRENT_COPIES_CHARGE_NO, MANY_CHARGE_NOS.start, MANY_CHARGE_NOS.end - 1] {
             self.check_makes_one_payment(no).await.map_err(|verdict| with_charge_number(no, verdict))?;
@@ -156,6 +163,7 @@ impl ConformanceCheck<'_> {
     }
 }
 
+/// Adds the number of the charge to the text of a broken promise.
 fn with_charge_number(no: u32, verdict: super::PromiseVerdict) -> super::PromiseVerdict {
     match verdict {
         super::PromiseVerdict::Broken(how) => broken(format!("the repeated request of attempt {no}: {how}")),
@@ -163,6 +171,7 @@ fn with_charge_number(no: u32, verdict: super::PromiseVerdict) -> super::Promise
     }
 }
 
+/// Returns the id of the payment that a successful response contains; `None` for other responses.
 fn payment_id(response: &ChargeResponse) -> Option<GatewayToken> {
     match response {
         ChargeResponse::Succeeded(payment) => Some(payment.id.clone()),

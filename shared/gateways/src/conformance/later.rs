@@ -7,8 +7,9 @@ use super::case::{CheckResult, ConformanceCheck};
 use super::{CheckStep, PromiseVerdict};
 
 impl ConformanceCheck<'_> {
-    /// Waits until this check has waited for `until` in total, but not longer than the parameters of the check allow.
-    /// Reports the progress every second. Returns [`PromiseVerdict::NotChecked`] if the parameters allow no wait.
+    /// Waits until the waiting time of this check is `until` in total, or is the longest time that the parameters
+    /// allow. Reports the progress every second. Returns [`PromiseVerdict::NotChecked`] if the parameters allow no
+    /// wait.
     pub async fn wait_until(&self, until: Duration) -> CheckResult {
         let total = self.parameters.wait.as_secs();
         if total == 0 {

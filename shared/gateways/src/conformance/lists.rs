@@ -70,6 +70,7 @@ impl ConformanceCheck<'_> {
         self.check_no_unexpected_payment_in(&self.list_payments_of_other_customer().await?)
     }
 
+    /// Makes many charges, and checks that the list contains every payment exactly once, across all list pages.
     pub async fn check_list(&self) -> CheckResult {
         let total = u64::from(MANY_CHARGE_NOS.end - MANY_CHARGE_NOS.start);
         for (done, no) in (1..).zip(MANY_CHARGE_NOS) {
@@ -79,6 +80,7 @@ impl ConformanceCheck<'_> {
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
 
+    /// Checks that a list since an earlier time contains every later payment, even if this time is long ago.
     pub async fn check_list_since(&self) -> CheckResult {
         for minutes in MINUTES_BEFORE_START {
             let since = self.started_at - TimeDelta::minutes(minutes);
@@ -94,6 +96,7 @@ impl ConformanceCheck<'_> {
         Ok(())
     }
 
+    /// Checks that the list of one customer contains no payment of another customer.
     pub async fn check_list_by_customer(&self) -> CheckResult {
         let before = self.list_payments_of_other_customer().await?;
         ensure_promise(before.is_empty(), || {
@@ -123,7 +126,7 @@ impl ConformanceCheck<'_> {
     }
 
     /// Returns ids that are similar to the id of the first customer, but belong to no customer. A gateway that compares
-    /// ids inexactly would list the payments of the first customer for them.
+    /// ids inexactly would return the payments of the first customer in the list of such an id.
     fn similar_customers(&self) -> Vec<GatewayToken> {
         let name = self.parameters.customer.as_str();
         let shorter = name.char_indices().next_back().map_or("", |(last, _)| &name[..last]);
@@ -134,6 +137,7 @@ impl ConformanceCheck<'_> {
         names.iter().filter_map(|name| name.parse().ok()).filter(is_similar).collect()
     }
 
+    /// Checks that the list contains refunded payments with their original amounts.
     pub async fn check_list_after_refunds(&self) -> CheckResult {
         let paid = self.payments();
         for no in [PARTLY_REFUNDED_CHARGE_NO, REFUNDED_CHARGE_NO] {
@@ -167,6 +171,7 @@ impl ConformanceCheck<'_> {
         }
     }
 
+    /// Checks, after the wait, that the list still contains every payment with unchanged data.
     pub async fn check_list_again(&self) -> CheckResult {
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }

@@ -23,15 +23,17 @@ use billing::{Currency, GatewayToken};
 use case::{CheckResult, ConformanceCheck};
 use clock::Timer;
 
-/// How long the check waits before it looks for late payments for the first time.
+/// How long the check waits before it checks for the first time that no declined, rejected or refused request has
+/// become a payment.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
 
 /// The parameters of a gateway check: the test customers and test payment methods of the gateway, and how long the check
 /// waits before it repeats its look-ups.
 #[derive(Clone, Debug)]
 pub struct CheckParameters {
+    /// The customer of almost all charges.
     pub customer: GatewayToken,
-    /// A second customer, whose payments must not be confused with those of the first.
+    /// A second customer, whose payments the gateway must not confuse with those of the first customer.
     pub other_customer: GatewayToken,
     /// A payment method whose charges succeed immediately.
     pub succeeding_method: GatewayToken,
@@ -40,11 +42,13 @@ pub struct CheckParameters {
     /// A payment method whose charges stay in progress, such as a bank debit. `None` if the gateway has no such payment
     /// method.
     pub processing_method: Option<GatewayToken>,
+    /// The currency of almost all charges.
     pub currency: Currency,
     /// The client of the gateway that sends requests with missing and wrong signatures. `None` if the gateway has no
     /// signatures, like Stripe.
     pub signing_client: Option<HttpGateway>,
-    /// The id of this check. Every payment of the check contains it, so payments of earlier checks can be ignored.
+    /// The id of this run of the check. Every payment of the run contains the id, so payments of earlier runs can be
+    /// ignored.
     pub run: Ulid,
     /// How long to wait before the lists, the idempotency keys and the declines are checked again.
     pub wait: Duration,
@@ -181,8 +185,8 @@ pub async fn check(
         "a setup has one checkout page, which is open until the customer enters a payment method",
         check.check_checkout_page().await,
     );
-    // Wait a few seconds first. Most wrong late payments appear within seconds, so the author of an adapter sees them
-    // before the long wait ends.
+    // Wait a few seconds first. If a gateway makes a payment for such a request after all, the payment mostly appears
+    // within seconds, so the author of an adapter sees the broken promise before the long wait ends.
     let waited = check.wait_until(FIRST_WAIT).await;
     report(
         "some seconds later, no declined, rejected or refused request has become a payment",

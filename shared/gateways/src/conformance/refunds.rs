@@ -43,12 +43,14 @@ impl ConformanceCheck<'_> {
         }
     }
 
+    /// Lists the refunds of `payment`, and records their ids.
     async fn list_refunds(&self, payment: &GatewayToken) -> CheckResult<Vec<GatewayRefund>> {
         let listed = self.gateway.refunds_of(payment).await.map_err(|error| broken(error.to_string()))?;
         listed.iter().for_each(|refund| self.record_refund(&refund.id));
         Ok(listed)
     }
 
+    /// Checks that repeated requests for a partial refund make one refund.
     pub async fn check_refunds(&self) -> CheckResult {
         let paid = self.make_payment(PARTLY_REFUNDED_CHARGE_NO).await?;
         let request = self.refund_request(1, &paid, 502);
@@ -70,6 +72,7 @@ impl ConformanceCheck<'_> {
         })
     }
 
+    /// Checks that the refunds of a payment never exceed its amount.
     pub async fn check_refund_limit(&self) -> CheckResult {
         let paid = self.make_payment(PARTLY_REFUNDED_CHARGE_NO).await?;
         let response = self.send_refund(&self.refund_request(2, &paid, paid.amount.minor())).await;

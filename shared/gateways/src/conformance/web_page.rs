@@ -4,6 +4,7 @@ use super::case::{CheckResult, ConformanceCheck, broken, ensure_promise};
 use crate::{CheckoutPageRequest, CheckoutPageState, GatewayError};
 
 impl ConformanceCheck<'_> {
+    /// Checks that a payment method setup has one checkout page, which is open until a payment method is entered.
     pub async fn check_checkout_page(&self) -> CheckResult {
         let request = CheckoutPageRequest {
             setup: self.parameters.run,

@@ -7,9 +7,12 @@ use super::wire_format::{Customer, Error};
 use super::{RequestFailure, Stripe};
 use billing::GatewayAccount;
 
+/// The kind of gateway in each [`GatewayAccount`] at Stripe.
 const GATEWAY_KIND: &str = "stripe";
-/// Markers are customer objects, because a restricted key for this software has permission to read and write customers.
+/// The prefix of the id of a marker. Markers are customer objects, because a restricted key for this software has
+/// permission to read and write customers.
 const MARKER_PREFIX: &str = "cus_";
+/// The prefix of a restricted key.
 const RESTRICTED_PREFIX: &str = "rk_";
 
 /// Returns the reason why Stripe refuses the key, with the missing permission if Stripe names it.
@@ -33,14 +36,14 @@ pub fn is_live(key: &str) -> bool {
 }
 
 impl Stripe {
-    /// Returns the account (or marker) `id`, in the mode of the key (test or live).
+    /// Returns the gateway account with the id `id`, in the mode of the key (test or live). `id` is the id of the
+    /// Stripe account, or of the marker in this account.
     pub(super) async fn gateway_account(&self, id: String) -> Result<GatewayAccount, RequestFailure> {
         Ok(GatewayAccount { kind: GATEWAY_KIND.to_owned(), account: id, live: is_live(&self.current_key().await?) })
     }
 
-    /// Creates a customer object at Stripe that later identifies the Stripe account (the marker), because a restricted key
-    /// cannot read the account. Returns `None` for a secret key,
-    /// which can read the account.
+    /// Creates a marker: a customer object at Stripe that later identifies the Stripe account, because a restricted key
+    /// cannot read the account. Returns `None` for a secret key, which can read the account.
     pub(super) async fn new_marker(&self) -> Result<Option<GatewayAccount>, RequestFailure> {
         if !self.current_key().await?.starts_with(RESTRICTED_PREFIX) {
             return Ok(None);
@@ -52,8 +55,8 @@ impl Stripe {
     }
 
     /// Returns whether the marker `stored` exists in the account and mode of the key; `None` if `stored` is not a
-    /// marker. A deleted marker counts as existing, because Stripe still returns its id, but only to keys of the same
-    /// account.
+    /// marker. A deleted marker counts as existing, because Stripe still returns its id to keys of the account, and
+    /// only to these keys.
     pub(super) async fn marker_exists(&self, stored: &GatewayAccount) -> Result<Option<bool>, RequestFailure> {
         if stored.kind != GATEWAY_KIND || !stored.account.starts_with(MARKER_PREFIX) {
             return Ok(None);

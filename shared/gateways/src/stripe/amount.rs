@@ -8,6 +8,7 @@ use billing::{Currency, Money};
 #[error("Stripe accepts amounts in {currency} only in steps of {step} minor units")]
 pub struct AmountError {
     currency: Currency,
+    /// The number of minor units of which each amount in this currency must be a multiple.
     step: i64,
 }
 
@@ -21,6 +22,7 @@ enum StripeUnit {
     MajorUnits,
 }
 
+/// Returns the unit in which Stripe expresses amounts in `currency`.
 fn stripe_unit(currency: Currency) -> StripeUnit {
     match currency.code() {
         "ISK" | "UGX" => StripeUnit::Hundredths,

@@ -8,8 +8,9 @@ use super::lists::ListedObject;
 use super::{GatewayError, RequestFailure, Stripe};
 use billing::GatewayToken;
 
-/// The lists that show whether the key may read the objects that this software uses, each with the permission that the
-/// list needs ("Restricted API keys" in Stripe's documentation; docs/cards.md lists the permissions).
+/// The lists of all objects that this software reads, each with the permission that the key needs to read the list. The
+/// response to a request for a list shows whether the key has the permission ("Restricted API keys" in Stripe's
+/// documentation; docs/cards.md lists the permissions).
 const LISTS_WITH_PERMISSIONS: [(&str, &str); 8] = [
     ("payment_intents", "PaymentIntents read"),
     ("charges", "Charges read"),
@@ -78,7 +79,8 @@ impl Stripe {
         }
     }
 
-    /// Returns whether Stripe accepts the key but does not let it read its own account.
+    /// Returns whether Stripe accepts the key, but the key lacks the permission to read the Stripe account to which it
+    /// belongs.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response, or Stripe refuses the key.

@@ -1,4 +1,4 @@
-//! Reads lists from Stripe, page by page ("Pagination" in Stripe's API reference).
+//! Reads lists from Stripe, one list page after the other ("Pagination" in Stripe's API reference).
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -7,11 +7,13 @@ use super::{PAGE_SIZE, RequestFailure, Stripe};
 use crate::{ListPage as RangePage, TimeRange};
 use billing::GatewayToken;
 
-/// An object in one of Stripe's lists.
+/// An object in one of Stripe's lists. The id of the last object of a list page is the position after which the next
+/// list page begins.
 pub(super) trait ListedObject: DeserializeOwned {
     fn id(&self) -> &GatewayToken;
 }
 
+/// A list page in Stripe's wire format.
 #[derive(Debug, Deserialize)]
 struct ListPage<T> {
     data: Vec<T>,
@@ -40,8 +42,8 @@ impl Stripe {
         }
     }
 
-    /// Returns a list page of the objects in the list at `path` that were created in `range`: the first list page, or the
-    /// one after the object `after`. `expand` is the expanded field of the objects.
+    /// Returns a list page of the objects in the list at `path` that were created in `range`: the first list page, or
+    /// the list page after the object `after`. Stripe returns the field `expand` of each object in expanded form.
     pub(super) async fn list_range<T: ListedObject>(
         &self,
         path: &str,

@@ -30,6 +30,7 @@ struct Session {
     setup_intent: Option<SetupIntent>,
 }
 
+/// The status of a Checkout Session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Status {
@@ -38,12 +39,14 @@ enum Status {
     Expired,
 }
 
+/// The object of a Checkout Session that contains the entered payment method.
 #[derive(Debug, Deserialize)]
 struct SetupIntent {
     #[serde(default)]
     payment_method: Option<EnteredMethod>,
 }
 
+/// The payment method that the customer entered on the checkout page.
 #[derive(Debug, Deserialize)]
 struct EnteredMethod {
     id: GatewayToken,
@@ -70,6 +73,7 @@ fn session_parameters(request: &CheckoutPageRequest) -> Vec<(&'static str, Strin
 }
 
 impl Stripe {
+    /// Creates a Checkout Session with the idempotency key `key`.
     async fn create_session(
         &self,
         request: &CheckoutPageRequest,

@@ -1,5 +1,5 @@
-//! Reads single objects from Stripe in their current state. The handler of inbound webhooks uses this to read the
-//! object of an event again, because events can arrive late and in any order.
+//! Reads single objects from Stripe in their current state. After an event, the handler of inbound webhooks reads the
+//! object of the event again, because events can arrive late and in any order.
 
 use std::collections::HashMap;
 
@@ -37,6 +37,7 @@ pub struct StripeDispute {
     pub opened_at: DateTime<Utc>,
 }
 
+/// A PaymentIntent, with the payment method that it charges.
 #[derive(Debug, Deserialize)]
 struct Intent {
     #[serde(flatten)]
@@ -45,12 +46,14 @@ struct Intent {
     payment_method: Option<GatewayToken>,
 }
 
+/// A Checkout Session. Only its metadata is read.
 #[derive(Debug, Deserialize)]
 struct Session {
     #[serde(default)]
     metadata: HashMap<String, String>,
 }
 
+/// A dispute in Stripe's wire format.
 #[derive(Debug, Deserialize)]
 struct Dispute {
     id: GatewayToken,
@@ -72,6 +75,7 @@ impl ListedObject for Dispute {
 }
 
 impl Dispute {
+    /// Converts the amount, the status and the time. Fails if one of them is not valid.
     fn into_stripe_dispute(self) -> Result<StripeDispute, GatewayError> {
         let Dispute { id, .. } = &self;
         let invalid = |field: &str| GatewayError::Unknown { reason: format!("the dispute {id} has no valid {field}") };
@@ -86,6 +90,7 @@ impl Dispute {
         })
     }
 
+    /// Converts this dispute like [`Self::into_stripe_dispute`], without its reason.
     fn into_gateway_dispute(self) -> Result<GatewayDispute, GatewayError> {
         let StripeDispute { id, payment, amount, status, opened_at, .. } = self.into_stripe_dispute()?;
         Ok(GatewayDispute { id, payment, amount, status, opened_at })
@@ -93,7 +98,8 @@ impl Dispute {
 }
 
 impl Stripe {
-    /// Returns the PaymentIntent `id`; `None` if it does not exist, or was not requested by this software.
+    /// Returns the payment of the PaymentIntent `id`; `None` if the PaymentIntent does not exist, or this software did
+    /// not request it.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
@@ -105,8 +111,8 @@ impl Stripe {
         Ok(payment.map(|(payment, sku)| StripePayment { payment, sku, payment_method }))
     }
 
-    /// Returns the id of the payment method setup of the Checkout Session `id`; `None` if there is no such session, or
-    /// it was not created by this software.
+    /// Returns the id of the payment method setup for which the Checkout Session `id` was created. Returns `None` if
+    /// there is no such session, or this software did not create the session.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
@@ -115,8 +121,8 @@ impl Stripe {
         Ok(session.and_then(|session| session.metadata.get("dueday_setup")?.parse().ok()))
     }
 
-    /// Returns the id of the payment that the refund `id` refunds; `None` if there is no such refund, or it has no
-    /// PaymentIntent.
+    /// Returns the id of the payment that the refund `id` refunds; `None` if there is no such refund, or it refunds a
+    /// charge without a PaymentIntent.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.

@@ -17,9 +17,10 @@ use crate::{
 };
 use billing::{GatewayToken, Payment};
 
-/// The metadata key that contains our id of a refund.
+/// The metadata key of a refund at Stripe. Its value is our id of the refund.
 const REFUND_METADATA_KEY: &str = "dueday_refund";
 
+/// A refund in Stripe's wire format.
 #[derive(Debug, Deserialize)]
 pub(super) struct Refund {
     id: GatewayToken,
@@ -34,6 +35,7 @@ pub(super) struct Refund {
     metadata: HashMap<String, String>,
 }
 
+/// The status of a refund at Stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Status {
@@ -51,6 +53,7 @@ impl ListedObject for Refund {
 }
 
 impl Refund {
+    /// Converts the amount and the status. Fails if the amount or the currency is not valid.
     fn into_gateway_refund(self) -> Result<GatewayRefund, GatewayError> {
         let refund = self;
         let currency = refund.currency.to_ascii_uppercase().parse().ok();
@@ -72,9 +75,9 @@ impl Refund {
     }
 }
 
-/// Returns whether an error proves that no refund was made. Only an invalid request proves this. With other error
-/// types, such as `api_error`, and with other statuses, the refund may have been made ("Error codes" and "Advanced
-/// error handling" in Stripe's documentation).
+/// Returns whether an error proves that no refund was made. Only `invalid_request_error` with status 400 or 404 proves
+/// this. With other error types, such as `api_error`, or other statuses, Stripe may have made the refund ("Error codes"
+/// and "Advanced error handling" in Stripe's documentation).
 fn is_rejection(status: StatusCode, error: &Error) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) && error.kind == "invalid_request_error"
 }

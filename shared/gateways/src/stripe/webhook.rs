@@ -146,6 +146,7 @@ impl SigningSecrets {
     }
 }
 
+/// An event in Stripe's wire format.
 #[derive(Deserialize)]
 struct Envelope {
     id: String,
@@ -155,13 +156,16 @@ struct Envelope {
     data: Data,
 }
 
+/// The field `data` of an event, which contains the object that the event describes.
 #[derive(Deserialize)]
 struct Data {
     object: Object,
 }
 
+/// The object that an event describes.
 #[derive(Deserialize)]
 struct Object {
+    /// The type of the object, such as `charge`.
     #[serde(default)]
     object: String,
     #[serde(default)]
@@ -171,6 +175,7 @@ struct Object {
 }
 
 impl StripeEvent {
+    /// Reads an event from the body of a request; `None` if the body is not an event.
     fn read(body: &[u8]) -> Option<Self> {
         let Envelope { id, kind, object, data } = serde_json::from_slice(body).ok()?;
         if object != "event" || id.is_empty() || id.len() > 255 {
@@ -194,12 +199,14 @@ impl StripeEvent {
 mod tests {
     use super::*;
 
+    /// The body of an event about the PaymentIntent `pi_1`.
     const BODY: &[u8] = br#"{"id":"evt_1","object":"event","type":"payment_intent.succeeded","data":{"object":{"id":"pi_1","object":"payment_intent"}}}"#;
 
     fn secrets(text: &str) -> SigningSecrets {
         SigningSecrets::parse(text).unwrap()
     }
 
+    /// Returns the time `seconds` after the time at which the tests sign.
     fn at(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
     }

@@ -32,8 +32,8 @@ pub struct PaymentIntent {
     created: i64,
     #[serde(default)]
     metadata: HashMap<String, String>,
-    /// The latest charge, if the response contains it in expanded form; otherwise its id. The charge is stored as
-    /// untyped JSON, so that an unexpected value in the charge cannot make the PaymentIntent unreadable.
+    /// The latest charge if the response contains the charge in expanded form, otherwise the id of the latest charge.
+    /// The charge is kept as untyped JSON, so that an unexpected value in it cannot make the PaymentIntent unreadable.
     #[serde(default)]
     latest_charge: serde_json::Value,
     #[serde(default)]
@@ -124,7 +124,7 @@ pub fn payment_intent_parameters(request: &ChargeRequest) -> Result<Vec<(String,
         // Accept any type of payment method, but no redirects: the customer is not present.
         ("automatic_payment_methods[enabled]".to_owned(), "true".to_owned()),
         ("automatic_payment_methods[allow_redirects]".to_owned(), "never".to_owned()),
-        // Expand the charge, which contains the brand and the last four digits of the card.
+        // Request the charge in expanded form: it contains the brand and the last four digits of the card.
         ("expand[0]".to_owned(), "latest_charge".to_owned()),
         metadata(ACCOUNT_METADATA_KEY, request.account.to_string()),
         metadata(SUBSCRIPTION_METADATA_KEY, request.subscription.to_string()),
@@ -201,7 +201,7 @@ impl PaymentIntent {
         self.last_payment_error.as_ref()?.payment_method["id"].as_str()?.parse().ok()
     }
 
-    /// Returns the charged card, if the charge is expanded and the payment method is a card.
+    /// Returns the charged card, if the response contains the charge in expanded form and the payment method is a card.
     fn card(&self) -> Option<Card> {
         let card = self.latest_charge.pointer("/payment_method_details/card")?;
         Card::new(card["brand"].as_str()?, card["last4"].as_str()?).ok()
@@ -250,6 +250,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns a PaymentIntent with `status`, the last payment error `error`, and the latest charge `charge`.
     fn intent(status: &str, error: serde_json::Value, charge: serde_json::Value) -> PaymentIntent {
         let intent = json!({
             "id": "pi_1", "status": status, "amount": 1, "currency": "eur", "created": 0,
