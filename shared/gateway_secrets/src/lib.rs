@@ -31,8 +31,8 @@ pub enum FirstRead {
 /// `DUEDAY_GATEWAY_KEY_SECRET_NAME`, otherwise from `DUEDAY_GATEWAY_KEY`.
 ///
 /// # Errors
-/// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read although the first read must
-/// succeed. The error never contains the key.
+/// [`ConfigError`] in these cases: a variable is missing or invalid; or the secret cannot be read, and `first_read` is
+/// [`FirstRead::MustSucceed`]. The error never contains the key.
 pub async fn gateway_from_environment(
     env: Env<'_>,
     sdk: &SdkConfig,
@@ -56,7 +56,8 @@ pub async fn gateway_from_environment(
     }
 }
 
-/// Creates the client of the sandbox gateway in the same stack, which signs its requests with the credentials in `sdk`.
+/// Creates the client of the sandbox gateway in the same stack. The client signs its requests with the credentials in
+/// `sdk`.
 ///
 /// # Errors
 /// [`ConfigError`] if `DUEDAY_SANDBOX_URL` is missing or not valid, or `sdk` contains no credentials or no region.
@@ -73,7 +74,7 @@ pub fn sandbox_from_environment(
     sandbox_with(env, IamSigner::new(credentials, region.as_ref()), timeout, clock)
 }
 
-/// Creates the gateway for Stripe, with its key from the same place as in [`gateway_from_environment`].
+/// Creates the client of Stripe. Reads the key of Stripe from the same variables as [`gateway_from_environment`].
 ///
 /// # Errors
 /// The same errors as in [`gateway_from_environment`].
@@ -105,8 +106,8 @@ pub async fn stripe_signing_secrets(
     with_first_read(secrets, FirstRead::MustSucceed).await
 }
 
-/// Reads `secret` for the first time, and returns it. If the read fails, `first_read` decides whether the error is
-/// returned.
+/// Reads `secret` for the first time, so that its value is in memory, and returns `secret`. If the read fails,
+/// `first_read` decides whether the function returns the error.
 async fn with_first_read<T: Clone + PartialEq>(
     secret: CurrentSecret<T>,
     first_read: FirstRead,

@@ -12,8 +12,8 @@ struct CardForm {
     payment_method: GatewayToken,
 }
 
-/// The payment methods on the checkout page, with their labels. Both the sandbox and the stand-in for Stripe support
-/// them.
+/// The payment methods on the checkout page, with their labels. Both the sandbox and the stand-in for Stripe accept
+/// these payment methods.
 const TEST_CARDS: [(&str, &str); 7] = [
     ("pm_card_visa", "Visa, succeeds"),
     ("pm_card_mastercard", "Mastercard, succeeds"),
@@ -30,15 +30,15 @@ const TEST_CARDS: [(&str, &str); 7] = [
 /// The content security policy of the checkout page: the page may use inline styles but load nothing, and no other web
 /// page may embed it in a frame.
 ///
-/// The policy has no `form-action`: Chromium applies that directive also to every redirect after the form. The response
-/// to the form is a redirect to the API, which may redirect to the merchant's own page, an origin that the gateway does
-/// not know.
+/// The policy has no directive `form-action`, because Chromium also applies that directive to every redirect after the
+/// form. The response to the form is a redirect to the API, and the API may redirect to the merchant's own web page.
+/// The gateway does not know the origin of that web page, so it could not list the origin in the directive.
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The referrer policy of the checkout page. It hides the URL of the page from all other origins, because anyone who
-/// knows the URL can enter a card. The policy `no-referrer` would also do this, but the browser would then send
-/// `Origin: null` with the form, which the guard of the local server refuses.
+/// The referrer policy of the checkout page. The policy hides the URL of the checkout page from all other origins,
+/// because anyone who knows the URL can enter a card. The policy `no-referrer` would also do this, but the browser
+/// would then send `Origin: null` with the form, which the guard of the local server refuses.
 const REFERRER_POLICY: &str = "same-origin";
 
 /// Returns the checkout page, with a link back to `return_url`.

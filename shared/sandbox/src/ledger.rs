@@ -1,5 +1,5 @@
-//! The sandbox's ledger: append-only JSON lines. Each line is synced to disk before the request that caused it gets its
-//! response.
+//! The ledger of a sandbox on one machine: JSON lines, in a file or in memory. Lines are only appended. Each line is
+//! synced to disk before the sandbox responds to the request that caused the line.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -38,8 +38,8 @@ pub enum LedgerEntry {
 pub struct Ledger {
     /// The file of the ledger and its path; `None` if the ledger exists only in memory.
     file: Option<(PathBuf, File)>,
-    /// The entries about payments, in the order in which they were written. The other fields contain the data of all
-    /// other entries.
+    /// The entries about payments, in the order in which they were written. The data of all other entries is in the
+    /// other fields.
     entries: Vec<LedgerEntry>,
     /// For each idempotency key, the index in `entries` of its payment.
     by_key: HashMap<String, usize>,
@@ -51,6 +51,7 @@ pub struct Ledger {
     pages: HashMap<GatewayToken, (PageOpened, Option<EnteredMethod>)>,
     /// The refunds, each with its id at the gateway.
     refunds: Vec<(RefundRequest, GatewayToken)>,
+    /// The id of the gateway account; `None` for a ledger in memory.
     account: Option<String>,
 }
 
@@ -62,7 +63,7 @@ impl Ledger {
 
     /// Opens the ledger in the file at `path` and locks it for this process. Creates the file if it does not exist;
     /// `new_id` creates the account id of a new ledger. Drops the last line if it is incomplete: the earlier process
-    /// ended while it wrote this line, and its request got no response.
+    /// ended while it wrote this line, so the request that caused the line got no response.
     ///
     /// # Errors
     /// [`LedgerError`] if the file cannot be read or written, is locked by another process, or contains a line that is
@@ -108,6 +109,7 @@ impl Ledger {
         &self.entries
     }
 
+    /// Writes `entry` to the file, if there is a file, and then to the data in memory.
     pub(crate) fn append(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
         if let Some((path, file)) = &mut self.file {
             let mut line = serde_json::to_vec(&entry).expect("an entry is representable");
@@ -120,10 +122,12 @@ impl Ledger {
         Ok(())
     }
 
+    /// Returns the latest payment that was made under the idempotency key `key`.
     pub(crate) fn payment_by_key(&self, key: &str) -> Option<&LedgerPayment> {
         self.by_key.get(key).and_then(|&index| self.payment(index))
     }
 
+    /// Returns all payments of `customer`, in the order in which they were made.
     pub(crate) fn payments_by_customer(&self, customer: &GatewayToken) -> impl Iterator<Item = &LedgerPayment> {
         self.by_customer.get(customer).into_iter().flatten().filter_map(|&index| self.payment(index))
     }
@@ -152,6 +156,7 @@ impl Ledger {
         self.resolved.get(&made.id).cloned().unwrap_or_else(|| made.status.clone())
     }
 
+    /// Returns the payment in the entry with the index `index`; `None` if the entry is not a new payment.
     fn payment(&self, index: usize) -> Option<&LedgerPayment> {
         match self.entries.get(index) {
             Some(LedgerEntry::Payment(made)) => Some(made),
@@ -159,6 +164,7 @@ impl Ledger {
         }
     }
 
+    /// Adds the data of `entry` to the data in memory.
     fn apply_entry(&mut self, entry: LedgerEntry) {
         let index = self.entries.len();
         match &entry {

@@ -1,4 +1,5 @@
-//! The sandbox on one machine, which stores everything in its own append-only ledger: a file, or only the memory.
+//! The sandbox on one machine. It stores all payments, refunds and checkout pages in its own ledger, which is a file or
+//! is only in memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -31,6 +32,7 @@ impl Sandbox {
         Self { clock, ledger: Mutex::new(ledger), url: OnceLock::new() }
     }
 
+    /// Locks the ledger and returns it.
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,8 +126,8 @@ impl Sandbox {
         Some((opened.clone(), rules::page_state(opened, entered.as_ref(), now)))
     }
 
-    /// Enters `payment_method` on the checkout page `id` at the time `now`. Returns `false` if the page is not open or
-    /// there is no such test payment method.
+    /// Enters `payment_method` on the checkout page `id` at the time `now`. Returns `false` if the checkout page is not
+    /// open or there is no such test payment method.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger could not be written.
@@ -167,8 +169,8 @@ impl Sandbox {
         }
     }
 
-    /// Returns a list page of the payments that were made in `range`, with their status at the time `now`. `after` is the
-    /// `next` of the list page before; `None` for the first list page.
+    /// Returns a list page of the payments that were made in `range`, with their status at the time `now`. `after` is
+    /// the field `next` of the previous list page; `None` for the first list page.
     ///
     /// # Errors
     /// [`LedgerError`] if the final status of a payment could not be written to the ledger.
@@ -185,8 +187,8 @@ impl Sandbox {
         Ok(ListPage { items: self.with_status_at(page.items, now)?, next: page.next })
     }
 
-    /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment, like
-    /// [`Sandbox::payments_in_at`].
+    /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment. `after` is
+    /// the same as in [`Sandbox::payments_in_at`].
     pub fn refunds_with_payment_ids_in(
         &self,
         range: &TimeRange,
@@ -378,7 +380,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a request for a charge of `minor` minor units, under an idempotency key of its own.
+    /// Returns a request for a charge of `minor` minor units. Each amount has another idempotency key.
     fn charge_request(minor: i64) -> ChargeRequest {
         let request = json!({
             "idempotency_key": format!("key of {minor}"), "account": "acme",

@@ -35,8 +35,8 @@ pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<PaymentMetho
         return Some(PaymentMethodBehaviour::Processes { time: DEBIT_PROCESSING_TIME, then });
     }
     let card = name.strip_prefix("card_")?;
-    // The name of a declined test card at Stripe usually contains the brand, but not always, so both forms are
-    // accepted.
+    // Stripe's names of declined test cards usually contain the brand, but not always, so accept the names with and
+    // without the brand.
     match card.strip_prefix("visa_").unwrap_or(card) {
         "visa" | "visa_debit" | "debit" | "mastercard" | "amex" | "discover" | "diners" | "jcb" | "unionpay" => {
             Some(PaymentMethodBehaviour::Succeeds)
@@ -61,7 +61,7 @@ pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<PaymentMetho
 }
 
 /// Returns the brand and the last four digits of the test card `payment_method`, from Stripe's table of test cards;
-/// `None` if it is not a card.
+/// `None` if `payment_method` is not such a card.
 pub fn card_of_method(payment_method: &GatewayToken) -> Option<Card> {
     let name = payment_method.as_str().strip_prefix("pm_card_")?;
     let (brand, last4) = match name.split('_').next()? {
@@ -77,6 +77,7 @@ pub fn card_of_method(payment_method: &GatewayToken) -> Option<Card> {
     Card::new(brand, last4).ok()
 }
 
+/// Returns a decline with this code, which is hard if `hard` is true.
 fn decline(code: &str, hard: bool) -> Decline {
     Decline { code: code.to_owned(), hard }
 }

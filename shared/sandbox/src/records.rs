@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::methods;
 use billing::{GatewayToken, Payment, PaymentStatus};
 
-/// A checkout page in its first state, before the customer entered a payment method.
+/// A checkout page as it was opened, before the customer entered a payment method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PageOpened {
     pub id: GatewayToken,
@@ -18,7 +18,8 @@ pub struct PageOpened {
 }
 
 impl PageOpened {
-    /// Converts this page to the wire format of the gateway. Its URL begins with the base URL `url`.
+    /// Converts this checkout page to the wire format of the gateway. The URL of the checkout page begins with the base
+    /// URL `url`.
     pub fn at(self, url: &str) -> CheckoutPage {
         CheckoutPage { url: format!("{url}/pages/{}", self.id), id: self.id, expires_at: self.expires_at }
     }
@@ -27,7 +28,7 @@ impl PageOpened {
 /// A payment method that a customer entered on a checkout page, and the time at which it was entered.
 pub type EnteredMethod = (GatewayToken, DateTime<Utc>);
 
-/// A payment in its first state: the request that made it, and the status in the first response.
+/// A payment as it was made: the request that made the payment, and the status in the first response.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LedgerPayment {
     pub id: GatewayToken,

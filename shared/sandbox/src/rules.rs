@@ -1,6 +1,6 @@
 //! The rules of the sandbox, as pure functions. Each function decides on one request, from the stored payments, refunds
-//! and pages that the request concerns. The store reads these records, calls the function, and writes the result only
-//! if the records have not changed in the meantime.
+//! and checkout pages that the request concerns. The store reads these records, calls the function, and writes the
+//! result only if the records have not changed in the meantime.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use gateways::{
@@ -140,8 +140,8 @@ pub fn refund_time(request: &RefundRequest) -> DateTime<Utc> {
     request.refund.datetime().into()
 }
 
-/// Returns the code with which the sandbox rejects `amount`, which is a code that Stripe also uses; `None` if the
-/// amount is allowed as the price of a product.
+/// Returns the error code with which the sandbox rejects `amount`. Stripe uses the same codes. Returns `None` if a
+/// product can have `amount` as its price.
 fn refused_amount(amount: Money) -> Option<&'static str> {
     match amount.currency().price(amount.minor()) {
         Ok(_) => None,
@@ -150,8 +150,8 @@ fn refused_amount(amount: Money) -> Option<&'static str> {
     }
 }
 
-/// Returns the checkout page for `request`, opened at the time `now`. The id of the page depends only on the id of the
-/// payment method setup.
+/// Returns the checkout page for `request`, opened at the time `now`. The id of the checkout page depends only on the
+/// id of the payment method setup, so the same setup gets the same checkout page.
 pub fn open_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> PageOpened {
     let new_customer = || format!("cus_{}", request.account).parse().expect("an account's id is a token");
     PageOpened {
@@ -162,8 +162,8 @@ pub fn open_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> PageOpene
     }
 }
 
-/// Returns the state of the page `opened` at the time `now`. `entered` is the payment method that the customer has
-/// entered; `None` if there is none yet.
+/// Returns the state of the checkout page `opened` at the time `now`. `entered` is the payment method that the customer
+/// has entered; `None` if there is none yet.
 pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: DateTime<Utc>) -> CheckoutPageState {
     match entered {
         Some((payment_method, given_at)) => CheckoutPageState::Complete {
@@ -175,8 +175,8 @@ pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: Dat
     }
 }
 
-/// Returns whether `payment_method` can be entered on a page with the state `state`: the page is open, and there is such a
-/// test payment method.
+/// Returns whether `payment_method` can be entered on a checkout page with the state `state`: the checkout page is
+/// open, and there is such a test payment method.
 pub fn can_payment_method_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
     *state == CheckoutPageState::Open && methods::behaviour_of_method(payment_method).is_some()
 }

@@ -34,13 +34,14 @@ pub fn gateway_router(sandbox: Store) -> Router {
     api_routes().merge(checkout_page_routes()).with_state(sandbox)
 }
 
-/// Returns the same routes as [`gateway_router`]. Every request, except those of the customer's browser, must be signed
-/// with one of `keys`, at most five minutes before or after the time of `clock`; otherwise the response is 401.
+/// Returns the same routes as [`gateway_router`]. Every request, except the requests of the customer's browser, must be
+/// signed with one of `keys`, at most five minutes before or after the time of `clock`; otherwise the response is 401.
 pub fn signed_gateway_router(sandbox: Store, keys: GatewayKeys, clock: Arc<dyn Clock>) -> Router {
     let verification = from_fn_with_state((keys, clock), verify_signature);
     api_routes().route_layer(verification).merge(checkout_page_routes()).with_state(sandbox)
 }
 
+/// Returns the routes that `HttpGateway` calls.
 fn api_routes() -> Router<Store> {
     Router::new()
         .route(ACCOUNT_PATH, get(get_account))
@@ -55,6 +56,7 @@ fn api_routes() -> Router<Store> {
         .route(&format!("{LISTS_PATH}/disputes"), get(list_disputes_in_range))
 }
 
+/// Returns the routes that the customer's browser calls.
 fn checkout_page_routes() -> Router<Store> {
     Router::new().route("/pages/{id}", get(show_page).post(submit_card))
 }
@@ -183,6 +185,7 @@ async fn checkout_page_state(
     page.map(|(_, state)| Json(state)).ok_or_else(page_not_found)
 }
 
+/// Returns the checkout page. If it is not open any more, redirects the browser to the return URL.
 async fn show_page(State(sandbox): State<Store>, Path(id): Path<GatewayToken>) -> Result<Response, ErrorResponse> {
     let page = sandbox.page(&id, sandbox.now()).await.map_err(internal_error)?;
     match page.ok_or_else(page_not_found)? {
@@ -193,6 +196,7 @@ async fn show_page(State(sandbox): State<Store>, Path(id): Path<GatewayToken>) -
     }
 }
 
+/// Stores the payment method that the customer submitted, and redirects the browser to the return URL.
 async fn submit_card(
     State(sandbox): State<Store>,
     Path(id): Path<GatewayToken>,
@@ -221,6 +225,7 @@ fn time_of_request(sandbox: &dyn SandboxStore, headers: &HeaderMap) -> Result<Da
     })
 }
 
+/// Logs `error`, and returns an error response with status 500.
 fn internal_error(error: StoreError) -> ErrorResponse {
     tracing::error!(%error, error_type = "Store", "the sandbox could not read or write its payments");
     (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())

@@ -1,5 +1,5 @@
-//! The interface between the HTTP routes of the sandbox and the store of its payments: a file, the memory, or a
-//! DynamoDB table.
+//! The interface between the HTTP routes of the sandbox and the store that contains its payments: a file, the memory,
+//! or a DynamoDB table.
 
 use std::fmt;
 
@@ -16,12 +16,13 @@ use billing::{GatewayAccount, GatewayToken, Payment};
 /// The reason why a store could not read or write. If a write failed, the outcome of the request is unknown.
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The base URL of the checkout pages, which a customer opens in a browser.
+/// The rule for the base URL of a checkout page, which a customer opens in a browser.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PageAddress {
-    /// The pages are at the host to which the caller has sent its request.
+    /// The URL of a checkout page contains the host to which the caller sent its request.
     HostOfRequest,
-    /// The pages are at the origin of the request's `return_url`: the API of the deployment also serves the pages.
+    /// The URL of a checkout page has the origin of the request's `return_url`, because the API of the deployment also
+    /// serves the checkout pages.
     OriginOfReturnUrl,
 }
 
@@ -33,7 +34,7 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
     /// Returns the current time. Requests whose caller sends no time are processed at this time.
     fn now(&self) -> DateTime<Utc>;
 
-    /// Returns where the checkout pages are served.
+    /// Returns the rule for the base URL of a checkout page.
     fn page_address(&self) -> PageAddress {
         PageAddress::HostOfRequest
     }
@@ -52,8 +53,8 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, StoreError>;
 
-    /// Returns a list page of the payments that were made in `range`: the first list page, or the one after the position
-    /// `after`.
+    /// Returns a list page of the payments that were made in `range`: the first list page, or the list page after the
+    /// position `after`.
     async fn payments_in(
         &self,
         range: &TimeRange,
@@ -61,8 +62,8 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
         now: DateTime<Utc>,
     ) -> Result<ListPage<Payment>, StoreError>;
 
-    /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment, like
-    /// [`SandboxStore::payments_in`].
+    /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment. `after` is
+    /// the same as in [`SandboxStore::payments_in`].
     async fn refunds_in(
         &self,
         range: &TimeRange,
@@ -88,8 +89,8 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
         now: DateTime<Utc>,
     ) -> Result<Option<(PageOpened, CheckoutPageState)>, StoreError>;
 
-    /// Enters `payment_method` on the checkout page `id`. Returns `false` if the page is not open or there is no such test
-    /// payment method.
+    /// Enters `payment_method` on the checkout page `id`. Returns `false` if the checkout page is not open or there is
+    /// no such test payment method.
     async fn complete_page(
         &self,
         id: &GatewayToken,
