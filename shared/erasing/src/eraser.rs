@@ -42,7 +42,7 @@ pub struct ErasingReport {
     pub failed: u64,
 }
 
-/// Whether a step has ended.
+/// Whether a step of an erasure has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StepResult {
     Ended,
@@ -56,8 +56,9 @@ impl Eraser {
         Self { table, orders, clock }
     }
 
-    /// Continues all requested erasures until `deadline`. If `deadline` is `None`, continues until each erasure has ended
-    /// or must wait, for example for an order that is not shipped yet. An error of one erasure is logged, and does not stop the other erasures.
+    /// Continues all requested erasures until `deadline`. If `deadline` is `None`, continues until each erasure has
+    /// ended or must wait, for example for an order that is not shipped yet. An error in one erasure is logged, and
+    /// does not stop the other erasures.
     ///
     /// # Errors
     /// [`TableError`] if the list of erasures cannot be read, or the scan of the table fails.
@@ -73,11 +74,11 @@ impl Eraser {
         Ok(report)
     }
 
-    /// Continues the erasure of `account` until it ends or waits. Returns the reason why it waits; `None` if it has
-    /// ended.
+    /// Continues the erasure of `account` until the erasure ends or waits. Returns the reason why the erasure waits;
+    /// `None` if it has ended.
     ///
     /// # Errors
-    /// [`TableError`] if a request fails: a later call continues.
+    /// [`TableError`] if a request fails. A later call continues the erasure.
     pub async fn erase(&self, account: &AccountId) -> Result<Option<String>, TableError> {
         let Some(erasure) = self.table.get_erasure(account).await? else { return Ok(None) };
         let prepared = self.erase_in_order_desk(erasure).await?;
@@ -86,6 +87,7 @@ impl Eraser {
         Ok(self.finish(scanned, None).await?.and_then(|erasure| erasure.waits_for))
     }
 
+    /// Continues `erasures` until `deadline`, and adds the results to `report`.
     async fn continue_erasures(
         &self,
         erasures: Vec<Erasure>,
@@ -145,9 +147,9 @@ impl Eraser {
         self.table.update_erasure(&stored, next).await
     }
 
-    /// Removes the items of the accounts of `group` that are outside of the accounts' own partitions, with one scan of
-    /// the table. The erasures in `group` must have the same position. Returns the erasures as they are stored after
-    /// the scan.
+    /// Scans the table once. Removes all items that belong to the accounts in `group` and are outside of the accounts'
+    /// own partitions. The erasures in `group` must have the same position. Returns the erasures as they are stored
+    /// after the scan.
     async fn scan_for_erasures(
         &self,
         group: Vec<Erasure>,
@@ -188,6 +190,8 @@ impl Eraser {
         Ok(self.update_erasures(&scanned, progress).await?.into_iter().chain(others).collect())
     }
 
+    /// Replaces each erasure in `stored` with the erasure at the same position in `next`. Returns the erasures as
+    /// stored.
     async fn update_erasures(&self, stored: &[Erasure], next: Vec<Erasure>) -> Result<Vec<Erasure>, TableError> {
         let mut written = Vec::new();
         for (stored, next) in stored.iter().zip(next) {
@@ -228,7 +232,8 @@ impl Eraser {
     }
 
     /// Removes the subscriptions of the account. Before it removes the first subscription, checks again that no payment
-    /// is owed and no refund or dispute is in progress: the gateway may have reported a dispute since the request.
+    /// is owed and no refund or dispute is in progress: the gateway may have reported a dispute since the erasure was
+    /// requested.
     async fn remove_subscriptions(
         &self,
         erasure: &mut Erasure,
@@ -283,11 +288,13 @@ fn position_of_scan(erasure: &Erasure) -> Option<String> {
 }
 
 impl ErasingReport {
+    /// Logs that the erasure of `account` failed because of `error`, and counts the failure.
     fn add_failure(&mut self, account: &AccountId, error: &TableError) {
         self.failed = self.failed.saturating_add(1);
         tracing::error!(%account, %error, error_type = "Table", "{ERASURE_FAILED_MESSAGE}");
     }
 
+    /// Adds `erasure`, which waits or is in progress.
     fn add_unfinished(&mut self, erasure: Erasure, now: DateTime<Utc>) {
         match erasure.waits_for {
             Some(waits_for) => {

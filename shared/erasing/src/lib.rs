@@ -1,10 +1,11 @@
-//! The erasure of accounts. `DELETE /accounts/{account}` or `dueday account erase` requests an erasure, and [`Eraser`] carries it
-//! out: it removes the personal data of the account from both tables, and keeps the records of payments that the law
-//! requires, with the id of the account only.
+//! The erasure of accounts. `DELETE /accounts/{account}` or `dueday account erase` requests an erasure, and [`Eraser`]
+//! carries out the erasure. It removes the personal data of the account from the table of payments and from the table
+//! of the order desk. It keeps the records of payments that the law requires, but in these records only the id of the
+//! account.
 //!
-//! Every step can be interrupted after each request and repeated: removing an item that was already removed has no
-//! effect, and the progress is stored in the item of the erasure. The module `owner` finds the account of an item
-//! outside the partition of the account, and the module `request` checks whether an account may be erased.
+//! Every step can be interrupted after each request and then repeated, because removing an item twice has no further
+//! effect. The item of the erasure contains the progress. The module `owner` finds the account of an item outside the
+//! partition of the account, and the module `request` checks whether an account may be erased.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod eraser;

@@ -1,4 +1,4 @@
-//! Finds the account to which an item belongs that is not in the partition of an account, such as a card link.
+//! Finds the account of an item that is outside of the account's own partition, such as a card link.
 
 use billing::DeliveryStatus;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub fn owner_of_removable_item(item: &Item) -> Option<String> {
     };
     match pk.split('#').next()? {
         "SETUP" | "CARDLINK" => text("Account").cloned(),
-        // LIMIT#<what>#<account>#<hour>
+        // The key has the form LIMIT#<what>#<account>#<hour>.
         "LIMIT" => pk.split('#').nth(2).map(str::to_owned),
         "IDEM" => field_of_json("Answer", "account"),
         "WEBHOOK" if *text("Status")? != DeliveryStatus::Pending.to_string() => field_of_json("Body", "subject"),
@@ -29,6 +29,7 @@ mod tests {
     use super::*;
     use store::Key;
 
+    /// Returns an item with the partition key `pk` and these attributes.
     fn item(pk: &str, attributes: &[(&str, &str)]) -> Item {
         let mut item = Key { pk: pk.to_owned(), sk: pk.to_owned() }.attributes();
         item.extend(attributes.iter().map(|(name, value)| ((*name).to_owned(), dynamo::s(value))));

@@ -1,4 +1,5 @@
-//! The request for an erasure: checks that nothing is owed or in progress, and marks the account.
+//! The request for an erasure: checks that no payment is owed and that no refund, dispute or setup is in progress, and
+//! marks the account.
 
 use billing::{
     AccountId, ActionKind, ErasedAccount, Erasure, ErasureCheck, ErasureObstacle, LoggedAction, NewAction,
@@ -8,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use store::{AccountPartition, StoredAccount, Table, TableError};
 
 /// The largest number of obstacles (reasons against an erasure) that an error lists. The check ends when it has found
-/// more.
+/// more obstacles than this.
 const MAX_OBSTACLES: usize = 50;
 
 /// The largest age of a payment method setup whose checkout page can still be open.
@@ -34,17 +35,21 @@ pub enum RequestError {
     Obstacles(Vec<ErasureObstacle>),
 }
 
-/// Returns the texts of the first 50 `obstacles`, separated by semicolons, and whether there are more.
+/// Returns one text with the first 50 `obstacles`, separated by semicolons. If there are more, the text ends with "and
+/// more".
 pub(crate) fn list_obstacles(obstacles: &[ErasureObstacle]) -> String {
     let more = (obstacles.len() > MAX_OBSTACLES).then(|| "and more".to_owned());
     obstacles.iter().take(MAX_OBSTACLES).map(ToString::to_string).chain(more).collect::<Vec<_>>().join("; ")
 }
 
 /// Requests the erasure of `account` at `now`, and writes `action` to the action log. If the erasure was requested
-/// before, returns its state. Sends a GetItem request, the requests of the check, and a TransactWriteItems request.
+/// before, returns the state of the erasure. Sends a GetItem request, the requests that look for obstacles, and a
+/// TransactWriteItems request.
 ///
 /// # Errors
-/// [`RequestError::Obstacles`] if something is owed or in progress.
+/// - [`RequestError::NoAccount`] if the account does not exist.
+/// - [`RequestError::Obstacles`] if a payment is owed, or a refund, dispute or setup is in progress.
+/// - [`RequestError::Table`] if a request to the table fails.
 pub async fn request_erasure(
     table: &Table,
     account: &AccountId,
@@ -72,9 +77,10 @@ pub async fn request_erasure(
     }
 }
 
-/// Returns the obstacles to an erasure of `account` at `now`: payments, refunds, disputes and setups that are owed or
-/// in progress. If there are more than 50, returns only some of them. Sends a Query request for each list page of each
-/// of five kinds of items, and a GetItem request for each recent setup. Only one list page is in memory at a time.
+/// Returns the obstacles to an erasure of `account` at `now`: owed payments, and refunds, disputes and setups that are
+/// in progress. If there are more than 50 obstacles, returns only some of them. Reads five kinds of items, with one
+/// Query request for each list page, and each recent setup with a GetItem request. Only one list page is in memory at a
+/// time.
 pub(crate) async fn obstacles(
     table: &Table,
     account: &AccountId,
