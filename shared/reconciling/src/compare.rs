@@ -152,6 +152,7 @@ mod tests {
 
     use super::*;
 
+    /// The time at which the payment of these tests was created.
     fn at() -> DateTime<Utc> {
         "2027-01-31T12:00:00Z".parse().unwrap()
     }

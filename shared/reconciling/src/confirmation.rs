@@ -12,8 +12,8 @@ pub struct DaysToCompare {
     pub first: NaiveDate,
     /// The last day in UTC: the day on which a run or a command noticed that the table is a copy.
     pub last: NaiveDate,
-    /// When a run or a command noticed that the table is a copy. An earlier comparison may have been restored with the
-    /// backup, so it proves nothing.
+    /// The time at which a run or a command noticed that the table is a copy. A comparison before this time may have
+    /// been restored with the backup, so it proves nothing.
     noticed_at: DateTime<Utc>,
 }
 
@@ -40,10 +40,10 @@ pub enum ConfirmationProblem {
 }
 
 impl DaysToCompare {
-    /// Returns the days for a table with `settings`, of which a run or a command noticed at `noticed_at` that it is a
-    /// copy. The first day is the day of the latest run in the backup: each run stores its time in the settings, but a
-    /// run on a copy stores it only after an operator has confirmed the copy. The day is computed from an hour earlier,
-    /// because the clocks of two machines may differ by up to an hour.
+    /// Returns the days to compare for a table with `settings`. A run or a command noticed at `noticed_at` that this
+    /// table is a copy. The first day is the day of the latest run in the backup: each run stores its time in the
+    /// settings, but a run on a copy stores it only after an operator has confirmed the copy. The first day is computed
+    /// from the time one hour before that run, because the clocks of two machines may differ by up to an hour.
     pub fn of_table(settings: &Settings, noticed_at: DateTime<Utc>) -> Self {
         let latest_run_at = settings.latest_run_at.unwrap_or(settings.created_at());
         let first = (latest_run_at - TimeDelta::hours(1)).date_naive();
@@ -73,6 +73,7 @@ impl DaysToCompare {
         })
     }
 
+    /// Returns the reason why `compared`, the stored comparison of the day `on`, is not sufficient; `None` if it is.
     fn problem_of_day(&self, on: NaiveDate, compared: Option<&DayReconciliation>) -> Option<ConfirmationProblem> {
         let Some(compared) = compared.filter(|compared| compared.started_at >= self.noticed_at) else {
             return Some(ConfirmationProblem::NotCompared(on));

@@ -1,5 +1,5 @@
-//! The comparison of payments at a gateway that does not list the payments of a day, in a table that was restored from a
-//! backup: compares the payments of each customer that the table contains.
+//! The comparison of a day's payments in a table that was restored from a backup, if the gateway does not list the
+//! payments of a day. Instead, the gateway lists the payments of each customer that the table contains.
 
 use billing::{DayReconciliation, Difference, DifferenceKind, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
@@ -13,8 +13,8 @@ use crate::request_retries::with_retries;
 const ACCOUNTS_PER_UPDATE: usize = 1_000;
 /// The number of requests to the gateway after which the comparison stores its position.
 const REQUESTS_PER_UPDATE: usize = 100;
-/// The number of consecutive customers for which the gateway may have no usable response. If there are more, the gateway is
-/// out of order, and the comparison is interrupted.
+/// The number of consecutive customers for which the gateway may return no usable response. If there are more, the
+/// gateway is probably out of order, and the comparison is interrupted.
 const MAX_CONSECUTIVE_FAILURES: usize = 10;
 
 impl Reconciler {
@@ -62,7 +62,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Returns the payments of `customer` since `from`. Asks the gateway once more if it has no usable response.
+    /// Returns the payments of `customer` since `from`. Repeats the request once if the gateway returns no usable
+    /// response.
     async fn payments_of(&self, customer: &GatewayToken, from: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         match with_retries(|| self.gateway.payments_of(customer, from)).await {
             Err(GatewayError::Unknown { .. }) => with_retries(|| self.gateway.payments_of(customer, from)).await,
@@ -71,7 +72,7 @@ impl Reconciler {
     }
 }
 
-/// Returns the difference for a customer of the account in `partition` who could not be compared, with the reason.
+/// Returns the difference that reports that a customer of the account in `partition` was not compared, for `reason`.
 fn not_compared(partition: &AccountPartition, reason: &str) -> Difference {
     let account = partition.key.split_once('#').map_or(partition.key.as_str(), |(_, account)| account);
     Difference { kind: DifferenceKind::CustomerNotCompared, id: account.to_owned(), what: reason.to_owned() }

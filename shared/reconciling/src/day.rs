@@ -25,7 +25,8 @@ pub enum Settlement {
     /// Only report the payment. The only item that is written is the result of the comparison.
     ReportOnly,
     /// For a table that was restored from a backup. Settle the payment like [`Settlement::SettleOrStoreFinding`]. If
-    /// the backup does not contain the payment's attempt and its month is due, also write its receipt.
+    /// the backup does not contain the attempt of the payment, but the month of the payment is due, also write a
+    /// receipt.
     WriteReceiptsOfRestoredTable,
 }
 
@@ -83,6 +84,7 @@ pub struct Reconciler {
     pub(crate) clock: Arc<dyn Clock>,
     /// Today's date in the billing time zone, for settlements.
     pub(crate) today: NaiveDate,
+    /// The payments of the compared day that have a matching receipt.
     pub(crate) seen: SeenPayments,
     /// The differences of the compared day that a person has accepted.
     accepted: HashSet<(DifferenceKind, String)>,
@@ -116,12 +118,13 @@ impl Reconciler {
 
     /// Compares the day `on`, and stores the progress and the result. If an earlier comparison of the day was
     /// interrupted, continues that comparison; if it has ended, compares the day again. If `deadline` has passed, stops
-    /// before the next list page and returns the comparison without the time of its end.
+    /// before the next list page, and returns the comparison without the time of its end (`ended_at`).
     ///
     /// # Errors
-    /// [`ReconcileError::NotEnded`] and [`ReconcileError::Expired`] if the day cannot be compared.
-    /// [`ReconcileError::Table`] and [`ReconcileError::Gateway`] if a request failed, and [`ReconcileError::NoProgress`] if
-    /// the gateway returned the cursor of the current list page again: the next call continues.
+    /// - [`ReconcileError::NotEnded`] and [`ReconcileError::Expired`] if the day cannot be compared.
+    /// - [`ReconcileError::Table`] and [`ReconcileError::Gateway`] if a request failed. The next call continues.
+    /// - [`ReconcileError::NoProgress`] if the next list page begins at the same position as the current one. The next
+    ///   call continues.
     pub async fn reconcile(
         &mut self,
         on: NaiveDate,
@@ -131,11 +134,11 @@ impl Reconciler {
         self.reconcile_after(stored, on, deadline).await
     }
 
-    /// Compares the day `on` like [`Reconciler::reconcile`], without reading its stored comparison again: `stored` is that
-    /// comparison, or `None` if there is none.
+    /// Compares the day `on` like [`Reconciler::reconcile`], without reading the stored comparison of the day again.
+    /// `stored` is this comparison; `None` if there is none.
     ///
     /// # Errors
-    /// Those of [`Reconciler::reconcile`].
+    /// The same errors as in [`Reconciler::reconcile`].
     pub async fn reconcile_after(
         &mut self,
         stored: Option<DayReconciliation>,
@@ -215,7 +218,7 @@ impl Reconciler {
         }
     }
 
-    /// Adds `difference` to the comparison `day`. If a person has accepted it, only counts it.
+    /// Adds `difference` to the comparison `day`. If a person has accepted the difference, only counts it.
     pub(crate) fn add(&self, day: &mut DayReconciliation, difference: Difference) {
         match self.accepted.contains(&(difference.kind, difference.id.clone())) {
             true => day.counts.accepted = day.counts.accepted.saturating_add(1),

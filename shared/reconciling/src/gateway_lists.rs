@@ -33,8 +33,8 @@ impl Reconciler {
         }
         match self.settlement {
             Settlement::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
-            // The table was confirmed after the comparison of its customers was interrupted: without the position, the
-            // step ends.
+            // If an operator confirmed the table after the comparison of its customers was interrupted, the position of
+            // that comparison is still stored. Remove the position, so that the step ends.
             Settlement::SettleOrStoreFinding | Settlement::ReportOnly => {
                 day.position = None;
                 Ok(())
@@ -99,8 +99,8 @@ impl Reconciler {
                 Some(receipt) if receipt.payment == *id => {
                     self.table.get_refunds_by_receipt(&receipt.account, &receipt.id()).await?
                 }
-                // Do not compare the refunds of a payment with a finding: a person decides about the finding, and sees
-                // the refunds then. Do not compare them either if the receipt may have expired.
+                // If there is a finding about the payment, do not compare its refunds: a person decides about the
+                // finding, and then sees the refunds. Also do not compare the refunds if the receipt may have expired.
                 _ if self.has_finding(&payment, |_| true).await? || self.is_expired(&payment) => continue,
                 _ => Vec::new(),
             };

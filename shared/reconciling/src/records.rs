@@ -13,7 +13,7 @@ use crate::request_retries::with_retries;
 /// The number of accounts after which the comparison stores its position, from which it continues after an
 /// interruption.
 const ACCOUNTS_PER_UPDATE: usize = 1_000;
-/// The number of requests to the gateway after which the position is stored.
+/// The number of requests to the gateway after which the comparison stores its position.
 const REQUESTS_PER_UPDATE: u32 = 100;
 
 impl Reconciler {

@@ -1,4 +1,4 @@
-//! Repeats requests that the gateway throttles.
+//! Repeats requests that the gateway throttles (refuses because of too many requests).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use gateways::GatewayError;
 const MAX_RETRIES: u32 = 5;
 /// The longest wait before a retry.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The shortest wait before a retry. It is also the wait if the gateway does not suggest a time.
+/// The shortest wait before a retry. It is also the wait if the gateway does not return a time to wait.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Sends a request, and repeats it after a wait while the gateway throttles it.

@@ -11,9 +11,10 @@ pub const MAX_SEEN_PAYMENTS: usize = 1_000_000;
 /// The payments of the compared day that were found at the gateway with a matching receipt. The last step of the
 /// comparison sends no request to the gateway for the receipts of these payments.
 ///
-/// This set only saves requests: for a payment that is not in the set, because the set was full, the last step sends a
-/// request. The set contains hashes of 64 bits, which the table stores for the next invocation. With a million payments and
-/// a million receipts, the probability that a receipt without a payment has the hash of a payment is one in 18 million.
+/// This set only saves requests. If a payment is not in the set because the set was full, the last step sends a request
+/// for its receipt. The set contains hashes of 64 bits, which the table stores for the next invocation. With a million
+/// payments and a million receipts, the probability that a receipt without a payment has the hash of a payment is one
+/// in 18 million.
 #[derive(Clone, Debug)]
 pub struct SeenPayments {
     hashes: HashSet<u64>,
@@ -36,8 +37,8 @@ impl SeenPayments {
         }
     }
 
-    /// Adds the payment with `hash`, which the table contains, unless the maximum number of payments is kept. Returns
-    /// whether it was added.
+    /// Adds the payment with `hash`, which the table contains, unless the set already contains the maximum number of
+    /// payments. Returns whether the payment was added.
     pub fn insert_stored_hash(&mut self, hash: u64) -> bool {
         self.hashes.len() < self.max && self.hashes.insert(hash)
     }
@@ -69,7 +70,7 @@ impl SeenPayments {
     }
 }
 
-/// Returns the hash of the id of `payment`: the same in each process.
+/// Returns the hash of the id of `payment`. Each process computes the same hash.
 fn hash_of(payment: &GatewayToken) -> u64 {
     Sha256::digest(payment.as_str()).first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

@@ -11,7 +11,8 @@ use settling::{
 use crate::day::{ReconcileError, Reconciler, Settlement};
 use crate::request_retries::with_retries;
 
-/// How long a comparison leases an open attempt that it settles: not longer than the shortest lease of a run.
+/// How long a comparison leases an open attempt that it settles. This time is not longer than the shortest lease of a
+/// run.
 const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);
 
 /// The result of handling a payment without a receipt.
@@ -121,9 +122,9 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Settles the open attempt of the subscription of `payment` with the outcome that the gateway reports. In a restored
-    /// table, no run may begin, and an attempt that was open in the backup would stay open. Repeats the look-up once if it
-    /// fails.
+    /// Settles the open attempt of the subscription of `payment` with the outcome that the gateway reports. In a
+    /// restored table, no run may begin until an operator has confirmed the table, so an attempt that was open in the
+    /// backup would otherwise stay open. Repeats the look-up once if it fails.
     async fn settle_open_attempt(&self, payment: &Payment) -> Result<ResolveOutcome, ReconcileError> {
         let gateway: &dyn PaymentGateway = self.gateway.as_ref();
         let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: ATTEMPT_LEASE };
