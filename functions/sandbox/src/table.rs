@@ -10,7 +10,7 @@ use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, ListPage, RefundRequest,
     RefundResponse, TimeRange,
 };
-use sandbox::{PageAddress, PageOpened, SandboxStore, StoreError, rules};
+use sandbox::{CheckoutPageAddress, PageOpened, SandboxStore, StoreError, rules};
 
 use crate::items::{AccountItem, PaymentItem, account_key};
 use billing::{GatewayAccount, GatewayToken, Payment};
@@ -73,8 +73,8 @@ impl SandboxStore for SandboxTable {
         self.clock.now()
     }
 
-    fn page_address(&self) -> PageAddress {
-        PageAddress::OriginOfReturnUrl
+    fn checkout_page_address(&self) -> CheckoutPageAddress {
+        CheckoutPageAddress::OriginOfReturnUrl
     }
 
     async fn account(&self) -> Result<GatewayAccount, StoreError> {

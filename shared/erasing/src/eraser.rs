@@ -9,8 +9,8 @@ use clock::Clock;
 use orders::OrdersTable;
 use store::{Items, Key, Paging, Table, TableError, key_of};
 
-use crate::owner::owner_of_removable_item;
-use crate::request::{list_obstacles, obstacles};
+use crate::item_owner::owner_of_removable_item;
+use crate::request::{describe_obstacles, find_obstacles};
 use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
 /// The largest number of accounts whose erasures share one scan of the table.
@@ -84,7 +84,7 @@ impl Eraser {
         let prepared = self.erase_in_order_desk(erasure).await?;
         let mut scanned = self.scan_for_erasures(vec![prepared], None).await?;
         let Some(scanned) = scanned.pop() else { return Ok(None) };
-        Ok(self.finish(scanned, None).await?.and_then(|erasure| erasure.waits_for))
+        Ok(self.erase_own_partition(scanned, None).await?.and_then(|erasure| erasure.waits_for))
     }
 
     /// Continues `erasures` until `deadline`, and adds the results to `report`.
@@ -109,7 +109,7 @@ impl Eraser {
         {
             for erasure in Box::pin(self.scan_for_erasures(group, deadline)).await? {
                 let account = erasure.account.clone();
-                match Box::pin(self.finish(erasure, deadline)).await {
+                match Box::pin(self.erase_own_partition(erasure, deadline)).await {
                     Ok(None) => report.erased = report.erased.saturating_add(1),
                     Ok(Some(erasure)) => report.add_unfinished(erasure, self.clock.now()),
                     Err(error) => report.add_failure(&account, &error),
@@ -202,7 +202,7 @@ impl Eraser {
 
     /// Carries out the last steps, in the partition of the account. Returns the stored erasure if it has not ended;
     /// `None` if the account is erased.
-    async fn finish(
+    async fn erase_own_partition(
         &self,
         mut stored: Erasure,
         deadline: Option<DateTime<Utc>>,
@@ -214,7 +214,7 @@ impl Eraser {
                 ErasureStep::Subscriptions => self.remove_subscriptions(&mut next, deadline).await?,
                 ErasureStep::Records => {
                     let items = self.table.items_of_account(&next.account, "", next.position.clone());
-                    self.each_page(items, &mut next, deadline, false).await?
+                    self.erase_items(items, &mut next, deadline, false).await?
                 }
                 ErasureStep::Account => {
                     self.table.finish_erasure(&stored, self.clock.now()).await?;
@@ -240,19 +240,19 @@ impl Eraser {
         deadline: Option<DateTime<Utc>>,
     ) -> Result<StepResult, TableError> {
         if erasure.position.is_none() {
-            let found = list_obstacles(&obstacles(&self.table, &erasure.account, self.clock.now()).await?);
+            let found = describe_obstacles(&find_obstacles(&self.table, &erasure.account, self.clock.now()).await?);
             erasure.waits_for = Some(found).filter(|found| !found.is_empty());
             if erasure.waits_for.is_some() {
                 return Ok(StepResult::Paused);
             }
         }
         let items = self.table.subscription_items(&erasure.account, erasure.position.clone());
-        self.each_page(items, erasure, deadline, true).await
+        self.erase_items(items, erasure, deadline, true).await
     }
 
     /// Removes each of `items` if `is_removed` is true; otherwise removes only the personal data in each of them. Sets
     /// the position of `erasure` after each list page.
-    async fn each_page(
+    async fn erase_items(
         &self,
         mut items: Items,
         erasure: &mut Erasure,

@@ -31,13 +31,13 @@ pub enum RequestError {
     Table(#[from] TableError),
     #[error("there is no such account")]
     NoAccount,
-    #[error("the account cannot be erased: {}", list_obstacles(.0))]
+    #[error("the account cannot be erased: {}", describe_obstacles(.0))]
     Obstacles(Vec<ErasureObstacle>),
 }
 
 /// Returns one text with the first 50 `obstacles`, separated by semicolons. If there are more, the text ends with "and
 /// more".
-pub(crate) fn list_obstacles(obstacles: &[ErasureObstacle]) -> String {
+pub(crate) fn describe_obstacles(obstacles: &[ErasureObstacle]) -> String {
     let more = (obstacles.len() > MAX_OBSTACLES).then(|| "and more".to_owned());
     obstacles.iter().take(MAX_OBSTACLES).map(ToString::to_string).chain(more).collect::<Vec<_>>().join("; ")
 }
@@ -61,7 +61,7 @@ pub async fn request_erasure(
         StoredAccount::Account(stored) => stored,
     };
     if stored.erasure_requested_at.is_none() {
-        let obstacles = obstacles(table, account, now).await?;
+        let obstacles = find_obstacles(table, account, now).await?;
         if !obstacles.is_empty() {
             return Err(RequestError::Obstacles(obstacles));
         }
@@ -81,7 +81,7 @@ pub async fn request_erasure(
 /// in progress. If there are more than 50 obstacles, returns only some of them. Reads five kinds of items, with one
 /// Query request for each list page, and each recent setup with a GetItem request. Only one list page is in memory at a
 /// time.
-pub(crate) async fn obstacles(
+pub(crate) async fn find_obstacles(
     table: &Table,
     account: &AccountId,
     now: DateTime<Utc>,

@@ -45,7 +45,7 @@ pub async fn gateway_from_environment(
             let variables = (&GATEWAY_KEY_SECRET_NAME, &GATEWAY_KEY);
             let parse = |text: &str| text.parse::<GatewayKeys>().map_err(|error| error.to_string());
             let keys = match optional_secret(env, sdk, variables, parse, clock.clone())? {
-                Some(keys) => Some(with_first_read(keys, first_read).await?),
+                Some(keys) => Some(read_for_first_time(keys, first_read).await?),
                 None => None,
             };
             let keys = (&GATEWAY_KEY_SECRET_NAME, keys);
@@ -86,8 +86,8 @@ pub async fn stripe_from_environment(
     clock: Arc<dyn Clock>,
 ) -> Result<Stripe, ConfigError> {
     let parse = |text: &str| parse_stripe_key(text).map_err(str::to_owned);
-    let key = secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY), parse, clock)?;
-    stripe_with(env, with_first_read(key, first_read).await?, timeout)
+    let key = required_secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY), parse, clock)?;
+    stripe_with(env, read_for_first_time(key, first_read).await?, timeout)
 }
 
 /// Returns the signing secrets of our inbound webhook at Stripe: from AWS Secrets Manager if
@@ -102,13 +102,13 @@ pub async fn stripe_signing_secrets(
     clock: Arc<dyn Clock>,
 ) -> Result<CurrentSecret<SigningSecrets>, ConfigError> {
     let parse = |text: &str| SigningSecrets::parse(text).map_err(|error| error.to_string());
-    let secrets = secret(env, sdk, (&STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET), parse, clock)?;
-    with_first_read(secrets, FirstRead::MustSucceed).await
+    let secrets = required_secret(env, sdk, (&STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET), parse, clock)?;
+    read_for_first_time(secrets, FirstRead::MustSucceed).await
 }
 
 /// Reads `secret` for the first time, so that its value is in memory, and returns `secret`. If the read fails,
 /// `first_read` decides whether the function returns the error.
-async fn with_first_read<T: Clone + PartialEq>(
+async fn read_for_first_time<T: Clone + PartialEq>(
     secret: CurrentSecret<T>,
     first_read: FirstRead,
 ) -> Result<CurrentSecret<T>, ConfigError> {
@@ -120,7 +120,7 @@ async fn with_first_read<T: Clone + PartialEq>(
 
 /// Returns the secret whose name in AWS Secrets Manager is the value of `name_variable`. If that variable is not set,
 /// `value_variable` contains the secret itself.
-fn secret<T: Clone + PartialEq + 'static>(
+fn required_secret<T: Clone + PartialEq + 'static>(
     env: Env<'_>,
     sdk: &SdkConfig,
     variables: (&'static Variable, &'static Variable),
@@ -132,7 +132,7 @@ fn secret<T: Clone + PartialEq + 'static>(
     optional_secret(env, sdk, variables, parse, clock)?.ok_or(missing)
 }
 
-/// Like [`secret`], but returns `None` if neither variable is set.
+/// Like [`required_secret`], but returns `None` if neither variable is set.
 fn optional_secret<T: Clone + PartialEq + 'static>(
     env: Env<'_>,
     sdk: &SdkConfig,

@@ -1,5 +1,5 @@
-//! The rule for the confirmation of a restored or copied table: each day whose payments may be missing in the table must
-//! have been compared with the gateway.
+//! The rule for the confirmation of a restored or copied table: each day whose payments may be missing in the table
+//! must have been compared with the gateway.
 
 use billing::{DayReconciliation, GatewayList};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -50,13 +50,18 @@ impl DaysToCompare {
         Self { first, last: noticed_at.date_naive(), noticed_at }
     }
 
-    /// Returns the first reason why the stored comparisons of these days do not prove that `table` agrees with the gateway;
-    /// `None` if they prove it. `without_lists` is whether a person has decided that the comparison of the customers in
-    /// the table is sufficient. Such a decision is a problem, too, if the gateway lists the payments of all days.
+    /// Returns the first reason why the stored comparisons of these days do not prove that `table` agrees with the
+    /// gateway; `None` if they prove it. `without_lists` is whether a person has decided that the comparison of the
+    /// customers in the table is sufficient. Such a decision is a problem, too, if the gateway lists the payments of
+    /// all days.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
-    pub async fn problem(&self, table: &Table, without_lists: bool) -> Result<Option<ConfirmationProblem>, TableError> {
+    pub async fn find_problem(
+        &self,
+        table: &Table,
+        without_lists: bool,
+    ) -> Result<Option<ConfirmationProblem>, TableError> {
         let Self { first, last, .. } = *self;
         let mut unlisted = None;
         for on in first.iter_days().take_while(|on| *on <= last) {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use gateways::{GatewayError, TimeRange};
 use store::AccountPartition;
 
-use crate::day::{ReconcileError, Reconciler};
+use crate::day_comparison::{ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 
 /// The number of accounts after which the comparison stores its position, from which it continues after an interruption.
@@ -35,7 +35,7 @@ impl Reconciler {
                 return Ok(());
             };
             if !partition.unreadable.is_empty() {
-                self.add(day, not_compared(&partition, "an item of the account cannot be read"));
+                self.add(day, customer_not_compared(&partition, "an item of the account cannot be read"));
             }
             let customers = partition.customer_tokens();
             for customer in &customers {
@@ -48,7 +48,7 @@ impl Reconciler {
                     Err(GatewayError::Unknown { .. }) if failures < MAX_CONSECUTIVE_FAILURES => {
                         failures = failures.saturating_add(1);
                         let reason = "the gateway does not list the payments of a customer of the account";
-                        self.add(day, not_compared(&partition, reason));
+                        self.add(day, customer_not_compared(&partition, reason));
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -73,7 +73,7 @@ impl Reconciler {
 }
 
 /// Returns the difference that reports that a customer of the account in `partition` was not compared, for `reason`.
-fn not_compared(partition: &AccountPartition, reason: &str) -> Difference {
+fn customer_not_compared(partition: &AccountPartition, reason: &str) -> Difference {
     let account = partition.key.split_once('#').map_or(partition.key.as_str(), |(_, account)| account);
     Difference { kind: DifferenceKind::CustomerNotCompared, id: account.to_owned(), what: reason.to_owned() }
 }

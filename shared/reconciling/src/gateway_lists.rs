@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use gateways::TimeRange;
 
 use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
-use crate::day::{ReconcileError, Reconciler, Settlement};
+use crate::day_comparison::{ReconcileError, Reconciler, Settlement};
 use crate::request_retries::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 
@@ -93,7 +93,7 @@ impl Reconciler {
             return Ok(());
         };
         for (id, refund) in &page.items {
-            let Some(payment) = self.own_payment(id).await? else { continue };
+            let Some(payment) = self.payment_of_this_table(id).await? else { continue };
             day.counts.refunds = day.counts.refunds.saturating_add(1);
             let stored = match self.receipt_of_period(&payment).await? {
                 Some(receipt) if receipt.payment == *id => {
@@ -101,7 +101,7 @@ impl Reconciler {
                 }
                 // If there is a finding about the payment, do not compare its refunds: a person decides about the
                 // finding, and then sees the refunds. Also do not compare the refunds if the receipt may have expired.
-                _ if self.has_finding(&payment, |_| true).await? || self.is_expired(&payment) => continue,
+                _ if self.has_finding(&payment, |_| true).await? || self.may_have_expired(&payment) => continue,
                 _ => Vec::new(),
             };
             compare_refund(refund, &payment, &stored).into_iter().for_each(|difference| self.add(day, difference));
@@ -123,7 +123,7 @@ impl Reconciler {
         };
         for dispute in &page.items {
             let Some(id) = &dispute.payment else { continue };
-            let Some(payment) = self.own_payment(id).await? else { continue };
+            let Some(payment) = self.payment_of_this_table(id).await? else { continue };
             day.counts.disputes = day.counts.disputes.saturating_add(1);
             let stored = self.table.get_disputes_by_account(&payment.account).await?;
             compare_dispute(dispute, &payment, &stored).into_iter().for_each(|difference| self.add(day, difference));
@@ -144,7 +144,7 @@ impl Reconciler {
     }
 
     /// Returns the payment `id` at the gateway; `None` if this table did not request it.
-    async fn own_payment(&self, id: &GatewayToken) -> Result<Option<Payment>, ReconcileError> {
+    async fn payment_of_this_table(&self, id: &GatewayToken) -> Result<Option<Payment>, ReconcileError> {
         let payment = with_retries(|| self.gateway.payment(id)).await?;
         Ok(payment.filter(|payment| self.is_of_this_table(payment)))
     }
@@ -161,7 +161,7 @@ impl Reconciler {
     }
 
     /// Returns whether the receipt of `payment` may have expired.
-    fn is_expired(&self, payment: &Payment) -> bool {
+    fn may_have_expired(&self, payment: &Payment) -> bool {
         let oldest = self.clock.now().checked_sub_signed(self.table.receipt_retention());
         oldest.is_some_and(|oldest| payment.created_at <= oldest)
     }

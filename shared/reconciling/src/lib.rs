@@ -18,11 +18,11 @@
 mod compare;
 mod confirmation;
 mod customer_lists;
-mod day;
+mod day_comparison;
 mod gateway_lists;
-mod records;
 mod request_retries;
-mod seen;
+mod seen_payments;
+mod table_records;
 mod without_receipt;
 
 pub use compare::{
@@ -30,8 +30,8 @@ pub use compare::{
     compare_stored_refund,
 };
 pub use confirmation::{ConfirmationProblem, DaysToCompare};
-pub use day::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
-pub use seen::{MAX_SEEN_PAYMENTS, SeenPayments};
+pub use day_comparison::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
+pub use seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 
 /// The log message for a day with a difference, or with a list that could not be compared. The filter of an alarm in
 /// `template.yaml` contains the same text.

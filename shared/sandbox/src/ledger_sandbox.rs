@@ -250,7 +250,7 @@ impl CheckoutPages for Sandbox {
         let unknown = |reason: String| GatewayError::Unknown { reason };
         let url = self.url.get().ok_or_else(|| unknown("the sandbox serves no checkout pages".to_owned()))?;
         let opened = self.open_page_at(request, self.clock.now()).map_err(|error| unknown(error.to_string()))?;
-        Ok(opened.at(url))
+        Ok(opened.into_checkout_page(url))
     }
 
     async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {

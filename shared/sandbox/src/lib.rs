@@ -10,11 +10,11 @@ pub mod card_page;
 mod config;
 mod ledger;
 mod ledger_sandbox;
-mod methods;
 mod records;
 pub mod rules;
 mod server;
 mod store;
+mod test_payment_methods;
 
 pub use config::*;
 pub use ledger::{Ledger, LedgerEntry, LedgerError};
@@ -22,4 +22,4 @@ pub use ledger_sandbox::Sandbox;
 pub use records::{EnteredMethod, LedgerPayment, PageOpened};
 pub use rules::IDEMPOTENCY_KEY_LIFETIME;
 pub use server::{gateway_router, signed_gateway_router};
-pub use store::{PageAddress, SandboxStore, StoreError};
+pub use store::{CheckoutPageAddress, SandboxStore, StoreError};

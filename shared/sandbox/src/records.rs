@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use gateways::{ChargeRequest, CheckoutPage};
 use serde::{Deserialize, Serialize};
 
-use crate::methods;
+use crate::test_payment_methods;
 use billing::{GatewayToken, Payment, PaymentStatus};
 
 /// A checkout page as it was opened, before the customer entered a payment method.
@@ -20,7 +20,7 @@ pub struct PageOpened {
 impl PageOpened {
     /// Converts this checkout page to the wire format of the gateway. The URL of the checkout page begins with the base
     /// URL `url`.
-    pub fn at(self, url: &str) -> CheckoutPage {
+    pub fn into_checkout_page(self, url: &str) -> CheckoutPage {
         CheckoutPage { url: format!("{url}/pages/{}", self.id), id: self.id, expires_at: self.expires_at }
     }
 }
@@ -51,7 +51,7 @@ impl LedgerPayment {
             attempt_no: self.request.attempt_no,
             amount: self.request.amount,
             status,
-            card: methods::card_of_method(&self.request.payment_method.payment_method).map(Box::new),
+            card: test_payment_methods::card_of_method(&self.request.payment_method.payment_method).map(Box::new),
             created_at: self.created_at,
         }
     }

@@ -9,8 +9,8 @@ use gateways::{
 };
 use ulid::Ulid;
 
-use crate::methods::{self, PaymentMethodBehaviour};
 use crate::records::{EnteredMethod, LedgerPayment, PageOpened};
+use crate::test_payment_methods::{self, PaymentMethodBehaviour};
 use billing::{GatewayAccount, GatewayToken, Money, PaymentMethod, PaymentStatus};
 
 /// How long the sandbox remembers an idempotency key. After this time the same key makes a new charge, which is also
@@ -50,10 +50,10 @@ pub fn decide_charge(
         return Decision::Respond(if is_same { first_response(made) } else { ChargeResponse::KeyReused });
     }
     let rejected = |code: &str| Decision::Respond(ChargeResponse::Rejected { code: code.to_owned() });
-    if let Some(code) = refused_amount(request.amount) {
+    if let Some(code) = rejection_code(request.amount) {
         return rejected(code);
     }
-    let status = match methods::behaviour_of_method(&request.payment_method.payment_method) {
+    let status = match test_payment_methods::behaviour_of_method(&request.payment_method.payment_method) {
         None => return rejected("resource_missing"),
         Some(PaymentMethodBehaviour::Succeeds) => PaymentStatus::Succeeded,
         Some(PaymentMethodBehaviour::Processes { .. }) => PaymentStatus::Processing,
@@ -81,7 +81,7 @@ pub fn first_response(made: &LedgerPayment) -> ChargeResponse {
 /// Returns the final status of the bank debit `made`, and the time from which it has this status. Returns `None` if the
 /// payment is still processing at `now`, or if `made` was never processing.
 pub fn final_status(made: &LedgerPayment, now: DateTime<Utc>) -> Option<(PaymentStatus, DateTime<Utc>)> {
-    match methods::behaviour_of_method(&made.request.payment_method.payment_method)? {
+    match test_payment_methods::behaviour_of_method(&made.request.payment_method.payment_method)? {
         PaymentMethodBehaviour::Processes { time, then } if now >= made.created_at + time => {
             Some((then, made.created_at + time))
         }
@@ -111,7 +111,7 @@ pub fn decide_refund(
             rejected("idempotency_error")
         };
     }
-    if let Some(code) = refused_amount(request.amount) {
+    if let Some(code) = rejection_code(request.amount) {
         return rejected(code);
     }
     let Some((made, status, refunded)) = payment else { return rejected("resource_missing") };
@@ -142,7 +142,7 @@ pub fn refund_time(request: &RefundRequest) -> DateTime<Utc> {
 
 /// Returns the error code with which the sandbox rejects `amount`. Stripe uses the same codes. Returns `None` if a
 /// product can have `amount` as its price.
-fn refused_amount(amount: Money) -> Option<&'static str> {
+fn rejection_code(amount: Money) -> Option<&'static str> {
     match amount.currency().price(amount.minor()) {
         Ok(_) => None,
         Err(_) if amount.minor() <= 0 => Some("amount_too_small"),
@@ -178,5 +178,5 @@ pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: Dat
 /// Returns whether `payment_method` can be entered on a checkout page with the state `state`: the checkout page is
 /// open, and there is such a test payment method.
 pub fn can_payment_method_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
-    *state == CheckoutPageState::Open && methods::behaviour_of_method(payment_method).is_some()
+    *state == CheckoutPageState::Open && test_payment_methods::behaviour_of_method(payment_method).is_some()
 }

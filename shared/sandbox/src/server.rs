@@ -20,7 +20,7 @@ use gateways::{
 };
 
 use crate::card_page;
-use crate::store::{PageAddress, SandboxStore, StoreError};
+use crate::store::{CheckoutPageAddress, SandboxStore, StoreError};
 
 /// The largest accepted body of a request. The requests of Dueday are smaller.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -118,16 +118,16 @@ async fn open_checkout_page(
     Json(request): Json<CheckoutPageRequest>,
 ) -> Result<Json<CheckoutPage>, ErrorResponse> {
     let now = time_of_request(sandbox.as_ref(), &headers)?;
-    let url = match sandbox.page_address() {
+    let url = match sandbox.checkout_page_address() {
         // The URL of the checkout page contains the host name to which the caller has sent this request.
-        PageAddress::HostOfRequest => {
+        CheckoutPageAddress::HostOfRequest => {
             let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
             format!("http://{host}")
         }
-        PageAddress::OriginOfReturnUrl => origin(&request.return_url)
+        CheckoutPageAddress::OriginOfReturnUrl => origin(&request.return_url)
             .ok_or_else(|| (StatusCode::BAD_REQUEST, "return_url must be an https URL".to_owned()))?,
     };
-    sandbox.open_page(&request, now).await.map(|opened| Json(opened.at(&url))).map_err(internal_error)
+    sandbox.open_page(&request, now).await.map(|opened| Json(opened.into_checkout_page(&url))).map_err(internal_error)
 }
 
 /// Returns the scheme and the host of `url`; `None` if `url` has no scheme or no host.

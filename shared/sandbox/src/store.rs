@@ -18,7 +18,7 @@ pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The rule for the base URL of a checkout page, which a customer opens in a browser.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PageAddress {
+pub enum CheckoutPageAddress {
     /// The URL of a checkout page contains the host to which the caller sent its request.
     HostOfRequest,
     /// The URL of a checkout page has the origin of the request's `return_url`, because the API of the deployment also
@@ -35,8 +35,8 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
     fn now(&self) -> DateTime<Utc>;
 
     /// Returns the rule for the base URL of a checkout page.
-    fn page_address(&self) -> PageAddress {
-        PageAddress::HostOfRequest
+    fn checkout_page_address(&self) -> CheckoutPageAddress {
+        CheckoutPageAddress::HostOfRequest
     }
 
     /// Returns the gateway account, which never changes.

@@ -74,7 +74,7 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
     };
     let days = DaysToCompare::of_table(settings, noticed_at);
     let DaysToCompare { first, last, .. } = days;
-    if let Some(problem) = days.problem(table, args.without_lists).await? {
+    if let Some(problem) = days.find_problem(table, args.without_lists).await? {
         let next_step = match problem {
             ConfirmationProblem::OnlyCustomersCompared(_) => {
                 let decide = context.command_line("confirm-table --without-lists --because REASON");

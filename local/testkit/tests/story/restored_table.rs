@@ -1,6 +1,6 @@
-//! Tests of a restored table: a table is restored from a backup, and the gateway has made payments since the backup. No run
-//! charges payments of the restored table until each day since the backup was compared with the gateway, and a person has
-//! confirmed the table.
+//! Tests of a restored table: a table is restored from a backup, and the gateway has made payments since the backup. No
+//! run charges payments of the restored table until each day since the backup was compared with the gateway, and a
+//! person has confirmed the table.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ async fn restore_backup(world: &World) -> Deployment {
     restored
 }
 
-/// Compares March 10 in the restored table with the gateway. Returns the numbers of settled payments and of differences.
+/// Compares March 10 in the restored table with the gateway. Returns the numbers of settled payments and of
+/// differences.
 async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
     let settings = restored.table.get_settings().await.unwrap().unwrap();
     let policy = restored.config.billing.policy.clone();
@@ -120,8 +121,8 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert!(world.table.get_settings().await.unwrap().unwrap().charging);
 }
 
-/// Serves `sandbox` over HTTP like a merchant's own gateway that does not list the payments of a time range, and does not know
-/// the customer `removed`.
+/// Serves `sandbox` over HTTP like a merchant's own gateway that does not list the payments of a time range, and does
+/// not know the customer `removed`.
 async fn serve_without_lists(sandbox: Arc<Sandbox>, removed: &'static str) -> HttpGateway {
     let router = Router::new()
         .route(&format!("{LISTS_PATH}/{{*list}}"), any(|| async { StatusCode::NOT_FOUND }))
@@ -169,9 +170,9 @@ async fn reconcile_days(restored: &Deployment, gateway: Arc<dyn gateways::Refund
     days
 }
 
-/// Each subscription has its own customer at the gateway. Of the subscriptions 0, 1 and 2, the backup contains one receipt and
-/// two open attempts, one of which reaches the gateway only after the backup. 3 was paid after the backup. 4 was debited after
-/// it, and the bank is still processing the debit. 5 is due when the copy is noticed.
+/// Each subscription has its own customer at the gateway. Of the subscriptions 0, 1 and 2, the backup contains one
+/// receipt and two open attempts, one of which reaches the gateway only after the backup. 3 was paid after the backup.
+/// 4 was debited after it, and the bank is still processing the debit. 5 is due when the copy is noticed.
 #[tokio::test]
 async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_and_charges_nothing_twice() {
     let world = World::new().await;
@@ -201,7 +202,11 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
     let days = DaysToCompare::of_table(&settings, settings.copy_noticed_at.unwrap());
     let (first, last) = (date("2026-03-09"), date("2026-03-11"));
     let not_compared = Some(ConfirmationProblem::NotCompared(first));
-    assert_eq!(days.problem(&restored.table, true).await.unwrap(), not_compared, "a reason replaces no comparison");
+    assert_eq!(
+        days.find_problem(&restored.table, true).await.unwrap(),
+        not_compared,
+        "a reason replaces no comparison"
+    );
 
     let compared = reconcile_days(&restored, gateway).await;
     for day in &compared {
@@ -216,8 +221,8 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
     assert!(matches!(findings.as_slice(), [debit] if debit.account == all[4].account), "{findings:?}");
 
     let only_customers = Some(ConfirmationProblem::OnlyCustomersCompared(first));
-    assert_eq!(days.problem(&restored.table, false).await.unwrap(), only_customers);
-    assert_eq!(days.problem(&restored.table, true).await.unwrap(), None);
+    assert_eq!(days.find_problem(&restored.table, false).await.unwrap(), only_customers);
+    assert_eq!(days.find_problem(&restored.table, true).await.unwrap(), None);
     let action = NewAction {
         at: billing_time("2026-03-12"),
         actor: Actor::Operator(None),
@@ -243,8 +248,8 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
     with_lists.table.record_copy(billing_time("2026-03-11")).await.unwrap();
     reconcile_days(&with_lists, world.sandbox.clone()).await;
     let all_listed = Some(ConfirmationProblem::AllListed { first, last });
-    assert_eq!(days.problem(&with_lists.table, true).await.unwrap(), all_listed);
-    assert_eq!(days.problem(&with_lists.table, false).await.unwrap(), None);
+    assert_eq!(days.find_problem(&with_lists.table, true).await.unwrap(), all_listed);
+    assert_eq!(days.find_problem(&with_lists.table, false).await.unwrap(), None);
 }
 
 /// The gateway has removed a customer of the backup, as a merchant does who erases a customer.

@@ -139,7 +139,7 @@ impl RestoredWorld {
             if before != id {
                 let days = DaysToCompare::of_table(&settings, settings.copy_noticed_at.unwrap());
                 assert_eq!((days.first, days.last), (date(FIRST_DAY), date(NOTICED)));
-                assert_eq!(days.problem(table, false).await.ok()?, None);
+                assert_eq!(days.find_problem(table, false).await.ok()?, None);
                 let (at, actor) = (self.world.clock.now(), Actor::Operator(None));
                 let action = NewAction { at, actor, kind: ActionKind::ConfirmTable, reason: None };
                 assert!(table.confirm_copy(&before, &id, Some(&action)).await.ok()?);

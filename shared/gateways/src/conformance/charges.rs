@@ -1,7 +1,7 @@
 //! Checks of single charges: successes, declines, rejections, amounts, and processing payments.
 
 use super::PromiseVerdict;
-use super::case::{
+use super::running_check::{
     CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, FIRST_CHARGE_NO, PROCESSING_CHARGE_NO, REJECTED_CHARGE_NO,
     THREE_DECIMALS_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken, ensure_promise, unexpected_response,
 };

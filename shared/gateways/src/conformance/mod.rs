@@ -4,14 +4,14 @@
 //! The check makes real payments and refunds at the gateway, so run it in the gateway's test mode only. It does not
 //! delete these payments and refunds.
 
-mod case;
+mod after_wait;
 mod charges;
-mod keys;
-mod later;
-mod lists;
+mod checkout_page;
+mod idempotency_keys;
+mod payment_lists;
 mod refunds;
+mod running_check;
 mod signatures;
-mod web_page;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use ulid::Ulid;
 
 use super::{FullGateway, HttpGateway};
 use billing::{Currency, GatewayToken};
-use case::{CheckResult, ConformanceCheck};
 use clock::Timer;
+use running_check::{CheckResult, ConformanceCheck};
 
 /// How long the check waits before it checks for the first time that no declined, rejected or refused request has
 /// become a payment.

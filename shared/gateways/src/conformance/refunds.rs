@@ -2,7 +2,7 @@
 
 use futures::future::join;
 
-use super::case::{
+use super::running_check::{
     CONCURRENTLY_REFUNDED_CHARGE_NO, CheckResult, ConformanceCheck, MAX_REQUESTS, PARTLY_REFUNDED_CHARGE_NO,
     REFUNDED_CHARGE_NO, broken, ensure_promise, unexpected_response,
 };

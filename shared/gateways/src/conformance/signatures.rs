@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 
 use super::PromiseVerdict;
-use super::case::{CheckResult, broken, ensure_promise};
+use super::running_check::{CheckResult, broken, ensure_promise};
 use crate::HttpGateway;
 use crate::http_gateway::Forgery;
 

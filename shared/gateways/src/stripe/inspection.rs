@@ -48,14 +48,14 @@ impl Stripe {
     /// the key.
     pub async fn missing_read_permissions(&self) -> Result<Vec<String>, GatewayError> {
         let checks =
-            join_all(LISTS_WITH_PERMISSIONS.map(|(path, permission)| self.lacks_permission(path, permission))).await;
+            join_all(LISTS_WITH_PERMISSIONS.map(|(path, permission)| self.check_permission(path, permission))).await;
         let missing: Result<Vec<Option<String>>, GatewayError> = checks.into_iter().collect();
         Ok(missing?.into_iter().flatten().collect())
     }
 
     /// If the key lacks the permission to read the list at `path`, returns the text `permission`, with Stripe's own
     /// name of the permission if Stripe returned it. Otherwise returns `None`.
-    async fn lacks_permission(&self, path: &str, permission: &str) -> Result<Option<String>, GatewayError> {
+    async fn check_permission(&self, path: &str, permission: &str) -> Result<Option<String>, GatewayError> {
         let first = self.http.get(self.api_url(path)).query(&[("limit", "1")]);
         match self.send::<serde_json::Value>(first).await {
             Ok(_) => Ok(None),

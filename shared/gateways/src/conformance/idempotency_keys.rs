@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::Days;
 use futures::future::join_all;
 
-use super::case::{
+use super::running_check::{
     CONCURRENT_CHARGE_NOS, CONCURRENT_COPIES_CHARGE_NO, CheckResult, ConformanceCheck, FIRST_CHARGE_NO,
     KEY_REUSED_ATTEMPT, MANY_CHARGE_NOS, SIMILAR_KEYS_CHARGE_NOS, broken, ensure_promise,
 };

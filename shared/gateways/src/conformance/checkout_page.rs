@@ -1,6 +1,6 @@
 //! The check of the checkout page on which a customer enters a payment method.
 
-use super::case::{CheckResult, ConformanceCheck, broken, ensure_promise};
+use super::running_check::{CheckResult, ConformanceCheck, broken, ensure_promise};
 use crate::{CheckoutPageRequest, CheckoutPageState, GatewayError};
 
 impl ConformanceCheck<'_> {

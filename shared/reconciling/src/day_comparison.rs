@@ -11,7 +11,7 @@ use settling::{FindingError, Settling};
 use store::{Settings, Table, TableError};
 use ulid::Ulid;
 
-use crate::seen::{MAX_SEEN_PAYMENTS, SeenPayments};
+use crate::seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 
 /// How long after the end of a day its comparison may start. Until then, a worker may not have written the receipt of a
 /// payment of the day.
@@ -146,7 +146,7 @@ impl Reconciler {
         deadline: Option<DateTime<Utc>>,
     ) -> Result<DayReconciliation, ReconcileError> {
         self.check_day(on)?;
-        let mut day = self.begin(stored, on).await?;
+        let mut day = self.begin_comparison(stored, on).await?;
         self.seen.clear();
         if day.counts.payments > 0 && day.ended_at.is_none() {
             self.table
@@ -197,7 +197,7 @@ impl Reconciler {
     }
 
     /// Returns the comparison of the day `on` with which this call continues: `stored` if it was interrupted, or a new one.
-    async fn begin(
+    async fn begin_comparison(
         &self,
         stored: Option<DayReconciliation>,
         on: NaiveDate,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::case::{CheckResult, ConformanceCheck};
+use super::running_check::{CheckResult, ConformanceCheck};
 use super::{CheckStep, PromiseVerdict};
 
 impl ConformanceCheck<'_> {
