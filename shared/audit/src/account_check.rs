@@ -50,6 +50,8 @@ impl InvariantChecker {
         violations.broken
     }
 
+    /// Adds a violation for each receipt whose refunds are wrong, and for each refund that has been pending for too
+    /// long.
     fn check_refunds(&self, partition: &AccountPartition, violations: &mut Violations) {
         // If an item of the account cannot be read, it may be a receipt or a refund. The sums could then seem wrong
         // although they are correct, so skip this check.
@@ -87,6 +89,8 @@ impl InvariantChecker {
         }
     }
 
+    /// Adds a violation for each subscription with a wrong dispute mark, and for each receipt with a wrong dispute or
+    /// reversal.
     fn check_disputes(&self, partition: &AccountPartition, violations: &mut Violations) {
         // If an item of the account cannot be read, it may be a dispute. A correct dispute mark could then seem wrong,
         // so skip this check.
@@ -133,6 +137,7 @@ impl InvariantChecker {
         }
     }
 
+    /// Adds a violation for each record of a subscription that does not exist.
     fn check_owners(&self, partition: &AccountPartition, violations: &mut Violations) {
         let known: BTreeSet<_> = partition.subscriptions.iter().map(|subscription| subscription.id).collect();
         // Skip this check if an item of the account cannot be read, because that item may be the subscription that
@@ -255,8 +260,8 @@ fn check_findings(partition: &AccountPartition, violations: &mut Violations) {
     }
 }
 
-/// Returns a description of the violation if an index contains `subscription` although the subscription must not be in
-/// it, or does not contain `subscription` although it must be in it.
+/// Returns a description of the violation if an index contains `subscription` although it must not contain it, or does
+/// not contain `subscription` although it must contain it. Returns `None` if the indexes are correct.
 fn index_violation(subscription: &Subscription) -> Option<String> {
     let Subscription { status, attempt, next_payment_on, next_reminder_on, .. } = subscription;
     match (status.is_chargeable(), attempt, next_payment_on) {

@@ -43,6 +43,7 @@ impl InvariantChecker {
         }
     }
 
+    /// Returns a description of the violation if the record has an impossible expiry or exists long after its expiry.
     fn expiry_violation(&self, expiry: &RecordExpiry) -> Option<String> {
         let Some(at) = DateTime::from_timestamp(expiry.expires, 0) else {
             return Some("its TTL is impossible".to_owned());
@@ -53,7 +54,8 @@ impl InvariantChecker {
         (at + MAX_DELETION_DELAY < self.now).then(|| format!("it expired at {at}, but still exists"))
     }
 
-    /// Adds the contradictions between the attributes of `s`, and between `s` and the records of its account.
+    /// Adds a violation for each contradiction between the attributes of `s`, and between `s` and the records of its
+    /// account.
     pub(super) fn check_attributes(&self, s: &Subscription, partition: &AccountPartition, violations: &mut Violations) {
         let key = SubscriptionKey::from_subscription(s).key();
         let of_subscription = |receipt: &&Receipt| receipt.subscription == s.id;
@@ -74,6 +76,7 @@ impl InvariantChecker {
         }
     }
 
+    /// Returns the contradictions between the dates of `s`.
     fn date_contradictions(&self, s: &Subscription) -> Vec<String> {
         let Subscription { due_on, payment_day, first_due_on, waiting_terms, .. } = s;
         let month = Period::from_day(*due_on);
@@ -112,8 +115,8 @@ impl InvariantChecker {
                 claim.leased_until
             ));
         }
-        // If the due date has passed, the next charge is planned for tomorrow at the latest: also while an attempt is
-        // open, after a rejection, and after a late payment.
+        // If the due date has passed, the next charge is planned for tomorrow at the latest. This is also true while an
+        // attempt is open, after a rejection, and after the success of a payment whose attempt was already closed.
         let latest = if *due_on > self.today { *due_on } else { days_after(self.today, 1) };
         if let Some(on) = s.next_payment_on.filter(|on| s.status == Status::Active && *on > latest) {
             all.push(format!("the next charge is planned for {on}, although {due_on} is due"));
@@ -121,6 +124,7 @@ impl InvariantChecker {
         all
     }
 
+    /// Returns the contradictions between the status of `s`, its other attributes, and the attempt records `attempts`.
     fn status_contradictions(&self, s: &Subscription, attempts: &[&AttemptRecord]) -> Vec<String> {
         let Subscription { status, due_on, cancel_from, unpaid_since, failed_attempts, first_declined_on, .. } = s;
         let month = Period::from_day(*due_on);

@@ -101,6 +101,7 @@ pub async fn explain(
     Ok(Some(Explanation { subscription, day, why, records, run }))
 }
 
+/// Reads the run records of `day`, and returns the state of the shard `shard` that they prove.
 async fn read_shard_proof(
     table: &Table,
     day: &RequestedDay,

@@ -12,21 +12,21 @@ use billing::{
 use gateways::{GatewayDispute, GatewayRefund, RefundState};
 use store::{AccountPartition, SubscriptionKey};
 
-/// A stored record must be at least this much later than the start of the gateway's lists to be expected in them. The
-/// payment, refund or dispute of an earlier record may have been created before the start of the lists.
+/// The gateway's lists must contain a stored record only if the record is at least this much later than the start of
+/// the lists. The payment, refund or dispute of an earlier record may have been created before the start of the lists.
 const LIST_START_MARGIN: TimeDelta = TimeDelta::days(3);
 
 /// The payments, refunds and disputes of one account, as the gateway lists them.
 #[derive(Clone, Debug)]
 pub struct GatewayLists {
-    /// The payments of the account's customers that this table requested.
+    /// The payments that this table requested, of all customers of the account.
     pub payments: Vec<Payment>,
     /// The customers for whom the gateway did not return the list of payments.
     pub unlisted: BTreeSet<GatewayToken>,
     /// The refunds, grouped by payment; `None` if the gateway did not list refunds. If the map does not contain a
     /// payment, the gateway did not list the refunds of this payment.
     pub refunds: Option<HashMap<GatewayToken, Vec<GatewayRefund>>>,
-    /// The disputes by payment; `None` if the gateway did not list disputes.
+    /// The disputes, grouped by payment; `None` if the gateway did not list disputes.
     pub disputes: Option<HashMap<GatewayToken, Vec<GatewayDispute>>>,
     /// The time from which on the lists are complete.
     pub since: DateTime<Utc>,
@@ -71,6 +71,7 @@ impl InvariantChecker {
     }
 }
 
+/// Adds a violation for each difference between the receipts of `subscription` and its payments at the gateway.
 fn compare_payments(
     subscription: &Subscription,
     partition: &AccountPartition,
@@ -130,6 +131,7 @@ fn compare_payments(
     }
 }
 
+/// Adds a violation for each difference between the stored refunds of `receipt` and `made`, the gateway's refunds.
 fn compare_refunds(
     receipt: &Receipt,
     partition: &AccountPartition,
@@ -181,6 +183,7 @@ fn compare_refunds(
     }
 }
 
+/// Adds a violation for each difference between the stored disputes and `made`, the gateway's disputes by payment.
 fn compare_disputes(
     partition: &AccountPartition,
     made: &HashMap<GatewayToken, Vec<GatewayDispute>>,

@@ -39,12 +39,12 @@ pub enum Invariant {
     /// The payment index contains every subscription that must be charged or has an open attempt. No index contains a
     /// stopped subscription.
     Indexed,
-    /// Every subscription is in a shard that the sweeps process.
+    /// Every subscription is in a shard that the runs of the batches process.
     ShardSwept,
     /// No date of a subscription is further in the future than its schedule allows, and no payment is planned before
     /// its due date or long after it.
     DatesNear,
-    /// Every shard that a run has left unfinished was walked to its end by a later run.
+    /// Every shard that a run left unfinished was processed to its end by a later run.
     RunsFinished,
     /// Every signing secret of a webhook endpoint is encrypted.
     Encrypted,
@@ -155,6 +155,7 @@ pub struct BrokenInvariant {
 pub struct InvariantChecker {
     /// The number of shards of the table, which are numbered from 0.
     pub shards: u32,
+    /// Today's date in the billing time zone.
     pub today: NaiveDate,
     pub now: DateTime<Utc>,
     /// How long records are kept. Older months cannot be checked.
@@ -174,6 +175,7 @@ pub(super) struct Violations {
 }
 
 impl Violations {
+    /// Adds a violation of `invariant` by the item with the key `key`. `what` describes the violation.
     pub fn add(&mut self, invariant: Invariant, key: impl Display, what: impl Into<String>) {
         self.broken.push(BrokenInvariant { invariant, key: key.to_string(), what: what.into() });
     }

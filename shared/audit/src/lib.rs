@@ -1,6 +1,6 @@
-//! Analyses of the tables: explanations why a subscription was or was not charged on a day, checks of invariants of
-//! both tables, reconciliation with the gateway, forecasts and reports. The only items that this crate writes are the
-//! records of audits.
+//! Analyses of the tables: explanations why a subscription was or was not charged on a day, checks of invariants of the
+//! payments table and the orders table, reconciliation with the gateway, forecasts and reports. The only items that
+//! this crate writes are the records of audits.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

@@ -21,8 +21,8 @@ const MAX_FAILURES: u32 = 10;
 const MAX_THROTTLED: u32 = 5;
 /// The longest wait before the retry of a throttled request.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The shortest wait before the retry of a throttled request. It is also the wait if the gateway does not suggest a
-/// time.
+/// The shortest wait before the retry of a throttled request. It is also the wait if the gateway does not return a time
+/// to wait.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A reconciliation of a table with its gateway.
@@ -32,7 +32,7 @@ pub struct Reconciliation {
     checker: InvariantChecker,
     /// The id of the table. Payments that another table requested are ignored.
     table: Ulid,
-    /// The start of the lists of the gateway.
+    /// The start of the time range of the gateway's lists.
     since: DateTime<Utc>,
     refunds: RefundList,
     /// The disputes, grouped by payment; `None` if the gateway did not list them.
@@ -191,18 +191,20 @@ impl Reconciliation {
     }
 }
 
-/// Returns the payments whose receipts do not contain the customer, and that no list of a customer contains. Earlier
-/// versions of this software wrote receipts without a customer.
+/// Returns the payments of receipts that do not contain the customer, if the lists of the customers do not contain
+/// these payments. Earlier versions of this software wrote receipts without a customer.
 fn unlisted_payments<'a>(partition: &'a AccountPartition, lists: &GatewayLists) -> Vec<&'a GatewayToken> {
     let without_customer = partition.receipts.iter().filter(|receipt| receipt.customer.is_none());
     let payments = without_customer.map(|receipt| &receipt.payment);
     payments.filter(|payment| !lists.payments.iter().any(|listed| listed.id == **payment)).collect()
 }
 
+/// Returns the violation for a list that the gateway did not return, of the item or list `key`.
 fn listing_violation(key: &str, what: &str) -> BrokenInvariant {
     BrokenInvariant { invariant: Invariant::Listed, key: key.to_owned(), what: what.to_owned() }
 }
 
+/// Groups `all`, pairs of a payment and its refund or dispute, by payment.
 fn group_by_payment<T>(all: impl IntoIterator<Item = (GatewayToken, T)>) -> HashMap<GatewayToken, Vec<T>> {
     let mut by_payment: HashMap<GatewayToken, Vec<T>> = HashMap::new();
     all.into_iter().for_each(|(payment, made)| by_payment.entry(payment).or_default().push(made));

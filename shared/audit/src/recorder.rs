@@ -53,8 +53,9 @@ impl<'a> AuditRecorder<'a> {
         self.write_update_if(self.unwritten.len() >= VIOLATIONS_PER_REQUEST).await
     }
 
-    /// Records violations of the last checks, whose position is not stored: they are only written together with the end of the
-    /// audit. If the end fails, the next process makes these checks again, and records each violation once.
+    /// Records violations of the last checks of the audit. The position of these checks is not stored, so their
+    /// violations are only written together with the end of the audit. If this write fails, the next process makes
+    /// these checks again, and each violation is recorded once.
     pub fn add_at_end(&mut self, broken: Vec<BrokenInvariant>) {
         for broken in broken {
             let BrokenInvariant { invariant, key, what } = &broken;
@@ -115,6 +116,7 @@ impl<'a> AuditRecorder<'a> {
         Ok((self.stored, self.shown))
     }
 
+    /// If `is_time` is true, writes the counts, the position and the unwritten violations to the table.
     async fn write_update_if(&mut self, is_time: bool) -> Result<(), TableError> {
         if is_time {
             let violations = std::mem::take(&mut self.unwritten);

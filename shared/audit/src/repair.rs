@@ -1,5 +1,5 @@
-//! Repairs damaged index attributes of subscriptions: the dates by which the batches find a subscription. The correct
-//! dates follow from the other attributes of the subscription.
+//! Repairs damaged index attributes of subscriptions. These attributes are the dates by which the batches find a
+//! subscription. The correct dates follow from the other attributes of the subscription.
 
 use billing::{Status, Subscription, days_after};
 use chrono::NaiveDate;
@@ -26,7 +26,7 @@ pub struct Repair {
 impl InvariantChecker {
     /// Returns the possible repairs of the subscriptions in `partition`. A repair is returned only if the repaired
     /// subscription has no violation. If a subscription is also damaged in another way, the attributes from which the
-    /// dates follow may be wrong, so it is not repaired.
+    /// dates follow may be wrong, so the subscription is not repaired.
     pub fn repairs(&self, mut partition: AccountPartition) -> Vec<Repair> {
         let mut repairs = Vec::new();
         for at in 0..partition.subscriptions.len() {

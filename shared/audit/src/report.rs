@@ -33,6 +33,7 @@ pub struct ProductSales {
 }
 
 impl ProductSales {
+    /// Returns the entry of `sku` in `currency` before any sale is counted.
     fn without_sales(sku: Sku, currency: Currency) -> Self {
         Self {
             sku,
@@ -90,7 +91,7 @@ pub struct ReportSource<'a> {
     pub now: DateTime<Utc>,
 }
 
-/// Why days cannot be reported.
+/// The reason why the requested days cannot be reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReportedDaysError {
     #[error("must be {first} or later: older receipts have expired")]
@@ -112,6 +113,7 @@ impl ReportedDaysError {
 }
 
 impl ReportSource<'_> {
+    /// Returns the date of the instant `at` in the billing time zone.
     fn date_of(&self, at: DateTime<Utc>) -> NaiveDate {
         at.with_timezone(&self.zone).date_naive()
     }
@@ -120,7 +122,8 @@ impl ReportSource<'_> {
     /// after today.
     ///
     /// # Errors
-    /// If receipts of `from` may have expired, `from` is after today, or `to` is before `from`.
+    /// [`ReportedDaysError`] in these cases: the receipts of `from` may have expired; `from` is after today; or `to` is
+    /// before `from`.
     pub fn days(
         &self,
         from: Option<NaiveDate>,
@@ -147,10 +150,11 @@ pub fn first_reportable_day(kept: TimeDelta, zone: Tz, now: DateTime<Utc>) -> Na
     expiring.succ_opt().unwrap_or(expiring)
 }
 
+/// The sales of one day, by currency and product.
 type SalesByProduct = BTreeMap<(Currency, Sku), ProductSales>;
 
-/// Returns the report of `days`, without the days before the table was created: no run was possible on them. Scans all
-/// receipts and due subscriptions, and queries the run records of each of `days`.
+/// Returns the report of `days`. Leaves out the days before the table was created that have neither payments nor
+/// complete runs. Scans all receipts and due subscriptions, and queries the run records of each of `days`.
 pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -> Result<Report, TableError> {
     let ReportSource { table, settings, zone, now } = source;
     let (today, created_on) = (source.date_of(now), source.date_of(settings.created_at()));
@@ -188,6 +192,7 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
 }
 
 impl UnsettledNow {
+    /// Counts `subscription` if its payment is due or has an open attempt.
     fn count_subscription(&mut self, subscription: &Subscription) {
         let is_payable = subscription.status.is_chargeable()
             && subscription.disputed_at.is_none()
@@ -200,6 +205,7 @@ impl UnsettledNow {
     }
 }
 
+/// Adds the payment of `receipt` to the sales of its day, `sums`.
 fn add_receipt(sums: &mut SalesByProduct, receipt: Receipt) {
     let currency = receipt.amount.currency();
     let (net, refunded) = (receipt.net().minor(), receipt.refunded.minor());

@@ -36,6 +36,7 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
+    /// Returns the part of the text that states the reason; empty if the first part of the text is complete without it.
     fn reason_text(&self) -> String {
         match &self.why {
             ChargeReason::Open(open) => format!(
@@ -146,6 +147,7 @@ impl Explanation {
     }
 }
 
+/// Returns the text about an attempt that failed.
 fn attempt_text(attempt: &AttemptRecord) -> String {
     let AttemptRecord { attempt_no, due_on, amount, outcome, code, hard, .. } = attempt;
     let ended = match outcome {
@@ -183,6 +185,7 @@ fn waived_reason_text(reason: WaivedReason) -> &'static str {
     }
 }
 
+/// Returns the text about a subscription whose payments are not charged because of its status.
 fn stopped_text(status: Status, since: Option<NaiveDate>) -> String {
     let status = status.to_string().replace('_', " ");
     match since {

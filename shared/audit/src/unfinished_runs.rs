@@ -1,5 +1,5 @@
 //! The check for unfinished runs: runs that were killed, stopped early or left rows unfinished, in shards that no later
-//! run has walked to the end.
+//! run has processed to the end.
 
 use chrono::{Days, NaiveDate};
 
@@ -11,7 +11,7 @@ use store::TableError;
 const CHECKED_DAYS: usize = 31;
 
 /// Checks the last 31 days. Returns a violation for each shard that a run of such a day left unfinished, unless a later
-/// run for the same or a later date walked the shard to its end. Sends one Query for each day.
+/// run for the same or a later date processed the shard to its end. Sends one Query for each day.
 pub async fn unfinished_runs(reader: &mut DayReader<'_>, today: NaiveDate) -> Result<Vec<BrokenInvariant>, TableError> {
     let mut broken = Vec::new();
     let days = std::iter::successors(Some(today), |day| day.checked_sub_days(Days::new(1)));

@@ -161,7 +161,7 @@ impl SubscriptionOnDay<'_> {
         let last = self.attempts_for(due_on).filter(|attempt| self.day.date_of(attempt.processed_at) < on).last();
         let is_due_later = matches!(next, Some(LaterOutcome::Due { on: next_on }) if next_on > on);
         match last {
-            // Between two attempts, no attempt was due on the explained day. This is not so after a rejection: the
+            // Between two attempts, no attempt was due on the explained day. After a rejection this is not true: the
             // rejected payment is retried on the next day, so an attempt was due.
             Some(last) if (last.outcome != AttemptEnd::Rejected || last.is_decline) && (continued || is_due_later) => {
                 Some(ChargeReason::BetweenTries { last: last.clone(), next })
@@ -226,6 +226,7 @@ impl SubscriptionOnDay<'_> {
         (since <= self.day.on).then_some(ChargeReason::Disputed { due_on, since })
     }
 
+    /// Returns the reason for a day before the first due date.
     fn not_begun_reason(&self) -> ChargeReason {
         let created_on = self.day.date_of(self.subscription.created_at);
         ChargeReason::NotBegun { created_on, first_due_on: self.subscription.first_due_on }
@@ -246,6 +247,7 @@ impl SubscriptionOnDay<'_> {
         subscription.cancels_on().filter(|on| is_last && *on <= self.day.on).map(|on| ChargeReason::Ending { on })
     }
 
+    /// Returns the day on which the subscription became unpaid; `None` if it is not unpaid now.
     fn unpaid_since(&self) -> Option<NaiveDate> {
         self.subscription.unpaid_since.filter(|_| self.subscription.status == Status::Unpaid)
     }
@@ -274,6 +276,7 @@ impl SubscriptionOnDay<'_> {
         }
     }
 
+    /// Returns the attempt records of the payment that was due on `due_on`.
     fn attempts_for(&self, due_on: NaiveDate) -> impl Iterator<Item = &AttemptRecord> {
         self.records.attempts.iter().filter(move |attempt| attempt.due_on == due_on)
     }

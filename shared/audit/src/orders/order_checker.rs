@@ -24,9 +24,10 @@ const PARALLEL_CHECKS: usize = 16;
 pub struct OrderChecker<'a> {
     payments: &'a Table,
     orders: &'a OrdersTable,
-    /// For each SKU, whether each payment for it must have an order.
+    /// For each SKU, whether each payment for the SKU must have an order.
     skus: BTreeMap<Sku, bool>,
-    /// The differences that were already returned for items that cannot be read. They are not returned again.
+    /// The differences for items that cannot be read which were already returned. These differences are not returned
+    /// again.
     unreadable: BTreeSet<OrderDifference>,
 }
 
@@ -41,7 +42,8 @@ pub async fn is_erased(payments: &Table, account: &AccountId) -> Result<bool, Ta
     Ok(account.is_none_or(|account| account.erasure_requested_at.is_some()))
 }
 
-/// Returns the difference of an order with the amount `total` and its `receipt`, which has another amount.
+/// Returns the difference that reports that the amounts of `receipt` and of its order differ. `total` is the amount of
+/// the order.
 fn other_amount(receipt: &Receipt, total: Money) -> OrderDifference {
     OrderDifference {
         check: Invariant::Paid,
@@ -52,13 +54,13 @@ fn other_amount(receipt: &Receipt, total: Money) -> OrderDifference {
 }
 
 impl<'a> OrderChecker<'a> {
-    /// Creates the checker of both tables.
+    /// Creates the checker of the payments table `payments` and the orders table `orders`.
     pub fn new(payments: &'a Table, orders: &'a OrdersTable) -> Self {
         Self { payments, orders, skus: BTreeMap::new(), unreadable: BTreeSet::new() }
     }
 
-    /// Returns the stored amount of the order of each of `receipts`; `None` for a receipt without an order, and an error for an
-    /// order that cannot be read. Sends one BatchGetItem request for each 100 receipts.
+    /// Returns the stored amount of the order of each of `receipts`; `None` for a receipt without an order, and an
+    /// error for an order that cannot be read. Sends one BatchGetItem request for each 100 receipts.
     pub(super) async fn totals_of_orders(
         &self,
         receipts: &[Receipt],
@@ -98,7 +100,7 @@ impl<'a> OrderChecker<'a> {
     }
 
     /// Compares `receipt` with its order. `total` is the amount of the order, as [`OrderChecker::totals_of_orders`]
-    /// returns it. `must_exist`: whether a receipt of this time must have an order.
+    /// returns it. `must_exist` is whether a payment that was made at this time must have an order.
     pub(super) async fn check_receipt(
         &mut self,
         receipt: &Receipt,
@@ -151,8 +153,8 @@ impl<'a> OrderChecker<'a> {
         Ok(found.into_iter().flatten().chain(self.check_follow_ups(&follow_ups).await?).collect())
     }
 
-    /// Returns a difference for each of the follow-up orders `orders` whose main order does not exist. A follow-up order has no
-    /// receipt of its own.
+    /// Returns a difference for each of the follow-up orders `orders` whose main order does not exist. A follow-up
+    /// order has no receipt of its own.
     async fn check_follow_ups(&self, orders: &[&Order]) -> Result<Vec<OrderDifference>, TableError> {
         let main: Vec<(OrderId, AccountId)> =
             orders.iter().map(|order| (order.id.main(), order.customer.clone())).collect();

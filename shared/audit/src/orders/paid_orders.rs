@@ -3,8 +3,8 @@
 //! An earlier scan of the orders has computed a digest of all recent orders. The scan of the receipts in this module
 //! finds each receipt without an order, and computes a digest of the orders that have a receipt. If the two digests
 //! differ for a due date, the receipts of all orders with this due date are read one by one. An order that is placed
-//! between the two scans only adds a due date to this check. It cannot hide an order without a receipt, as it could if
-//! only the numbers of orders were compared. A follow-up order has no receipt; its main order must exist.
+//! between the two scans only adds a due date to this check. It cannot hide an order without a receipt. If only the
+//! counts of orders and receipts were compared, it could. A follow-up order has no receipt; its main order must exist.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub struct OrderSummary {
     first_paid_at: Option<DateTime<Utc>>,
 }
 
-/// The result of the comparison.
+/// The result of the comparison of all orders with the receipts of their payments.
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// The number of receipts for SKUs with products.
