@@ -51,18 +51,19 @@ impl EncryptionKeys {
         Ok(Self { first: Arc::new(first), others: others.into() })
     }
 
-    /// Returns the key that encrypts.
+    /// Returns the key that encrypts new texts.
     pub(crate) fn first(&self) -> &Key {
         &self.first
     }
 
-    /// Returns the key with this id.
+    /// Returns the key with the id `id`, to decrypt a stored text.
     pub(crate) fn find(&self, id: &str) -> Option<&Key> {
         std::iter::once(self.first()).chain(self.others.iter()).find(|key| key.id == id)
     }
 }
 
 impl Key {
+    /// Parses a key of 64 hexadecimal digits.
     fn parse(text: &str) -> Result<Self, KeysError> {
         let mut bytes = [0; KEY_BYTES];
         hex::decode_to_slice(text, &mut bytes).map_err(|_| KeysError)?;

@@ -1,8 +1,8 @@
 //! Encrypts the secrets that the table stores, such as the signing secrets of webhook endpoints.
 //!
-//! AES-256-GCM encrypts and authenticates the text, with a random nonce of 96 bits. The context of the text, for example
-//! the id of its webhook endpoint, is authenticated too. An encrypted text that was copied to another item has another
-//! context, so it cannot be decrypted there.
+//! AES-256-GCM encrypts and authenticates the text, with a random nonce of 96 bits. The context of the text, for
+//! example the id of its webhook endpoint, is authenticated too. An encrypted text that was copied to another item has
+//! another context, so it cannot be decrypted there.
 //!
 //! The form of an encrypted text is `v1.<key id>.<base64>`. The base64 part contains the nonce, the encrypted text and
 //! the authentication tag.
@@ -33,7 +33,7 @@ variables! {
         "The name or ARN of the secret in AWS Secrets Manager with the keys that encrypt the signing secrets of webhook endpoints");
 }
 
-/// The version of the form of encrypted texts.
+/// The version of the form of encrypted texts, with which each encrypted text begins.
 const VERSION: &str = "v1";
 
 /// The reason why an encrypted text could not be decrypted.
@@ -68,9 +68,9 @@ impl EncryptionKeys {
     /// Decrypts `encrypted`, which was encrypted in the same `context`, with the key whose id `encrypted` contains.
     ///
     /// # Errors
-    /// [`DecryptionError::UnknownForm`] if `encrypted` does not have the form of an encrypted text;
-    /// [`DecryptionError::MissingKey`] if the key is not among these keys; [`DecryptionError::NotAuthentic`] if the
-    /// text was changed or encrypted in another context.
+    /// - [`DecryptionError::UnknownForm`] if `encrypted` does not have the form of an encrypted text.
+    /// - [`DecryptionError::MissingKey`] if the key is not among these keys.
+    /// - [`DecryptionError::NotAuthentic`] if the text was changed, or was encrypted in another context.
     pub fn decrypt(&self, encrypted: &str, context: &str) -> Result<String, DecryptionError> {
         let (id, encoded) = split_key_id(encrypted).ok_or(DecryptionError::UnknownForm)?;
         let key = self.find(id).ok_or_else(|| DecryptionError::MissingKey(id.to_owned()))?;

@@ -3,8 +3,8 @@
 //!
 //! The API has no idempotency keys: if a request is sent twice, the customer gets the mail twice. A request is retried
 //! only if SES has certainly not accepted the mail, because SES throttled the request or refused the connection. If the
-//! response is lost, the mail may or may not have been sent, and the caller decides whether to send it again; see
-//! [`Mailer::send`].
+//! response is lost, it is unknown whether the mail was sent, and the caller decides whether to send the mail again;
+//! see [`Mailer::send`].
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::error::Error;
@@ -32,8 +32,8 @@ use mail::{
     MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, Mailer, SmtpMailer, encode, parse_login, parse_sender,
 };
 
-/// The log message if Amazon SES responds with an error to the last try to send a mail, for example because a sending quota
-/// is used up. An alarm in `template.yaml` matches this text.
+/// The log message if Amazon SES responds with an error to the last try to send a mail, for example because a sending
+/// quota is used up. An alarm in `template.yaml` matches this text.
 pub const MAIL_NOT_ACCEPTED: &str = "Amazon SES has not accepted a mail";
 
 /// The text before the name of a configuration set in a mailer URL.
@@ -208,8 +208,8 @@ fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
     MailError { reason, is_transient: true }
 }
 
-/// Logs the error response of SES to the final try to send `mail`. Logs nothing without a response: SES may have
-/// accepted the mail, and the log message says that SES did not accept the mail.
+/// Logs the error response of SES to the final try to send `mail`. Logs nothing if there was no response, because SES
+/// may then have accepted the mail, but the log message states that it did not.
 fn log_response(mail: &Mail, error: &SdkError<SendEmailError>) {
     if error.raw_response().is_some() {
         let reason = mail_error(error).reason;
@@ -218,6 +218,7 @@ fn log_response(mail: &Mail, error: &SdkError<SendEmailError>) {
     }
 }
 
+/// Returns whether `text` consists of letters and digits only, like the error codes of SES.
 fn is_error_code(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -231,10 +232,12 @@ fn is_configuration_set_name(text: &str) -> bool {
     (1..=MAX_NAME_CHARS).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
+/// Returns the error for a URL that does not have the form of an SES URL.
 fn invalid_url() -> MailError {
     permanent_error("the URL for Amazon SES must be ses: or ses:?configuration-set=NAME")
 }
 
+/// Returns an error after which the same mail must not be sent again, because it would fail again.
 fn permanent_error(reason: &str) -> MailError {
     MailError { reason: reason.to_owned(), is_transient: false }
 }

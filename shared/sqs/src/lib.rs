@@ -28,9 +28,9 @@ impl SqsQueue {
         Self { client, url }
     }
 
-    /// Sends `deliveries` to the queue. A delivery that is not due at `now` arrives when it is due, but after 15 minutes
-    /// at the latest, because SQS allows no longer delay. Returns one error for each delivery that the queue did not
-    /// accept, with the index of the delivery.
+    /// Sends `deliveries` to the queue. A delivery that is not due at `now` arrives when it is due, but after 15
+    /// minutes at the latest, because SQS does not allow a longer delay. Returns one error for each delivery that the
+    /// queue did not accept, with the index of the delivery.
     pub async fn send_delayed(&self, deliveries: &[QueuedDelivery], now: DateTime<Utc>) -> Vec<(usize, QueueError)> {
         let mut failed = Vec::new();
         for (chunk, first) in deliveries.chunks(MAX_REQUEST_ENTRIES).zip((0..).step_by(MAX_REQUEST_ENTRIES)) {
@@ -51,7 +51,8 @@ impl SqsQueue {
     }
 }
 
-/// Returns the entry number `index` of a request: the message of `delivery`.
+/// Returns the entry of a SendMessageBatch request that sends `delivery`. `index` is the position of the entry in the
+/// request, and becomes its id.
 fn entry(index: usize, delivery: &QueuedDelivery, now: DateTime<Utc>) -> SendMessageBatchRequestEntry {
     let body = serde_json::to_string(delivery).expect("deliveries can be serialized");
     let entry = SendMessageBatchRequestEntry::builder()

@@ -7,6 +7,7 @@ use mail_parser::{Address, Message, MessageParser};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 
+/// The sender of the example mails.
 pub const FROM: &str = "Röster & Söhne <shop@roasters.example.com>";
 
 /// Returns an example mail of `kind` with all facts, in the language of `locale`.
@@ -115,10 +116,12 @@ pub fn assert_message_is(raw: &[u8], mail: &Mail) {
     assert_eq!(message.body_html(0).unwrap().replace("\r\n", "\n"), mail.html.replace("\r\n", "\n"), "{kind}");
 }
 
+/// Returns the name and the mail address of each person in `address`.
 fn names_and_addresses<'a>(address: Option<&'a Address<'_>>) -> Vec<(Option<&'a str>, Option<&'a str>)> {
     address.into_iter().flat_map(Address::iter).map(|person| (person.name(), person.address())).collect()
 }
 
+/// Returns the value of the header `name`.
 fn header(message: &Message<'_>, name: &'static str) -> Option<String> {
     message.header_raw(name).map(|value| value.trim().to_owned())
 }

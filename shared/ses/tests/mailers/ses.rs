@@ -17,8 +17,9 @@ use crate::example_mails::{
     FROM, assert_message_is, assert_no_personal_data, example_mail, example_mails, mail_with_injection,
 };
 
-/// The timeouts of the mailer. [`FakeSleep`] recognizes each timeout by its duration.
+/// The connection timeout of the mailer. [`FakeSleep`] recognizes the timeout by this duration.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The response timeout of the mailer. [`FakeSleep`] recognizes the timeout by this duration.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A replacement for the SDK's sleep function. Delays before a retry end at once and are recorded, the connection
@@ -51,6 +52,7 @@ struct Ses {
     mailer: Arc<dyn Mailer>,
 }
 
+/// Returns an AWS configuration for the stand-in at `url`. The SDK waits with `sleep`.
 fn sdk_config(url: &str, sleep: FakeSleep) -> SdkConfig {
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -61,11 +63,13 @@ fn sdk_config(url: &str, sleep: FakeSleep) -> SdkConfig {
         .build()
 }
 
+/// Creates the SES mailer that is tested.
 fn mailer(url: &str, from: &str, sdk: &SdkConfig) -> Result<Arc<dyn Mailer>, MailError> {
     Ok(Arc::new(SesMailer::new(url, from, sdk)?))
 }
 
 impl Ses {
+    /// Starts the stand-in, and creates a mailer with the mailer URL `url` that sends its mails to the stand-in.
     async fn new(url: &str) -> Self {
         testkit::ask_all_log_subscribers();
         let server = SesServer::new("roasters.example.com", "dueday");
@@ -184,7 +188,7 @@ impl Write for LogBuffer {
     }
 }
 
-/// The metric filter of an alarm counts these lines.
+/// Checks the log lines that the metric filter of an alarm counts.
 #[tokio::test]
 async fn error_response_of_ses_is_logged_with_its_code_and_a_lost_response_is_not() {
     let ses = Ses::new("ses:").await;
