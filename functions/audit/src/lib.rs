@@ -3,10 +3,10 @@
 //! checked. A second schedule invokes the function at the hour by which both batches of the day must be done.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod day;
+mod day_check;
 mod limits;
-mod orders;
-mod table;
+mod orders_audit;
+mod table_audit;
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Table, TableConfig, TableError, load_sdk_config};
 
-pub use day::{DAY_DONE_MESSAGE, DAY_NOT_DONE_MESSAGE, DayResponse};
-pub use table::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse, VIOLATIONS_MESSAGE};
+pub use day_check::{DAY_DONE_MESSAGE, DAY_NOT_DONE_MESSAGE, DayResponse};
+pub use table_audit::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse, VIOLATIONS_MESSAGE};
 
 /// The checks of a table, with their configuration.
 #[derive(Debug)]

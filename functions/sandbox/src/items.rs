@@ -32,11 +32,11 @@ pub fn account_key() -> Key {
 }
 
 /// The sort key of every payment.
-pub const PAYMENT: &str = "PAYMENT";
+pub const PAYMENT_SORT_KEY: &str = "PAYMENT";
 
 /// Returns the key of the payment `id`.
 pub fn payment_key(id: &GatewayToken) -> Key {
-    key(format!("PAY#{id}"), PAYMENT)
+    key(format!("PAY#{id}"), PAYMENT_SORT_KEY)
 }
 
 /// Returns the partition key under which the payments of `customer` are listed.
@@ -45,7 +45,7 @@ pub fn customer_partition(customer: &GatewayToken) -> String {
 }
 
 /// The prefix of the sort keys of the payments in a customer's list.
-pub const LISTED_PAYMENT: &str = "PAY#";
+pub const LISTED_PAYMENT_PREFIX: &str = "PAY#";
 
 /// Returns the key of the item that stores the idempotency key of `request`.
 pub fn idempotency_key(request: &ChargeRequest) -> Key {
@@ -100,7 +100,7 @@ impl PaymentItem {
 /// Returns the item of `payment` in the list of its customer.
 pub fn listed_payment_item(payment: &LedgerPayment) -> Item {
     let partition = customer_partition(&payment.request.payment_method.customer);
-    item(key(partition, format!("{LISTED_PAYMENT}{}", payment.id)), payment)
+    item(key(partition, format!("{LISTED_PAYMENT_PREFIX}{}", payment.id)), payment)
 }
 
 /// The item of an idempotency key. It contains the id of the latest payment that was made under the key.

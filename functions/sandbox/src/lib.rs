@@ -5,8 +5,8 @@
 //! only the requests of browsers for checkout pages to it.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod checkout_pages;
 mod items;
-mod pages;
 mod payments;
 mod refunds;
 mod table;

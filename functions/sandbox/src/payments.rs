@@ -7,8 +7,8 @@ use sandbox::LedgerPayment;
 use sandbox::rules::{self, Decision, LIST_PAGE_SIZE};
 
 use crate::items::{
-    IdempotencyKeyItem, LISTED_PAYMENT, PAYMENT, PaymentItem, customer_partition, idempotency_key, listed_payment_item,
-    payment_key,
+    IdempotencyKeyItem, LISTED_PAYMENT_PREFIX, PAYMENT_SORT_KEY, PaymentItem, customer_partition, idempotency_key,
+    listed_payment_item, payment_key,
 };
 use crate::table::{MAX_TRIES, SandboxTable};
 use billing::{GatewayToken, Payment};
@@ -75,7 +75,7 @@ impl SandboxTable {
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, TableError> {
-        let list = PrefixQuery::new(customer_partition(customer), LISTED_PAYMENT);
+        let list = PrefixQuery::new(customer_partition(customer), LISTED_PAYMENT_PREFIX);
         let listed = self.table.list(&list, &Paging::all()).await?.read(|item| from_item::<LedgerPayment>(&item));
         let made = listed.into_items()?.into_iter().filter(|made| made.created_at >= since);
         Ok(made.map(|made| made.payment(rules::status_at(&made, now))).collect())
@@ -90,7 +90,7 @@ impl SandboxTable {
         select: impl Fn(PaymentItem) -> Vec<T>,
     ) -> Result<ListPage<T>, TableError> {
         let after = after.and_then(|id| id.parse().ok()).map(|id: GatewayToken| payment_key(&id));
-        let mut stored = self.table.scan(Scan::beginning_with(PAYMENT).after(after));
+        let mut stored = self.table.scan(Scan::beginning_with(PAYMENT_SORT_KEY).after(after));
         let mut items = Vec::new();
         while let Some(item) = stored.next().await? {
             let payment: PaymentItem = from_item(&item)?;

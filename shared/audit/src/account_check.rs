@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::consistency::record_of_other_payment;
+use super::consistency::contradiction_with_receipt;
 use super::invariants::{BrokenInvariant, Invariant, InvariantChecker, MAX_CLOCK_DIFFERENCE, Violations};
 use billing::{Dispute, Finding, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, days_after};
 use store::{AccountPartition, SubscriptionKey};
@@ -61,7 +61,8 @@ impl InvariantChecker {
         for receipt in &partition.receipts {
             let id = receipt.id();
             let of_receipt = || partition.refunds.iter().filter(|refund| refund.receipt == id);
-            let of_other = |refund: &Refund| record_of_other_payment(receipt, refund.payment.as_str(), refund.amount);
+            let of_other =
+                |refund: &Refund| contradiction_with_receipt(receipt, refund.payment.as_str(), refund.amount);
             for what in of_receipt().filter_map(of_other) {
                 violations.add(
                     Invariant::Refunded,
@@ -112,7 +113,7 @@ impl InvariantChecker {
         for receipt in &partition.receipts {
             let id = receipt.id();
             let of_other =
-                |dispute: &Dispute| record_of_other_payment(receipt, dispute.payment.as_str(), dispute.amount);
+                |dispute: &Dispute| contradiction_with_receipt(receipt, dispute.payment.as_str(), dispute.amount);
             for what in partition.disputes.iter().filter(|dispute| dispute.receipt == id).filter_map(of_other) {
                 violations.add(
                     Invariant::Disputed,

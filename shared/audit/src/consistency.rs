@@ -276,7 +276,7 @@ fn find_repeated<P: std::fmt::Display>(all: impl Iterator<Item = (String, P)>) -
 
 /// Describes the contradiction between `receipt` and a refund or dispute that belongs to it: `payment` is not the
 /// payment of the receipt, or `amount` has another currency. Returns `None` if there is no contradiction.
-pub(super) fn record_of_other_payment(receipt: &Receipt, payment: &str, amount: Money) -> Option<String> {
+pub(super) fn contradiction_with_receipt(receipt: &Receipt, payment: &str, amount: Money) -> Option<String> {
     if payment != receipt.payment.as_str() {
         return Some(format!("it names the payment {payment}, but the receipt is of {}", receipt.payment));
     }

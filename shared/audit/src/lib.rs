@@ -5,9 +5,11 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod account_check;
+mod charge_reason;
 mod consistency;
 mod endpoints;
 mod explanation;
+mod explanation_text;
 mod forecast;
 mod gateway_lists;
 mod invariants;
@@ -16,10 +18,9 @@ mod reconciliation;
 mod recorder;
 mod repair;
 mod report;
-mod sentence;
 mod unfinished_runs;
-mod why;
 
+pub use charge_reason::{ChargeReason, LaterOutcome, explain_day};
 pub use endpoints::{check_endpoints, unreadable_endpoint};
 pub use explanation::{Explanation, ReasonCode, explain};
 pub use forecast::forecast;
@@ -27,7 +28,7 @@ pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use orders::{
     Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary, check_stored_numbers,
-    compare_orders_with_receipts, is_erased, numbers_not_compared, order_of,
+    compare_orders_with_receipts, is_erased, numbers_not_compared, order_id_of_receipt,
 };
 pub use reconciliation::Reconciliation;
 pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};
@@ -36,4 +37,3 @@ pub use report::{
     ProductSales, Report, ReportSource, ReportedDay, ReportedDaysError, UnsettledNow, first_reportable_day, report,
 };
 pub use unfinished_runs::unfinished_runs;
-pub use why::{ChargeReason, LaterOutcome, explain_day};

@@ -52,13 +52,13 @@ impl EncryptionKeys {
     }
 
     /// Returns the key that encrypts new texts.
-    pub(crate) fn first(&self) -> &Key {
+    pub(crate) fn first_key(&self) -> &Key {
         &self.first
     }
 
     /// Returns the key with the id `id`, to decrypt a stored text.
-    pub(crate) fn find(&self, id: &str) -> Option<&Key> {
-        std::iter::once(self.first()).chain(self.others.iter()).find(|key| key.id == id)
+    pub(crate) fn find_key(&self, id: &str) -> Option<&Key> {
+        std::iter::once(self.first_key()).chain(self.others.iter()).find(|key| key.id == id)
     }
 }
 
@@ -76,7 +76,7 @@ impl Key {
 /// Shows only the ids of the keys, so that a log cannot contain the keys.
 impl fmt::Debug for EncryptionKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids = std::iter::once(self.first()).chain(self.others.iter()).map(|key| &key.id);
+        let ids = std::iter::once(self.first_key()).chain(self.others.iter()).map(|key| &key.id);
         f.debug_list().entries(ids).finish()
     }
 }

@@ -56,7 +56,7 @@ impl EncryptionKeys {
         // Use the last bytes of the random secret as the nonce: the first bytes of the secrets of a simulated clock are
         // the same for a whole millisecond.
         let nonce: [u8; NONCE_LEN] = clock.random_secret().last_chunk().copied().unwrap_or_default();
-        let key = self.first();
+        let key = self.first_key();
         let mut encrypted = text.as_bytes().to_vec();
         key.cipher
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut encrypted)
@@ -73,7 +73,7 @@ impl EncryptionKeys {
     /// - [`DecryptionError::NotAuthentic`] if the text was changed, or was encrypted in another context.
     pub fn decrypt(&self, encrypted: &str, context: &str) -> Result<String, DecryptionError> {
         let (id, encoded) = split_key_id(encrypted).ok_or(DecryptionError::UnknownForm)?;
-        let key = self.find(id).ok_or_else(|| DecryptionError::MissingKey(id.to_owned()))?;
+        let key = self.find_key(id).ok_or_else(|| DecryptionError::MissingKey(id.to_owned()))?;
         let bytes = STANDARD.decode(encoded).map_err(|_| DecryptionError::UnknownForm)?;
         let (nonce, mut text) = bytes
             .split_first_chunk::<NONCE_LEN>()
@@ -88,7 +88,7 @@ impl EncryptionKeys {
 
     /// Returns whether `encrypted` was encrypted with the first key.
     pub fn is_encrypted_with_first_key(&self, encrypted: &str) -> bool {
-        split_key_id(encrypted).is_some_and(|(id, _)| id == self.first().id)
+        split_key_id(encrypted).is_some_and(|(id, _)| id == self.first_key().id)
     }
 }
 

@@ -34,7 +34,8 @@ impl SqsQueue {
     pub async fn send_delayed(&self, deliveries: &[QueuedDelivery], now: DateTime<Utc>) -> Vec<(usize, QueueError)> {
         let mut failed = Vec::new();
         for (chunk, first) in deliveries.chunks(MAX_REQUEST_ENTRIES).zip((0..).step_by(MAX_REQUEST_ENTRIES)) {
-            let entries = chunk.iter().enumerate().map(|(index, delivery)| entry(index, delivery, now)).collect();
+            let entries =
+                chunk.iter().enumerate().map(|(index, delivery)| request_entry(index, delivery, now)).collect();
             let send = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries));
             match send.send().await {
                 Ok(sent) => failed.extend(sent.failed().iter().map(|entry| {
@@ -53,7 +54,7 @@ impl SqsQueue {
 
 /// Returns the entry of a SendMessageBatch request that sends `delivery`. `index` is the position of the entry in the
 /// request, and becomes its id.
-fn entry(index: usize, delivery: &QueuedDelivery, now: DateTime<Utc>) -> SendMessageBatchRequestEntry {
+fn request_entry(index: usize, delivery: &QueuedDelivery, now: DateTime<Utc>) -> SendMessageBatchRequestEntry {
     let body = serde_json::to_string(delivery).expect("deliveries can be serialized");
     let entry = SendMessageBatchRequestEntry::builder()
         .id(index.to_string())

@@ -34,7 +34,7 @@ const LAST_CALL_OF_COMPARISON: u64 = 12;
 /// An item with an unknown sort key, in the partition of the first account.
 pub const UNKNOWN_SORT_KEY: &str = "UNKNOWN#1";
 /// The beginning of the idempotency keys of payments that this test makes at the gateway.
-pub const FOREIGN_KEY: &str = "made at the gateway";
+pub const FOREIGN_KEY_PREFIX: &str = "made at the gateway";
 
 /// A deterministic source of random numbers (SplitMix64).
 struct Random(u64);
@@ -186,7 +186,7 @@ impl World {
     /// Makes a second payment at the gateway for the due date `day`, which has the payment `paid`.
     fn pay_again(&self, day: NaiveDate, paid: &ChargeRequest) {
         let request = ChargeRequest {
-            idempotency_key: format!("{FOREIGN_KEY} {day}"),
+            idempotency_key: format!("{FOREIGN_KEY_PREFIX} {day}"),
             attempt_no: 7,
             payment_method: PaymentMethod { ..paid.payment_method.clone() },
             ..paid.clone()
@@ -297,7 +297,7 @@ async fn every_alarm_of_five_months_is_a_fact_and_every_fact_raises_its_alarm() 
         let receipt = evening.receipts_of(day).first().copied();
         if let Some(receipt) = receipt {
             if plan.is_paid_twice {
-                world.pay_again(day, &receipt.request_at(&world));
+                world.pay_again(day, &receipt.charge_request(&world));
             }
             if plan.is_receipt_changed {
                 world.set_receipt_amount(&receipt.key, 1298).await;

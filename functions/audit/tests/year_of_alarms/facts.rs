@@ -10,7 +10,7 @@ use gateways::ChargeRequest;
 use sandbox::LedgerEntry;
 use store::Batch;
 
-use crate::every_alarm::{FOREIGN_KEY, UNKNOWN_SORT_KEY};
+use crate::every_alarm::{FOREIGN_KEY_PREFIX, UNKNOWN_SORT_KEY};
 use crate::{LEAD, World, at, date, due_dates};
 
 type Item = HashMap<String, AttributeValue>;
@@ -31,7 +31,7 @@ pub struct StoredReceipt {
 
 impl StoredReceipt {
     /// Returns the request at the gateway whose payment the receipt contains.
-    pub fn request_at(&self, world: &World) -> ChargeRequest {
+    pub fn charge_request(&self, world: &World) -> ChargeRequest {
         let payments = payments(world);
         payments[&self.payment].0.clone()
     }
@@ -123,7 +123,9 @@ impl Facts {
     fn is_everything_paid(&self, world: &World, day: NaiveDate) -> bool {
         let made = payments(world);
         let mut charged = BTreeSet::new();
-        for (request, _) in made.values().filter(|(request, _)| !request.idempotency_key.starts_with(FOREIGN_KEY)) {
+        for (request, _) in
+            made.values().filter(|(request, _)| !request.idempotency_key.starts_with(FOREIGN_KEY_PREFIX))
+        {
             assert!(charged.insert((request.subscription, request.due_on)), "charged twice: {request:?}");
         }
         let first = day.checked_sub_days(Days::new(150)).unwrap().max(date("2026-01-02"));

@@ -26,7 +26,7 @@ const LEAD: u64 = 7;
 
 /// The number of the outgoing call of a run (to the table, the gateway or the mailer) at which the run is killed. It is
 /// before the first payment or reminder is complete.
-const KILLED_AT: u64 = 5;
+const KILLED_AT_CALL: u64 = 5;
 
 /// What happens to the runs of a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// Runs both batches of `day`, which has the fate `fate`.
-    async fn live(&self, day: NaiveDate, fate: Fate) {
+    async fn run_day(&self, day: NaiveDate, fate: Fate) {
         let table = &self.system.deployment.table;
         table.set_charging(fate != Fate::ChargingOff, None).await.unwrap();
         for batch in Batch::ALL {
@@ -138,7 +138,7 @@ impl World {
             let injector = match fate {
                 Fate::NotStarted(missing) if missing == batch => continue,
                 Fate::Killed(killed) | Fate::KilledAndRepeated(killed) if killed == batch => {
-                    Injector::active_during_runs(Arc::new(fault_at_call(KILLED_AT, Fault::CrashBefore)))
+                    Injector::active_during_runs(Arc::new(fault_at_call(KILLED_AT_CALL, Fault::CrashBefore)))
                 }
                 Fate::GatewayDoesNotRespond => Injector::active_during_runs(Arc::new(|call: &emulator::Call<'_>| {
                     matches!(call.operation, Operation::Charge | Operation::PaymentsOf).then_some(Fault::LostBefore)
@@ -213,7 +213,7 @@ async fn alarms_of_a_year_are_exactly_the_days_that_are_not_done() {
     for (n, day) in (0..).zip(date("2026-01-02").iter_days().take_while(|day| *day <= date("2026-12-31"))) {
         // January has no faults, so that the first reminders are sent on their days.
         let fate = if day < date("2026-02-01") { Fate::Normal } else { fate_of_day(n) };
-        world.live(day, fate).await;
+        world.run_day(day, fate).await;
         let response = world.check(day).await;
         if day < date("2026-02-01") {
             assert_eq!(response.not_done, [], "{day}");

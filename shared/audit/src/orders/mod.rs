@@ -2,11 +2,11 @@
 //! check of its stored numbers.
 
 mod difference;
-mod numbers;
 mod order_checker;
 mod paid_orders;
+mod stored_numbers;
 
 pub use difference::OrderDifference;
-pub use numbers::{check_stored_numbers, numbers_not_compared};
-pub use order_checker::{MAX_ORDER_DELAY, OrderChecker, is_erased, order_of};
+pub use order_checker::{MAX_ORDER_DELAY, OrderChecker, is_erased, order_id_of_receipt};
 pub use paid_orders::{Comparison, OrderSummary, compare_orders_with_receipts};
+pub use stored_numbers::{check_stored_numbers, numbers_not_compared};

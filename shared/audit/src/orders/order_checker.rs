@@ -32,7 +32,7 @@ pub struct OrderChecker<'a> {
 }
 
 /// Returns the id of the order for the month that `receipt` shows as paid.
-pub fn order_of(receipt: &Receipt) -> OrderId {
+pub fn order_id_of_receipt(receipt: &Receipt) -> OrderId {
     OrderId::of_month(receipt.due_on, receipt.subscription)
 }
 
@@ -44,10 +44,10 @@ pub async fn is_erased(payments: &Table, account: &AccountId) -> Result<bool, Ta
 
 /// Returns the difference that reports that the amounts of `receipt` and of its order differ. `total` is the amount of
 /// the order.
-fn other_amount(receipt: &Receipt, total: Money) -> OrderDifference {
+fn amount_difference(receipt: &Receipt, total: Money) -> OrderDifference {
     OrderDifference {
         check: Invariant::Paid,
-        item: order_of(receipt).to_string(),
+        item: order_id_of_receipt(receipt).to_string(),
         expected: format!("a receipt of {total} for {}", receipt.account),
         found: format!("a receipt of {} for the due date {}", receipt.amount, receipt.due_on),
     }
@@ -66,13 +66,13 @@ impl<'a> OrderChecker<'a> {
         receipts: &[Receipt],
     ) -> Result<Vec<Option<Result<Money, TableError>>>, TableError> {
         let ids: Vec<(OrderId, AccountId)> =
-            receipts.iter().map(|receipt| (order_of(receipt), receipt.account.clone())).collect();
+            receipts.iter().map(|receipt| (order_id_of_receipt(receipt), receipt.account.clone())).collect();
         self.orders.totals_of_orders(&ids).await
     }
 
     /// Returns whether each payment for `sku` must have an order: the SKU has products, and no payment was made while
     /// it had none.
-    pub(super) async fn is_ordered(&mut self, sku: &Sku) -> Result<bool, TableError> {
+    pub(super) async fn requires_order(&mut self, sku: &Sku) -> Result<bool, TableError> {
         if let Some(is_ordered) = self.skus.get(sku) {
             return Ok(*is_ordered);
         }
@@ -108,7 +108,7 @@ impl<'a> OrderChecker<'a> {
         must_exist: bool,
     ) -> Result<Option<OrderDifference>, TableError> {
         match total {
-            Some(Ok(total)) if total != receipt.amount => Ok(Some(other_amount(receipt, total))),
+            Some(Ok(total)) if total != receipt.amount => Ok(Some(amount_difference(receipt, total))),
             None if must_exist => match self.missing_order(receipt).await {
                 Err(error) => self.report_unreadable_once(error),
                 difference => difference,
@@ -129,9 +129,9 @@ impl<'a> OrderChecker<'a> {
 
     /// Returns the difference if the order of `receipt` does not exist although it must.
     async fn missing_order(&mut self, receipt: &Receipt) -> Result<Option<OrderDifference>, TableError> {
-        let order = order_of(receipt);
+        let order = order_id_of_receipt(receipt);
         // A payment needs no order if it was refunded in full or reversed, or if its account was erased.
-        let needs_order = receipt.net().minor() > 0 && self.is_ordered(&receipt.sku).await?;
+        let needs_order = receipt.net().minor() > 0 && self.requires_order(&receipt.sku).await?;
         if !needs_order
             || self.orders.get_order(order).await?.is_some()
             || is_erased(self.payments, &receipt.account).await?

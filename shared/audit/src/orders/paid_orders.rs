@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use orders::{Order, OrderDigest, OrdersAudit, OrdersTable};
 use store::{Table, TableError};
 
-use super::{OrderChecker, OrderDifference, order_of};
+use super::{OrderChecker, OrderDifference, order_id_of_receipt};
 
 /// The number of receipts whose orders are read together, with one BatchGetItem request.
 const RECEIPTS_PER_REQUEST: usize = 100;
@@ -64,7 +64,7 @@ impl OrderSummary {
     }
 
     /// Returns whether the receipt of a payment that was made at `paid_at` cannot have expired.
-    fn has_receipt(&self, paid_at: DateTime<Utc>) -> bool {
+    fn is_receipt_kept(&self, paid_at: DateTime<Utc>) -> bool {
         paid_at >= self.receipts_kept_from
     }
 
@@ -75,7 +75,7 @@ impl OrderSummary {
             self.has_follow_ups = true;
             return;
         }
-        if self.has_receipt(order.placed_at) {
+        if self.is_receipt_kept(order.placed_at) {
             self.digest.add(order.id);
         }
         self.first_paid_at = Some(self.first_paid_at.map_or(order.placed_at, |first| first.min(order.placed_at)));
@@ -121,10 +121,10 @@ pub async fn compare_orders_with_receipts(
         for (receipt, total) in receipts.iter().zip(checker.totals_of_orders(&receipts).await?) {
             let paid_at = receipt.processed_at;
             first_receipt_at = Some(first_receipt_at.map_or(paid_at, |at| at.min(paid_at)));
-            if recent.has_receipt(paid_at) && total.is_some() {
-                with_receipt.add(order_of(receipt));
+            if recent.is_receipt_kept(paid_at) && total.is_some() {
+                with_receipt.add(order_id_of_receipt(receipt));
             }
-            match checker.is_ordered(&receipt.sku).await {
+            match checker.requires_order(&receipt.sku).await {
                 Ok(is_ordered) => comparison.receipts = comparison.receipts.saturating_add(is_ordered.into()),
                 Err(error) => comparison.differences.extend(checker.report_unreadable_once(error)?),
             }
@@ -137,13 +137,13 @@ pub async fn compare_orders_with_receipts(
     if !due_dates.is_empty() || recent.has_follow_ups {
         // Only check orders that were paid at this time or later: the receipts of older orders may have expired.
         let from = first_receipt_at.map_or(recent.receipts_kept_from, |first| first.max(recent.receipts_kept_from));
-        comparison.differences.extend(check_orders_of(&checker, orders, &due_dates, from, now).await?);
+        comparison.differences.extend(check_orders_of_due_dates(&checker, orders, &due_dates, from, now).await?);
     }
     Ok(comparison)
 }
 
 /// Checks the follow-up orders, and the main orders with these `due_dates` that were paid at `from` or later.
-async fn check_orders_of(
+async fn check_orders_of_due_dates(
     checker: &OrderChecker<'_>,
     orders: &OrdersTable,
     due_dates: &BTreeSet<NaiveDate>,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use audit::{is_erased, order_of};
+use audit::{is_erased, order_id_of_receipt};
 use billing::{ActionKind, Receipt, ReceiptId, RefundStatus, Sku};
 use chrono::NaiveDate;
 use clap::Args;
@@ -200,7 +200,7 @@ async fn missing_months(
     let (mut months, mut left_out) = (Vec::new(), 0_u64);
     while let Some(chunk) = receipts.next().await {
         let chunk = chunk.map_err(|error| error.1)?;
-        let ids: Vec<_> = chunk.iter().map(|receipt| (order_of(receipt), receipt.account.clone())).collect();
+        let ids: Vec<_> = chunk.iter().map(|receipt| (order_id_of_receipt(receipt), receipt.account.clone())).collect();
         let orders = desk.table.totals_of_orders(&ids).await?;
         for (receipt, _) in chunk.iter().zip(orders).filter(|(_, order)| order.is_none()) {
             match receipt.net().minor() > 0 && !is_erased(payments, &receipt.account).await? {
@@ -215,7 +215,7 @@ async fn missing_months(
 
 fn paid_period(receipt: &Receipt) -> PaidPeriod {
     PaidPeriod {
-        order: order_of(receipt),
+        order: order_id_of_receipt(receipt),
         account: receipt.account.clone(),
         sku: receipt.sku.clone(),
         amount: receipt.amount,

@@ -22,10 +22,10 @@ const NUMBERS_TIME: TimeDelta = TimeDelta::minutes(5);
 
 /// The prefix of the stored text of [`Position::Orders`]. The stored text of [`Position::Accounts`] never begins with
 /// it.
-const ORDERS: &str = "orders";
+const ORDERS_PREFIX: &str = "orders";
 
 /// The stored text of [`Position::Numbers`].
-const NUMBERS: &str = "numbers";
+const NUMBERS_POSITION: &str = "numbers";
 
 /// The position at which the next invocation continues an audit.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,9 +43,9 @@ impl Position {
     /// Reads the position of an audit.
     pub fn of(audit: &AuditRecord) -> Self {
         match audit.position.as_deref() {
-            Some(NUMBERS) => Self::Numbers,
-            Some(text) if text.starts_with(ORDERS) => {
-                let after = text.trim_start_matches(ORDERS).trim_start();
+            Some(NUMBERS_POSITION) => Self::Numbers,
+            Some(text) if text.starts_with(ORDERS_PREFIX) => {
+                let after = text.trim_start_matches(ORDERS_PREFIX).trim_start();
                 Self::Orders((!after.is_empty()).then(|| after.to_owned()))
             }
             account => Self::Accounts(account.map(str::to_owned)),
@@ -55,7 +55,7 @@ impl Position {
 
 /// Returns the stored text of the position after the order `after`.
 fn position_of_orders(after: Option<String>) -> String {
-    after.map_or_else(|| ORDERS.to_owned(), |after| format!("{ORDERS} {after}"))
+    after.map_or_else(|| ORDERS_PREFIX.to_owned(), |after| format!("{ORDERS_PREFIX} {after}"))
 }
 
 /// The comparison of the receipts of accounts with their orders.
@@ -115,7 +115,7 @@ impl Checks {
             if !self.compare_orders(table, recorder, limits).await? {
                 return Ok(false);
             }
-            recorder.add_orders(0, Vec::new(), NUMBERS.to_owned()).await?;
+            recorder.add_orders(0, Vec::new(), NUMBERS_POSITION.to_owned()).await?;
         }
         let deadline = limits.deadline();
         if !begins_with_numbers && self.clock.now() + NUMBERS_TIME > deadline {
@@ -166,7 +166,7 @@ impl Checks {
             let differences = checker.check_orders(&recent, now).await?;
             broken.extend(differences.into_iter().map(BrokenInvariant::from));
             let Some(position) = scan.position() else {
-                recorder.add_orders(count, broken, NUMBERS.to_owned()).await?;
+                recorder.add_orders(count, broken, NUMBERS_POSITION.to_owned()).await?;
                 return Ok(true);
             };
             recorder.add_orders(count, broken, position_of_orders(Some(position))).await?;

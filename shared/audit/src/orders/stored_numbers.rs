@@ -12,14 +12,14 @@ use crate::{BrokenInvariant, Invariant};
 const VERIFYING_SCANS: i32 = 3;
 
 /// Returns the violation of a number that could not be compared, for the reason `what`.
-fn not_compared(key: impl ToString, what: impl Into<String>) -> BrokenInvariant {
+fn comparison_violation(key: impl ToString, what: impl Into<String>) -> BrokenInvariant {
     BrokenInvariant { invariant: Invariant::Compared, key: key.to_string(), what: what.into() }
 }
 
 /// Returns the violation to report if [`check_stored_numbers`] did not end in time although it had the whole time of an
 /// invocation.
 pub fn numbers_not_compared() -> BrokenInvariant {
-    not_compared("orders table", "the scans of the table did not end in time")
+    comparison_violation("orders table", "the scans of the table did not end in time")
 }
 
 /// Compares the stock and the quarter totals in `table` with the records from which they can be computed again. A
@@ -44,8 +44,8 @@ pub async fn check_stored_numbers(
     let AuditReport { differences, unverified, unopened, .. } = report;
     let mut all: Vec<BrokenInvariant> = Vec::new();
     all.extend(differences.iter().map(|difference| OrderDifference::from(difference).into()));
-    all.extend(unverified.iter().map(|number| not_compared(number, "it changed during each scan")));
-    all.extend(unopened.iter().map(|number| not_compared(number, "it has no opening movement")));
+    all.extend(unverified.iter().map(|number| comparison_violation(number, "it changed during each scan")));
+    all.extend(unopened.iter().map(|number| comparison_violation(number, "it has no opening movement")));
     all.sort();
     Ok(Some(all))
 }

@@ -9,7 +9,7 @@ use store::{Batch, Paging, Settings, TableError};
 
 use crate::Checks;
 use crate::limits::{Limits, records_of};
-use crate::orders::{Position, ReceiptCheck};
+use crate::orders_audit::{Position, ReceiptCheck};
 
 /// The log message of an invocation that has checked a part of the table, also the last part. The filter of an alarm in
 /// `template.yaml` contains the same text: the alarm fires if the message is missing for a day.
@@ -29,7 +29,7 @@ const NIGHTS: u64 = 24;
 
 /// The smallest limit for one invocation: it may always check this number of accounts and orders, so the audit of a
 /// smaller table ends in one night.
-const RECORDS_OF_A_NIGHT: u64 = 30_000;
+const MIN_RECORDS_OF_A_NIGHT: u64 = 30_000;
 
 /// The time in which an audit must check the whole table.
 const MAX_AUDIT_DURATION: TimeDelta = TimeDelta::days(31);
@@ -175,7 +175,7 @@ impl Checks {
 /// tables: it may be from before an upgrade.
 fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
     let before = before.filter(|audit| !has_orders || audit.orders > 0);
-    before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(RECORDS_OF_A_NIGHT))
+    before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(MIN_RECORDS_OF_A_NIGHT))
 }
 
 #[cfg(test)]
