@@ -11,8 +11,8 @@ use crate::Checks;
 /// contains the same text.
 pub const DAY_NOT_DONE_MESSAGE: &str = "a batch of the day is not done by the hour that was set";
 
-/// The log message if both batches of today are done at the hour of the check. The filter of an alarm in `template.yaml`
-/// contains the same text: the alarm fires if no check is made.
+/// The log message if both batches of today are done at the hour of the check. The filter of an alarm in
+/// `template.yaml` contains the same text: the alarm fires if no check is made.
 pub const DAY_DONE_MESSAGE: &str = "both batches of the day are done";
 
 /// The response to an invocation that checks whether the batches of today are done.
@@ -25,7 +25,8 @@ pub struct DayResponse {
 }
 
 impl Checks {
-    /// Checks whether the run records prove that both batches of today are done. Sends a Query for each batch.
+    /// Checks whether the run records prove that both batches of today are done, and logs the result. Sends a Query
+    /// request for each batch.
     pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
         let (now, zone) = (self.clock.now(), self.billing.zone);
         let date = now.with_timezone(&zone).date_naive();

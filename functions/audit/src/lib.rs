@@ -1,5 +1,5 @@
 //! The Lambda function that checks the table, and the order desk if there is one. A schedule invokes the function every
-//! night: each invocation audits a part of the table, and continues the audit of the night before, until all items are
+//! night: each invocation audits a part of the table. It continues the audit of the previous night, until all items are
 //! checked. A second schedule invokes the function at the hour by which both batches of the day must be done.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -82,7 +82,8 @@ impl InvocationError {
     }
 }
 
-/// Creates the checks from the environment variables. `DUEDAY_ORDERS_TABLE` is not set if the deployment has no order desk.
+/// Creates the checks from the environment variables. `DUEDAY_ORDERS_TABLE` is not set if the deployment has no order
+/// desk.
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
@@ -118,8 +119,9 @@ impl Checks {
     /// Handles the event `event` until shortly before `deadline`.
     ///
     /// # Errors
-    /// [`InvocationError::Request`] if the event is not valid. [`InvocationError::NoSettings`] if no run has used the table
-    /// yet. [`InvocationError::Table`] if a request failed: the next invocation continues.
+    /// - [`InvocationError::Request`] if the event is not valid.
+    /// - [`InvocationError::NoSettings`] if no run has used the table yet.
+    /// - [`InvocationError::Table`] if a request failed. The next invocation continues.
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
         let request: Request = serde_json::from_value(event)?;
         let settings = self.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;

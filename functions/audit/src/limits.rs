@@ -10,7 +10,7 @@ const MARGIN: TimeDelta = TimeDelta::seconds(30);
 /// The limits at which an invocation stops its part of the audit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// When the invocation must stop, shortly before its end.
+    /// The time at which the invocation must stop, shortly before its end.
     deadline: DateTime<Utc>,
     /// The invocation stops when the audit has checked this number of accounts and orders in total, in all its
     /// invocations.
@@ -23,19 +23,19 @@ pub(crate) fn records_of(audit: &AuditRecord) -> u64 {
 }
 
 impl Limits {
-    /// Returns the limits of the invocation that continues `audit` with at most `records` more accounts and orders, and that ends
-    /// at `end`.
+    /// Returns the limits of an invocation that ends at `end`, and that checks at most `records` more accounts and
+    /// orders of `audit`.
     pub fn new(audit: &AuditRecord, records: u64, end: DateTime<Utc>) -> Self {
         Self { deadline: end - MARGIN, records: records_of(audit).saturating_add(records) }
     }
 
     /// Returns whether the invocation must stop at `now`, because its deadline has passed, or because `audit` has
-    /// reached the number of accounts and orders.
+    /// checked the number of accounts and orders of this limit.
     pub fn are_reached(&self, audit: &AuditRecord, now: DateTime<Utc>) -> bool {
         now > self.deadline || records_of(audit) >= self.records
     }
 
-    /// Returns when the invocation must stop, shortly before its end.
+    /// Returns the time at which the invocation must stop, shortly before its end.
     pub fn deadline(&self) -> DateTime<Utc> {
         self.deadline
     }

@@ -1,6 +1,6 @@
-//! The checks of the order desk, which are a part of the audit: the receipts of each account are compared with their
-//! orders, then the orders with their receipts, and at the end the stored numbers (the stock and the quarter totals)
-//! with the records from which they can be computed again.
+//! The checks of the order desk, which are a part of the audit. They compare the receipts of each account with the
+//! orders of these receipts, then the orders with their receipts, and at the end the stored numbers (the stock and the
+//! quarter totals) with the records from which these numbers can be computed again.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use store::{AccountPartition, Table, TableError};
 use crate::Checks;
 use crate::limits::Limits;
 
-/// The time that an invocation must have left to compare the stored numbers. If less is left, the next invocation
-/// begins with this comparison, and so has its whole time for it.
+/// The time that an invocation must have left to compare the stored numbers. If less time is left, the next invocation
+/// begins with this comparison, so that it can use its whole time for the comparison.
 const NUMBERS_TIME: TimeDelta = TimeDelta::minutes(5);
 
 /// The prefix of the stored text of [`Position::Orders`]. The stored text of [`Position::Accounts`] never begins with
-/// it.
+/// this prefix.
 const ORDERS_PREFIX: &str = "orders";
 
 /// The stored text of [`Position::Numbers`].
@@ -34,8 +34,8 @@ pub(crate) enum Position {
     Accounts(Option<String>),
     /// All accounts are checked. The audit continues after this order; with `None`, at the first order.
     Orders(Option<String>),
-    /// All accounts and orders are checked. The audit continues with the comparison of the stored sums (the stock of each
-    /// product and the sales totals) with the items from which they follow.
+    /// All accounts and orders are checked. The audit continues with the comparison of the stored numbers (the stock
+    /// and the quarter totals).
     Numbers,
 }
 
@@ -75,7 +75,8 @@ impl<'a> ReceiptCheck<'a> {
         Ok(Self { checker: OrderChecker::new(payments, orders), ordered: from..now - MAX_ORDER_DELAY, now })
     }
 
-    /// Compares the receipts of `partition` with their orders, and records the time of its earliest receipt.
+    /// Compares the receipts of `partition` with their orders, and records the times of the receipts, because the audit
+    /// stores the time of the earliest receipt.
     pub async fn check(
         &mut self,
         partition: &AccountPartition,
@@ -93,8 +94,8 @@ impl<'a> ReceiptCheck<'a> {
     }
 }
 
-/// Returns the time from which the receipts of all payments are stored at `now`. The merchant may have stored receipts
-/// for a shorter time before, so the returned time is not earlier than the earliest receipt that `audit` has read.
+/// Returns the time from which the receipts of all payments are stored at `now`. The merchant may have configured a
+/// shorter retention before, so the returned time is not earlier than the earliest receipt that `audit` has read.
 /// Receipts expire while the audit continues, so the time since the start of the audit is added to that receipt's time.
 fn receipts_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) -> DateTime<Utc> {
     let kept = OrderSummary::new(now, retention).receipts_kept_from();
@@ -124,7 +125,8 @@ impl Checks {
         let broken = match check_stored_numbers(table, self.clock.as_ref(), deadline).await? {
             Some(broken) => broken,
             None if begins_with_numbers => vec![numbers_not_compared()],
-            // The next invocation begins with the stored numbers, so it has more time for them.
+            // The next invocation begins with the comparison of the stored numbers, so it has more time for this
+            // comparison.
             None => return Ok(false),
         };
         recorder.add_at_end(broken);

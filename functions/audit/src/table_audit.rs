@@ -1,4 +1,5 @@
-//! The audit of the table and of the order desk, in parts: each invocation checks as many accounts and orders as its time allows.
+//! The audit of the table and of the order desk, in parts: each invocation checks as many accounts and orders as its
+//! time allows.
 
 use audit::{AuditRecorder, InvariantChecker, check_endpoints, unfinished_runs};
 use billing::AuditRecord;
@@ -24,11 +25,11 @@ pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table 
 
 /// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every
 /// night would be expensive. An audit may take a week longer than this number of nights (`MAX_AUDIT_DURATION`), because
-/// the table may have grown since the audit before.
+/// the table may have grown since the previous audit.
 const NIGHTS: u64 = 24;
 
-/// The smallest limit for one invocation: it may always check this number of accounts and orders, so the audit of a
-/// smaller table ends in one night.
+/// The number of accounts and orders that each invocation may check at least, so that the audit of a table with fewer
+/// accounts and orders ends in one night.
 const MIN_RECORDS_OF_A_NIGHT: u64 = 30_000;
 
 /// The time in which an audit must check the whole table.
@@ -64,7 +65,7 @@ impl From<&AuditRecord> for TableResponse {
 impl Checks {
     /// Continues the latest scheduled audit, or begins a new audit if the latest one has ended. Stops when the audit is
     /// complete, shortly before `deadline`, or when the invocation has checked its share: a 24th of the accounts and
-    /// orders that the audit before has checked, but at least 30,000.
+    /// orders that the previous audit has checked, but at least 30,000.
     pub(crate) async fn audit_table(
         &self,
         settings: &Settings,
@@ -76,7 +77,7 @@ impl Checks {
             audits.into_iter().filter(|audit| audit.is_scheduled).partition(|audit| audit.ended_at.is_some());
         let interrupted = open.into_iter().next();
         let before = ended.first();
-        // The number of orders is only missing in an audit that has found none.
+        // Only if the previous audit has counted no orders, check whether there are orders now.
         let has_orders = match &self.orders {
             Some(orders) if before.is_some_and(|before| before.orders == 0) => orders.first_paid_at().await?.is_some(),
             _ => false,
@@ -113,8 +114,8 @@ impl Checks {
         Ok(response)
     }
 
-    /// Checks the accounts after the position `after`. Returns whether all accounts are checked; otherwise the next invocation
-    /// continues.
+    /// Checks the accounts after the position `after`. Returns whether all accounts are checked; otherwise the next
+    /// invocation continues.
     async fn audit_accounts(
         &self,
         recorder: &mut AuditRecorder<'_>,
@@ -156,6 +157,7 @@ impl Checks {
         Ok(recorder.end(self.clock.now()).await?.0)
     }
 
+    /// Returns the checker of the invariants, with the settings of this deployment.
     fn checker(&self, settings: &Settings, now: DateTime<Utc>) -> InvariantChecker {
         let policy = &self.billing.policy;
         InvariantChecker {
@@ -170,9 +172,9 @@ impl Checks {
     }
 }
 
-/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has ended;
-/// `None` if there was none. If it has found no orders although there are some now (`has_orders`), it does not know the size of the
-/// tables: it may be from before an upgrade.
+/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has
+/// ended; `None` if there is none. If `before` has counted no orders although there are orders now (`has_orders`), it
+/// may be from before an upgrade, so the size of the tables is unknown and the number is not limited.
 fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
     let before = before.filter(|audit| !has_orders || audit.orders > 0);
     before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(MIN_RECORDS_OF_A_NIGHT))

@@ -44,6 +44,7 @@ fn complete_reminders(shard: u32, shards: u32) -> RunRecord {
     }
 }
 
+/// Invokes the function for the check `check`, with a deadline in `seconds` seconds. Returns the response.
 async fn invoke(function: &mut Function, check: &str, seconds: i64) -> Value {
     let result = function.invoke(&format!(r#"{{"check": "{check}"}}"#), deadline_ms(seconds)).await;
     let InvocationResult::Response(response) = result else { panic!("{check}: {result:?}") };
@@ -55,8 +56,8 @@ async fn function_continues_its_audit_until_all_accounts_are_checked() {
     let mut function = start().await;
     let today = SystemClock.now().date_naive();
     function.table.put_account(&sample::account()).await.unwrap();
-    // The subscription is stored without a payment date, so it has no index entry and no run would charge it. This is
-    // the violation.
+    // This subscription is the violation: it is stored without a payment date, so it has no index entry, and no run
+    // would charge it.
     let gold = sample::subscription(10, today.checked_sub_days(Days::new(3)).unwrap());
     let lost = Subscription { next_payment_on: None, ..gold };
     function.table.create_subscription(&lost, None).await.unwrap();

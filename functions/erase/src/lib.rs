@@ -1,5 +1,5 @@
 //! The Lambda function that erases accounts. A schedule invokes the function every hour: each invocation continues the
-//! requested erasures where the invocation before stopped.
+//! requested erasures where the previous invocation stopped.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl From<&ErasingReport> for Response {
     }
 }
 
-/// Creates the eraser from the environment variables. `DUEDAY_ORDERS_TABLE` is not set if the deployment has no order desk.
+/// Creates the eraser from the environment variables. `DUEDAY_ORDERS_TABLE` is not set if the deployment has no order
+/// desk.
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
@@ -61,8 +62,9 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Eraser, Confi
 /// invocation.
 ///
 /// # Errors
-/// `Request` if the event is not valid; `Table` if the erasures cannot be listed, or the scan of the table fails: the next
-/// invocation continues.
+/// A [`Diagnostic`] with one of these error types:
+/// - `Request` if the event is not valid.
+/// - `Table` if the erasures cannot be listed, or the scan of the table fails. The next invocation continues.
 pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
     let failed =
         |error_type: &str, error_message: String| Diagnostic { error_type: error_type.to_owned(), error_message };

@@ -1,6 +1,7 @@
 //! The Lambda function of the daily comparison with the gateway. A schedule invokes the function every hour of the
-//! night. Each invocation continues where the invocation before stopped, until the payments of the latest complete day
-//! are compared. Then the function compares the days of the last week that are not compared yet.
+//! night. Each invocation continues where the previous invocation stopped, until the payments of the latest complete
+//! day are compared. Then the function compares the days of the last week that are not compared yet, and older days
+//! that must be compared again.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -27,8 +28,8 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number of days, up to the latest comparable day, that the function compares if the event names no day.
 const AUTOMATIC_DAYS: u64 = 7;
 
-/// The number of the latest compared days among which interrupted comparisons, and days with processing payments, are
-/// searched.
+/// The number of latest stored comparisons that the function searches for interrupted comparisons, and for days on
+/// which the bank was still processing payments.
 const DAYS_TO_CHECK: usize = 100;
 
 /// The comparison stops this long before Lambda ends the invocation. The requests for one list page take less time.
@@ -39,6 +40,7 @@ const TIME_RESERVED_FOR_SAVING: TimeDelta = TimeDelta::minutes(2);
 pub struct DailyComparison {
     table: Table,
     gateway: Arc<dyn FullGateway>,
+    /// Checks that the gateway account is still the account of this table.
     account: GatewayAccountCheck,
     billing: BillingConfig,
     clock: Arc<dyn Clock>,
@@ -154,9 +156,11 @@ impl DailyComparison {
     /// Handles the event `event` until shortly before `deadline`.
     ///
     /// # Errors
-    /// [`InvocationError::Request`] and [`InvocationError::Day`] if the event is not valid or its day cannot be compared.
-    /// [`InvocationError::NoSettings`] if no run has used the table yet. [`InvocationError::Table`] and
-    /// [`InvocationError::Gateway`] if a request failed: the next invocation continues.
+    /// - [`InvocationError::Request`] if the event is not valid.
+    /// - [`InvocationError::Day`] if a day cannot be compared.
+    /// - [`InvocationError::NoSettings`] if no run has used the table yet.
+    /// - [`InvocationError::Table`] and [`InvocationError::Gateway`] if a request failed. The next invocation
+    ///   continues.
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
         let request: Request = serde_json::from_value(event)?;
         let now = self.clock.now();
@@ -215,8 +219,9 @@ impl DailyComparison {
         }
     }
 
-    /// Returns the days before those of [`AUTOMATIC_DAYS`] whose comparison was interrupted, or which must be compared again
-    /// because the bank was processing payments of the day. Reads the latest [`DAYS_TO_CHECK`] comparisons.
+    /// Returns the days before the [`AUTOMATIC_DAYS`] latest days that must be compared again: the comparison of the
+    /// day was interrupted, or the bank was still processing payments of the day. Reads the latest [`DAYS_TO_CHECK`]
+    /// comparisons.
     async fn days_to_compare_again(
         &self,
         settings: &Settings,

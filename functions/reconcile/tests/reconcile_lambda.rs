@@ -99,7 +99,8 @@ async fn reconcile_function_compares_interrupted_days_and_days_with_processing_p
     let latest = latest_comparable_day(SystemClock.now());
     let day = |ago: u64| latest.checked_sub_days(Days::new(ago)).unwrap();
     charge(&sandbox, day(26), &settings);
-    // When these days were compared, a payment was processing; or the comparison was interrupted; or neither.
+    // The columns are: how many days ago the day was, the number of payments that the bank was processing, whether the
+    // comparison has ended, and whether the day must be compared again.
     let cases =
         [(26, 1, true, true), (40, 1, true, true), (20, 1, true, false), (30, 0, false, true), (31, 0, true, false)];
     for (ago, processing, has_ended, _) in cases {

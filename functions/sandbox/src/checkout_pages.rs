@@ -1,4 +1,4 @@
-//! Checkout pages.
+//! Opens, reads and completes checkout pages in the sandbox's table.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -12,12 +12,12 @@ use billing::GatewayToken;
 
 /// An update expression that stores the payment method that a customer entered on a checkout page.
 const SET_PAYMENT_METHOD: &str = "SET #PaymentMethod = :method, #GivenAt = :now";
-/// A condition expression that is true if the page exists and no payment method was entered on it.
+/// A condition expression that is true if the checkout page exists and no payment method was entered on it.
 const PAYMENT_METHOD_NOT_ENTERED: &str = "attribute_exists(#PK) AND attribute_not_exists(#PaymentMethod)";
 
 impl SandboxTable {
-    /// Opens a checkout page at the time `now`, or returns the page that was opened before for the same payment method
-    /// setup.
+    /// Opens a checkout page at the time `now`, or returns the checkout page that was opened before for the same
+    /// payment method setup.
     pub(crate) async fn create_page(
         &self,
         request: &CheckoutPageRequest,
@@ -33,6 +33,7 @@ impl SandboxTable {
         Ok(stored.opened)
     }
 
+    /// Reads the stored checkout page `id`; `None` if there is no such page.
     async fn read_page(&self, id: &GatewayToken) -> Result<Option<PageItem>, TableError> {
         self.table.get(page_key(id)).await?.as_ref().map(from_item).transpose()
     }
@@ -50,8 +51,8 @@ impl SandboxTable {
         }))
     }
 
-    /// Enters `payment_method` on the checkout page `id` at the time `now`. Returns `false` if the page is not open or
-    /// there is no such test payment method.
+    /// Enters `payment_method` on the checkout page `id` at the time `now`. Returns `false` if the checkout page is not
+    /// open or there is no such test payment method.
     pub(crate) async fn enter_payment_method(
         &self,
         id: &GatewayToken,

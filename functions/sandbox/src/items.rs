@@ -1,13 +1,9 @@
 //! The items of the sandbox's table, and their keys.
 //!
-//! | item | PK | SK |
-//! |---|---|---|
-//! | the gateway account | `ACCOUNT` | `ACCOUNT` |
-//! | a payment with its refunds | `PAY#<payment>` | `PAYMENT` |
-//! | the entry of a payment in its customer's list | `CUS#<customer>` | `PAY#<payment>` |
-//! | an idempotency key | `KEY#<key>` | `KEY` |
-//! | a refund, so that its id is used once | `REF#<refund>` | `REFUND` |
-//! | a checkout page | `PAGE#<page>` | `PAGE` |
+//! | item | PK | SK | |---|---|---| | the gateway account | `ACCOUNT` | `ACCOUNT` | | a payment with its refunds |
+//! `PAY#<payment>` | `PAYMENT` | | the entry of a payment in its customer's list | `CUS#<customer>` | `PAY#<payment>` |
+//! | an idempotency key | `KEY#<key>` | `KEY` | | a refund, so that its id is used only once | `REF#<refund>` |
+//! `REFUND` | | a checkout page | `PAGE#<page>` | `PAGE` |
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dynamo::{Item, Key, TIME_TO_LIVE, expiry, n, to_item};
@@ -22,6 +18,7 @@ use billing::GatewayToken;
 /// the key.
 const KEY_RETENTION: TimeDelta = TimeDelta::hours(48);
 
+/// Returns the key with the partition key `pk` and the sort key `sk`.
 fn key(pk: String, sk: impl Into<String>) -> Key {
     Key { pk, sk: sk.into() }
 }
@@ -62,7 +59,7 @@ pub fn page_key(id: &GatewayToken) -> Key {
     key(format!("PAGE#{id}"), "PAGE")
 }
 
-/// Returns the attributes of `value`, with the key `key`.
+/// Returns the item that contains `value` and has the key `key`.
 fn item(key: Key, value: &impl Serialize) -> Item {
     let mut item = to_item(value);
     item.extend(key.attributes());

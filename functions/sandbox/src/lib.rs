@@ -1,8 +1,8 @@
-//! The Lambda function of the sandbox gateway. It serves the HTTP API of a merchant's own gateway, and the checkout page
-//! on which a customer chooses a test card.
+//! The Lambda function of the sandbox gateway. It serves the HTTP API of a merchant's own gateway, and the checkout
+//! page on which a customer chooses a test card.
 //!
 //! The other functions of the stack call this function at its function URL, which AWS IAM protects. API Gateway passes
-//! only the requests of browsers for checkout pages to it.
+//! only requests of browsers for checkout pages to this function.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod checkout_pages;

@@ -1,4 +1,4 @@
-//! Charges, and the lists of payments.
+//! Makes charges and lists payments in the sandbox's table.
 
 use chrono::{DateTime, Utc};
 use dynamo::{ABSENT, Paging, PrefixQuery, Scan, TableError, TransactionOutcome, from_item, s, values};
@@ -82,8 +82,8 @@ impl SandboxTable {
     }
 
     /// Returns a list page with the results of `select` for the payments in the table. The list page begins after the
-    /// payment with the id `after`; with `None`, at the first payment. The table has no index by time, so this scans
-    /// the table. That is acceptable because the sandbox has few payments.
+    /// payment with the id `after`; with `None`, at the first payment. The table has no index by time, so this method
+    /// scans the table. That is acceptable because the sandbox has few payments.
     pub(crate) async fn scan_payments<T>(
         &self,
         after: Option<&str>,

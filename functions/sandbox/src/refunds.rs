@@ -1,4 +1,4 @@
-//! Refunds.
+//! Makes refunds in the sandbox's table.
 
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use chrono::{DateTime, Utc};

@@ -16,12 +16,12 @@ use crate::items::{AccountItem, PaymentItem, account_key};
 use billing::{GatewayAccount, GatewayToken, Payment};
 use clock::Clock;
 
-/// The marker type of the sandbox's table.
+/// The marker type of the sandbox's table, which distinguishes it from other tables at compile time.
 #[derive(Clone, Copy, Debug)]
 pub enum SandboxSchema {}
 
-/// The keys of the table. It has no index, because the list of a customer's payments must be strongly consistent. On AWS,
-/// `template.yaml` creates the same table.
+/// The keys of the table. The table has no index, because the list of a customer's payments must be strongly
+/// consistent. On AWS, `template.yaml` creates the same table.
 static SANDBOX_SCHEMA: TableSchema<0> =
     TableSchema { keys: KeySchema { partition: ("PK", "S"), sort: ("SK", "S") }, indexes: [] };
 
@@ -43,7 +43,8 @@ impl SandboxTable {
         Self { table: Dynamo::new(client, name), clock }
     }
 
-    /// Creates the table if it does not exist. Only for the embedded engine: on AWS the template creates the table.
+    /// Creates the table if it does not exist. This method is only for the embedded DynamoDB engine: on AWS, the
+    /// template creates the table.
     ///
     /// # Errors
     /// [`TableError`] if a request fails.
@@ -51,7 +52,7 @@ impl SandboxTable {
         if self.table.exists().await? { Ok(()) } else { self.table.create(&SANDBOX_SCHEMA).await }
     }
 
-    /// Returns the id of the gateway account. The first request creates it.
+    /// Returns the id of the gateway account. The first call creates the id and stores it.
     async fn account_id(&self) -> Result<String, TableError> {
         let key = account_key();
         if let Some(item) = self.table.get(key.clone()).await? {

@@ -71,7 +71,8 @@ impl InvariantChecker {
     }
 }
 
-/// Adds a violation for each difference between the receipts of `subscription` and its payments at the gateway.
+/// Adds a violation for each month of `subscription` that was charged more than once, and for each difference between
+/// its receipts and its payments at the gateway.
 fn compare_payments(
     subscription: &Subscription,
     partition: &AccountPartition,

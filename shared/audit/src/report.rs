@@ -192,7 +192,8 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
 }
 
 impl UnsettledNow {
-    /// Counts `subscription` if its payment is due or has an open attempt.
+    /// Counts the open attempt of `subscription`, or its due payment if there is no attempt and the payment can be
+    /// charged.
     fn count_subscription(&mut self, subscription: &Subscription) {
         let is_payable = subscription.status.is_chargeable()
             && subscription.disputed_at.is_none()

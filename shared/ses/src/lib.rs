@@ -237,7 +237,7 @@ fn invalid_url() -> MailError {
     permanent_error("the URL for Amazon SES must be ses: or ses:?configuration-set=NAME")
 }
 
-/// Returns an error after which the same mail must not be sent again, because it would fail again.
+/// Returns an error that is not transient: the same mail would fail again.
 fn permanent_error(reason: &str) -> MailError {
     MailError { reason: reason.to_owned(), is_transient: false }
 }

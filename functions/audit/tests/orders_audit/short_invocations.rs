@@ -19,6 +19,7 @@ use crate::world::{ORDERS, World, at, audit, violations};
 struct AdvancingClock {
     start: DateTime<Utc>,
     step: TimeDelta,
+    /// How many times the code has read the clock.
     looks: AtomicI64,
     ids: SimulatedClock,
 }
@@ -94,7 +95,7 @@ async fn numbers_for_which_only_a_part_of_the_time_was_left_are_compared_by_the_
     let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::minutes(2));
     let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
     let checks = world.checks(clock.clone());
-    // Some of these invocations end during the scan that compares the stored numbers.
+    // Some of the first invocations end during the scan that compares the stored numbers.
     let mut begun = 0;
     for minutes in (30..90).step_by(2) {
         let mut last = audit(&checks, clock.now() + TimeDelta::minutes(minutes)).await;
@@ -107,10 +108,11 @@ async fn numbers_for_which_only_a_part_of_the_time_was_left_are_compared_by_the_
     assert!(begun > 5, "only {begun} audits had read all orders and not all numbers");
 }
 
-/// A clock whose time passes by a day after a number of looks at it.
+/// A clock that advances by a day after the code has read it a number of times.
 #[derive(Debug)]
 struct EndingClock {
     start: DateTime<Utc>,
+    /// How many times the code can still read the clock before it advances.
     looks_left: AtomicI64,
     ids: SimulatedClock,
 }
@@ -150,7 +152,7 @@ async fn numbers_are_not_compared_if_the_time_ends_during_any_of_their_scans() {
             None => unfinished += 1,
         }
     };
-    // The check looks at the clock after each page of both scans, and three more times between them.
+    // The check reads the clock after each list page of both scans, and three more times.
     assert_eq!(unfinished, 2 * pages + 3);
     assert_eq!(found.iter().map(|broken| broken.key.as_str()).collect::<Vec<_>>(), ["beans in ams"]);
 }
@@ -169,7 +171,8 @@ async fn violations_of_numbers_are_recorded_once_if_the_end_of_the_audit_fails()
     }
     clock.set(at("2027-01-12T01:40:00Z"));
     let deadline = at("2027-01-12T01:55:00Z");
-    // Each request to the payments table fails after a number of them, until the audit ends.
+    // In each try, all requests to the payments table after the first `failures` requests fail. Each try lets one more
+    // request succeed, until the audit ends.
     let mut failures: u64 = 0;
     let last = loop {
         let left = AtomicI64::new(i64::try_from(failures).unwrap());

@@ -1,4 +1,4 @@
-//! The world of the tests: accounts that have paid, and their orders.
+//! The data of these tests: accounts that have paid, and their orders.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ const ACCOUNTS: u128 = 12;
 /// The name of the table of the order desk.
 pub const ORDERS: &str = "dueday-orders";
 
+/// Returns the instant that `text` describes.
 pub fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
@@ -37,6 +38,7 @@ pub struct World {
 }
 
 impl World {
+    /// Creates the accounts, charges each account for one month, and places the orders of these payments.
     pub async fn new() -> Self {
         let clock = SimulatedClock::new(at("2027-01-01T06:00:00Z"), 7);
         let settings = [("DUEDAY_SHARDS", "1"), ("DUEDAY_MERCHANT", "Shop")];
@@ -166,6 +168,7 @@ impl World {
         violations(&[("ordered", &missing), ("paid", &unpaid), ("stock", "beans in ams")])
     }
 
+    /// Returns the checks of the audit function for both tables, with the time of `clock`.
     pub fn checks(&self, clock: Arc<dyn Clock>) -> Checks {
         let Deployment { table, config, .. } = self.system.deployment.clone();
         Checks::new(table, config.billing, config.charging, clock).with_orders(self.desk.table.clone())
@@ -186,10 +189,12 @@ impl World {
     }
 }
 
+/// Returns `expected`, pairs of an invariant and the key of an item, in the form of [`World::violations`].
 pub fn violations(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(invariant, key)| ((*invariant).to_owned(), (*key).to_owned())).collect()
 }
 
+/// Invokes the audit of the table until `deadline`, and returns the response.
 pub async fn audit(checks: &Checks, deadline: DateTime<Utc>) -> TableResponse {
     let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
     let Response::Table(response) = response else { panic!("{response:?}") };

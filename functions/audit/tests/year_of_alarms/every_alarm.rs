@@ -2,9 +2,9 @@
 //! responses are lost, payments appear at the gateway only, and items are damaged. Each day, the alarms are compared
 //! with the facts ([`crate::facts`]): no alarm is false, and no alarm is missing.
 //!
-//! The alarms are those about both batches, attempts in doubt, payments without a receipt, differences from the
-//! gateway, days that were not compared, and violations. The comparison runs without the function `reconcile`, so its
-//! log lines are tested elsewhere.
+//! The compared alarms are the alarms about both batches, attempts in doubt, payments without a receipt, differences
+//! from the gateway, days that were not compared, and violations. The comparison runs without the function `reconcile`,
+//! so its log lines are tested elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ use crate::facts::Facts;
 use crate::log::LoggedErrors;
 use crate::{World, at, date};
 
-/// The last day of the simulation. A shorter time than a year: the facts read the whole table three times a day.
+/// The last day of the simulation. The simulation is shorter than a year, because reading the facts is slow: it reads
+/// the whole table three times for each day.
 const LAST_DAY: &str = "2026-05-31";
 /// The largest number of the call at which a run is killed. Some runs make fewer calls, so they are not killed.
 const LAST_CALL_OF_RUN: u64 = 40;
@@ -50,7 +51,8 @@ impl Random {
     }
 }
 
-/// What happens to the runs of a day. A killed run is killed at the call with this number.
+/// What happens to the runs of a day. The number in `Killed` and `KilledAndRepeated` is the number of the call at which
+/// the run is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Normal,
@@ -62,7 +64,8 @@ enum Fate {
     ChargingOff,
 }
 
-/// What happens to the comparison in the night after a day.
+/// What happens to the comparison with the gateway in the night after a day. The number in `Killed` is the number of
+/// the call at which the comparison is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Night {
     Normal,
@@ -84,6 +87,7 @@ struct Plan {
 }
 
 impl Plan {
+    /// Returns the plan of a day without faults.
     fn normal() -> Self {
         let (fate, night) = (Fate::Normal, Night::Normal);
         Self { fate, night, is_paid_twice: false, is_receipt_changed: false, has_unknown_item: false }
@@ -153,8 +157,8 @@ impl Alarms {
 }
 
 impl World {
-    /// Runs both batches of `day` with the fate `fate`. Returns the largest age of an attempt in doubt, in hours, in the
-    /// reports of the payment runs that have ended.
+    /// Runs both batches of `day` with the fate `fate`. Returns the largest age of an attempt in doubt, in hours, in
+    /// the reports of the payment runs that have ended.
     async fn run_batches(&self, day: NaiveDate, fate: Fate) -> u64 {
         let table = &self.system.deployment.table;
         table.set_charging(fate != Fate::ChargingOff, None).await.unwrap();
@@ -214,8 +218,8 @@ impl World {
         }
     }
 
-    /// Compares `day` and the days of the week before whose comparison has not ended, as the function does at night. Returns
-    /// the compared days, and whether each of them agrees with the gateway.
+    /// Compares `day` with the gateway, and the six days before it whose comparison has not ended, as the function
+    /// `reconcile` does at night. Returns the compared days, and whether each of them agrees with the gateway.
     async fn compare(&self, day: NaiveDate, night: Night) -> Vec<(NaiveDate, bool)> {
         let injector = match night {
             Night::NotStarted => return Vec::new(),
@@ -258,7 +262,7 @@ impl World {
         response.violations > 0
     }
 
-    /// Closes all open findings.
+    /// Closes all open findings, as a person does in the morning.
     async fn close_findings(&self, today: NaiveDate) {
         let Deployment { table, config, clock, .. } = self.system.deployment.clone();
         let settling = Settling::new(table.clone(), config.billing.policy, clock);

@@ -1,5 +1,5 @@
-//! The facts about a day, from the raw items of the table, the gateway's ledger and the sent mails. They share no rule with
-//! the code that raises the alarms.
+//! The facts about a day, from the raw items of the table, the gateway's ledger and the sent mails. The code in this
+//! module shares no rule with the code that raises the alarms.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ use crate::{LEAD, World, at, date, due_dates};
 
 type Item = HashMap<String, AttributeValue>;
 
-/// An open attempt: the keys of its subscription, and the time at which it was claimed.
+/// An open attempt: the partition key of its subscription, and the time at which the attempt was claimed.
 pub type OpenAttempt = (String, String);
 
 /// A stored receipt.
@@ -30,7 +30,7 @@ pub struct StoredReceipt {
 }
 
 impl StoredReceipt {
-    /// Returns the request at the gateway whose payment the receipt contains.
+    /// Returns the charge request that made the payment in this receipt.
     pub fn charge_request(&self, world: &World) -> ChargeRequest {
         let payments = payments(world);
         payments[&self.payment].0.clone()
@@ -41,7 +41,7 @@ impl StoredReceipt {
 struct Run {
     on: NaiveDate,
     started_at: String,
-    /// Whether the run has ended at the end of its shard, and has left no row.
+    /// Whether the run has reached the end of its shard, and has left no row unfinished.
     has_left_nothing: bool,
 }
 
@@ -71,6 +71,7 @@ fn payments(world: &World) -> BTreeMap<String, (ChargeRequest, DateTime<Utc>)> {
 }
 
 impl Facts {
+    /// Reads all items of the table.
     pub async fn read(world: &World) -> Self {
         let items = world.system.deployment.table.scan().await.unwrap();
         let of_receipts = items.iter().filter(|item| text(item, "SK").starts_with("REC#"));
@@ -84,6 +85,7 @@ impl Facts {
         Self { receipts: receipts.collect(), items }
     }
 
+    /// Returns the items whose sort key begins with `beginning`.
     fn with_sort_key(&self, beginning: &str) -> impl Iterator<Item = &Item> {
         self.items.iter().filter(move |item| text(item, "SK").starts_with(beginning))
     }
@@ -105,8 +107,8 @@ impl Facts {
         self.with_sort_key("SUB#").any(|item| (text(item, "PK"), text(item, "AttemptAt")) == *open)
     }
 
-    /// Returns the batches of `day` that are not done: a payment or its receipt is missing, a reminder was not sent, or no
-    /// run of the day has ended without leaving a row.
+    /// Returns the batches of `day` that are not done: a payment or its receipt is missing, a reminder was not sent, or
+    /// no run of the day has ended without leaving a row unfinished.
     pub fn batches_not_done(&self, world: &World, day: NaiveDate) -> Vec<Batch> {
         let is_done = |batch: Batch| {
             let is_complete = match batch {
@@ -118,8 +120,8 @@ impl Facts {
         Batch::ALL.into_iter().filter(|batch| !is_done(*batch)).collect()
     }
 
-    /// Returns whether each due date of the 150 days up to `day` has a receipt whose payment is at the gateway: older
-    /// receipts may have expired. Panics if a due date was charged twice.
+    /// Returns whether each due date of the 150 days up to `day` has a receipt whose payment is at the gateway. Older
+    /// due dates are not checked, because their receipts may have expired. Panics if a due date was charged twice.
     fn is_everything_paid(&self, world: &World, day: NaiveDate) -> bool {
         let made = payments(world);
         let mut charged = BTreeSet::new();
@@ -140,8 +142,8 @@ impl Facts {
         })
     }
 
-    /// Returns whether each customer has received each reminder from February 1 to `day`. A killed run may send a reminder
-    /// again on the next day: such mails count once.
+    /// Returns whether each customer has received each reminder from February 1 to `day`. After a killed run, the run
+    /// of the next day may send the same reminder again. Such mails count once.
     fn is_everyone_reminded(&self, world: &World, day: NaiveDate) -> bool {
         let mut reminded: BTreeMap<String, Vec<DateTime<Utc>>> = BTreeMap::new();
         for mail in world.mails.mails().iter().filter(|mail| mail.written_at >= at(date("2026-02-01"), 0)) {
@@ -159,8 +161,9 @@ impl Facts {
         })
     }
 
-    /// Returns the runs of `batch`. A run has one record for each of its walks. The records of a run have the same
-    /// `StartedAt`, because the clock of the test does not move during a run.
+    /// Returns the runs of `batch`. A run has one record for each of its walks (a walk processes the rows of one
+    /// shard). The records of a run have the same `StartedAt`, because the clock of the test does not move during a
+    /// run.
     fn runs(&self, batch: Batch) -> Vec<Run> {
         let partition = format!("RUN#{batch}#");
         let mut by_time: BTreeMap<(String, String), Vec<&Item>> = BTreeMap::new();
@@ -184,8 +187,8 @@ impl Facts {
         compared.map(|item| text(item, "SK").trim_start_matches("DAY#").parse().unwrap()).collect()
     }
 
-    /// Returns whether a payment of `day` has no receipt with its amount, or a receipt of `day` no payment with its amount. A payment
-    /// about which a person has decided is no difference.
+    /// Returns whether a payment of `day` has no receipt with the same amount, or a receipt of `day` has no payment
+    /// with the same amount. If a person has decided about a payment, the payment is no difference.
     pub fn differs(&self, world: &World, day: NaiveDate) -> bool {
         let made = payments(world);
         let decided: BTreeSet<String> = self
@@ -213,8 +216,8 @@ impl Facts {
         open.filter(|item| text(item, "CreatedDate").parse::<DateTime<Utc>>().unwrap() >= since).count()
     }
 
-    /// Returns whether the audit in the night after `day` must find something: an open finding, an unknown item, or a run of
-    /// the last month that has left something, and after which no run has left nothing.
+    /// Returns whether the audit in the night after `day` must find a violation: an open finding, an unknown item, or a
+    /// run of the last month that left rows unfinished, if no later run left none unfinished.
     pub fn has_violations(&self, day: NaiveDate) -> bool {
         let has_open_finding = self.items.iter().any(|item| text(item, "PK") == "FINDINGS");
         let has_unknown_item = self.with_sort_key(UNKNOWN_SORT_KEY).next().is_some();
@@ -231,7 +234,7 @@ impl Facts {
     }
 }
 
-/// Returns whether this part of a run has ended, and has left no row.
+/// Returns whether the walk with the run record `record` has ended, and has left no row unfinished.
 fn has_left_nothing(record: &Item) -> bool {
     let left = match record.get("Counts") {
         Some(AttributeValue::M(counts)) => {

@@ -24,8 +24,8 @@ use ulid::Ulid;
 /// The number of days from the reminder to the due date.
 const LEAD: u64 = 7;
 
-/// The number of the outgoing call of a run (to the table, the gateway or the mailer) at which the run is killed. It is
-/// before the first payment or reminder is complete.
+/// The number of the outgoing call of a run (to the table, the gateway or the mailer) at which the run is killed. At
+/// this call, no payment or reminder is complete yet.
 const KILLED_AT_CALL: u64 = 5;
 
 /// What happens to the runs of a day.
@@ -58,16 +58,18 @@ fn fate_of_day(n: u32) -> Fate {
     }
 }
 
+/// Returns the date that `text` describes.
 fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
+/// Returns the instant at the full hour `hour` of `day`, in UTC.
 fn at(day: NaiveDate, hour: u32) -> DateTime<Utc> {
     day.and_hms_opt(hour, 0, 0).unwrap().and_utc()
 }
 
 /// Returns the due dates of the payment day `payment_day` from `first` to `last`, by a calendar that only this test
-/// uses: in each month, that day, or the last day of a shorter month.
+/// uses. In each month, the due date is that day, or the last day of a shorter month.
 fn due_dates(payment_day: u32, first: NaiveDate, last: NaiveDate) -> Vec<NaiveDate> {
     let days = first.iter_days().take_while(|day| *day <= last);
     days.filter(|day| {
@@ -77,7 +79,7 @@ fn due_dates(payment_day: u32, first: NaiveDate, last: NaiveDate) -> Vec<NaiveDa
     .collect()
 }
 
-/// The system, with one or two subscriptions for each payment day. Each subscription has its own account.
+/// The simulated deployment, with one or two subscriptions for each payment day. Each subscription has its own account.
 struct World {
     system: InMemoryDeployment,
     mails: Arc<RecordedMails>,
@@ -85,7 +87,7 @@ struct World {
 }
 
 impl World {
-    /// Creates the system with `subscriptions` subscriptions: 31 or 62.
+    /// Creates the deployment with `subscriptions` subscriptions: 31 or 62.
     async fn new(subscriptions: u32) -> Self {
         let mails = Arc::new(RecordedMails::default());
         let clock = SimulatedClock::new(at(date("2026-01-01"), 6), 7);
@@ -107,9 +109,9 @@ impl World {
         Self { system, mails, payment_days }
     }
 
-    /// Runs the batch of `task` for `day` with the faults of `injector`. Returns the largest age of an attempt in doubt, in
-    /// hours, in the report of the run. Ignores an error of the run: the check in the evening must report that the batch is
-    /// not done.
+    /// Runs the batch of `task` for `day` with the faults of `injector`. Returns the largest age of an attempt in
+    /// doubt, in hours, in the report of the run. Ignores an error of the run: the check in the evening must report
+    /// that the batch is not done.
     async fn run<T: Task>(&self, day: NaiveDate, injector: Injector, task: impl FnOnce(&Deployment) -> T) -> u64 {
         let injector = Arc::new(injector);
         let deployment = Deployment {
@@ -122,6 +124,7 @@ impl World {
         report.map_or(0, |report| report.oldest_in_doubt_hours)
     }
 
+    /// Runs `batch` for `day` with the faults of `injector`. Returns the largest age of an attempt in doubt, in hours.
     async fn run_batch(&self, batch: Batch, day: NaiveDate, injector: Injector) -> u64 {
         match batch {
             Batch::Payments => self.run(day, injector, Deployment::charge_due).await,
@@ -153,6 +156,7 @@ impl World {
         }
     }
 
+    /// Returns the checks of the audit function.
     fn checks(&self) -> Checks {
         let Deployment { table, config, clock, .. } = self.system.deployment.clone();
         Checks::new(table, config.billing, config.charging, clock)
@@ -184,7 +188,7 @@ impl World {
     }
 
     /// Returns whether each customer has received a reminder for each payment whose reminder date is from February 1 to
-    /// `day`. Panics if a customer has received too many.
+    /// `day`. Panics if a customer has received too many reminders.
     fn is_everyone_reminded(&self, day: NaiveDate) -> bool {
         let mut reminded: BTreeMap<String, usize> = BTreeMap::new();
         for mail in self.mails.mails() {
@@ -202,6 +206,7 @@ impl World {
     }
 }
 
+/// Returns an injector that injects no faults.
 fn no_faults() -> Injector {
     Injector::active_during_runs(Arc::new(|_: &emulator::Call<'_>| None))
 }

@@ -12,6 +12,7 @@ use sandbox::SandboxStore as _;
 use sandbox_function::SandboxTable;
 use serde_json::json;
 
+/// Returns the simulated time of the requests.
 fn now() -> DateTime<Utc> {
     "2027-01-31T06:00:00Z".parse().unwrap()
 }
@@ -38,6 +39,7 @@ async fn sandbox_with(engine: &Engine, faults: impl Faults + 'static) -> Sandbox
     SandboxTable::new(engine.client_with_connection(connection), "dueday-sandbox", clock)
 }
 
+/// Returns a charge request with the idempotency key `key-1`.
 fn charge_request(amount: i64, payment_method: &str) -> ChargeRequest {
     let request = json!({
         "idempotency_key": "key-1", "account": "acme", "subscription": "01JZXCVBNM0123456789ABCDEG", "sku": "gold",
@@ -47,6 +49,7 @@ fn charge_request(amount: i64, payment_method: &str) -> ChargeRequest {
     serde_json::from_value(request).unwrap()
 }
 
+/// Returns the number of payments that the sandbox lists for the customer.
 async fn number_of_payments(sandbox: &SandboxTable) -> usize {
     sandbox.payments(&"cus_acme".parse().unwrap(), DateTime::UNIX_EPOCH, now()).await.unwrap().len()
 }
@@ -97,7 +100,7 @@ async fn concurrent_refunds_never_exceed_the_payment() {
     let responses = join_all(requests.iter().map(|request| sandbox.refund(request, now()))).await;
     let made = responses.iter().filter(|response| matches!(response, Ok(RefundResponse::Made(_)))).count();
     assert_eq!((made, sandbox.refunds(&paid.id).await.unwrap().len()), (2, 2), "{responses:?}");
-    // Four concurrent requests for one refund make it once.
+    // Four concurrent requests for the same refund make one refund.
     let last = refund(200);
     let responses = join_all((0..4).map(|_| sandbox.refund(&last, now()))).await;
     assert!(responses.iter().all(|response| matches!(response, Ok(RefundResponse::Made(_)))), "{responses:?}");

@@ -1,4 +1,4 @@
-//! Sends requests to the function's binary through its Lambda handler.
+//! Tests that send requests to the function's binary through its Lambda handler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,7 @@ impl CheckObserver for IgnoringObserver {
     fn progress(&self, _: &Progress) {}
 }
 
+/// Returns an AWS configuration with test credentials.
 async fn sdk() -> SdkConfig {
     let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest());
     sdk.region("eu-west-1").test_credentials().load().await

@@ -29,9 +29,11 @@ pub enum FunctionUrlAccess {
     Everyone,
 }
 
-/// The processes of the function that handle no event at the moment.
+/// The state of the stand-in: the processes of the function that handle no event at the moment, and the access rule.
 struct FunctionUrlState {
+    /// The queue of the idle processes.
     functions: Mutex<mpsc::Receiver<Function>>,
+    /// Puts a process into the queue after it has handled an event.
     put_back: mpsc::Sender<Function>,
     access: FunctionUrlAccess,
 }
@@ -52,6 +54,7 @@ pub async fn start(access: FunctionUrlAccess, variables: &[(&str, &str)]) -> Str
     url
 }
 
+/// Passes `request` as an event to an idle process of the function, and returns the response of the process.
 async fn forward_to_idle_process(State(idle): State<Arc<FunctionUrlState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
