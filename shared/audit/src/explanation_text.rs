@@ -175,6 +175,7 @@ fn later_outcome_text(next: Option<LaterOutcome>, day: &RequestedDay) -> String 
     }
 }
 
+/// Returns the text about the reason why a payment was waived.
 fn waived_reason_text(reason: WaivedReason) -> &'static str {
     match reason {
         WaivedReason::Unpaid => "because the subscription was unpaid",

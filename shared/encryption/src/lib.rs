@@ -104,6 +104,7 @@ mod tests {
     use chrono::DateTime;
     use clock::{SimulatedClock, SystemClock};
 
+    /// Returns the encryption keys in `texts`. The first key encrypts.
     fn keys(texts: &[String]) -> EncryptionKeys {
         EncryptionKeys::parse(&texts.join("\n")).unwrap()
     }

@@ -277,6 +277,7 @@ impl Eraser {
         Ok(StepResult::Ended)
     }
 
+    /// Returns whether `deadline` has passed; false if there is no deadline.
     fn is_past_deadline(&self, deadline: Option<DateTime<Utc>>) -> bool {
         deadline.is_some_and(|deadline| self.clock.now() >= deadline)
     }

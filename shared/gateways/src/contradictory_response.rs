@@ -80,6 +80,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns the JSON of a payment with `status`.
     fn payment(status: &Value) -> Value {
         json!({
             "id": "pay_1", "account": "acme", "subscription": "01JZXCVBNM0123456789ABCDEG", "due_on": "2027-01-31", "attempt_no": 1,

@@ -145,6 +145,7 @@ mod tests {
     const OLD_KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     /// The key that replaces [`OLD_KEY`].
     const NEW_KEY: &str = "whsec_AaNqVDMAAAEAAAAAAAAACAGjalQzAAABAAAAAAAAAAg=";
+    /// The request that the tests sign.
     const EXAMPLE_REQUEST: SignedRequestParts<'_> =
         SignedRequestParts { method: "POST", target: "/v1/refunds?a=b", body: br#"{"refund":"R"}"# };
 

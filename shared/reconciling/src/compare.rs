@@ -161,6 +161,7 @@ mod tests {
         Money::new(minor, "EUR".parse().unwrap())
     }
 
+    /// A payment that matches [`receipt`].
     fn payment() -> Payment {
         Payment {
             id: "pi_1".parse().unwrap(),
@@ -176,6 +177,7 @@ mod tests {
         }
     }
 
+    /// The receipt of [`payment`].
     fn receipt() -> Receipt {
         Receipt {
             account: payment().account,

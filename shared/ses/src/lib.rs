@@ -223,10 +223,12 @@ fn is_error_code(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
+/// Returns a tag that is sent to SES together with a mail.
 fn message_tag(name: &str, value: &str) -> Result<MessageTag, MailError> {
     MessageTag::builder().name(name).value(value).build().map_err(|_| permanent_error("a tag must not be empty"))
 }
 
+/// Returns whether `text` is a possible name of a configuration set.
 fn is_configuration_set_name(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=MAX_NAME_CHARS).contains(&text.len()) && text.bytes().all(is_allowed)

@@ -13,6 +13,7 @@ use store::Batch;
 use crate::every_alarm::{FOREIGN_KEY_PREFIX, UNKNOWN_SORT_KEY};
 use crate::{LEAD, World, at, date, due_dates};
 
+/// The attributes of an item, by name.
 type Item = HashMap<String, AttributeValue>;
 
 /// An open attempt: the partition key of its subscription, and the time at which the attempt was claimed.

@@ -64,6 +64,7 @@ impl ConformanceCheck<'_> {
         self.check_rejection_made_no_payment().await
     }
 
+    /// Checks that the list contains no payment of the rejected charge.
     pub async fn check_rejection_made_no_payment(&self) -> CheckResult {
         let listed = self.list_payments_of_charge(REJECTED_CHARGE_NO).await?;
         ensure_promise(listed.is_empty(), || format!("the rejected request made {listed:?}"))

@@ -27,23 +27,36 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 /// rounding.
 const ROUNDING_SENSITIVE_AMOUNTS: [i64; 3] = [1_999, 1_606, 1_940];
 
-// The numbers of the charges that the check makes. Each number is the attempt number in the request for the charge.
+// Each charge of the check has its own number, which is the attempt number in its request.
+/// The attempt number of the first charge, which later checks repeat.
 pub(super) const FIRST_CHARGE_NO: u32 = 1;
+/// The attempt number of the charge whose request is sent several times concurrently.
 pub(super) const CONCURRENT_COPIES_CHARGE_NO: u32 = 2;
+/// The attempt number of the charge that the gateway must decline.
 pub(super) const DECLINED_CHARGE_NO: u32 = 3;
+/// The attempt number of the charge of an unknown payment method, which the gateway must reject.
 pub(super) const REJECTED_CHARGE_NO: u32 = 4;
+/// The attempt number of the charge in a currency with zero decimals.
 pub(super) const ZERO_DECIMALS_CHARGE_NO: u32 = 5;
+/// The attempt number of the charge in a currency with three decimals.
 pub(super) const THREE_DECIMALS_CHARGE_NO: u32 = 6;
+/// The attempt number of the charge that the bank is still processing.
 pub(super) const PROCESSING_CHARGE_NO: u32 = 7;
+/// The attempt number of the charge whose payment is refunded in part.
 pub(super) const PARTLY_REFUNDED_CHARGE_NO: u32 = 8;
+/// The attempt number of the charge whose payment is refunded in full.
 pub(super) const REFUNDED_CHARGE_NO: u32 = 9;
+/// The attempt number of the charge whose payment is refunded in full by two concurrent requests.
 pub(super) const CONCURRENTLY_REFUNDED_CHARGE_NO: u32 = 10;
+/// The attempt numbers of two charges whose idempotency keys differ only in the last character.
 pub(super) const SIMILAR_KEYS_CHARGE_NOS: [u32; 2] = [11, 12];
+/// The attempt number of the charge of the second customer.
 pub(super) const OTHER_CUSTOMER_CHARGE_NO: u32 = 13;
+/// The attempt numbers of the charges whose requests are sent concurrently.
 pub(super) const CONCURRENT_CHARGE_NOS: std::ops::Range<u32> = 20..26;
 /// The attempt number of a request that reuses the idempotency key of the first charge.
 pub(super) const KEY_REUSED_ATTEMPT: u32 = 90;
-/// The numbers of more than 100 charges, so that a gateway does not return all their payments in one list page.
+/// The attempt numbers of more than 100 charges, so that a gateway does not return all their payments in one list page.
 pub(super) const MANY_CHARGE_NOS: std::ops::Range<u32> = 100..205;
 
 /// The result of checking a promise, or of one step of this check. `Ok` means that the gateway keeps the promise. The
@@ -95,6 +108,7 @@ struct State {
 }
 
 impl<'a> ConformanceCheck<'a> {
+    /// Creates the check of `gateway`, which has made no charge yet.
     pub fn new(
         gateway: &'a dyn FullGateway,
         parameters: &'a CheckParameters,
@@ -104,6 +118,7 @@ impl<'a> ConformanceCheck<'a> {
         Self { gateway, parameters, timer, observer, started_at: timer.now(), state: Mutex::default() }
     }
 
+    /// Locks the state of the check, and returns it.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,6 +10,7 @@ use billing::GatewayToken;
 /// An object in one of Stripe's lists. The id of the last object of a list page is the position after which the next
 /// list page begins.
 pub(super) trait ListedObject: DeserializeOwned {
+    /// Returns the id of the object.
     fn id(&self) -> &GatewayToken;
 }
 
